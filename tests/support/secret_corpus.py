@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import random
 import re
@@ -32,7 +33,16 @@ def drawn(rng: random.Random, alphabet: str, count: int) -> str:
 
 def shaped(rng: random.Random, shape: str) -> str:
     """Return a token of ``shape``: ``{a36}`` means 36 letters and digits (see ``ALPHABETS``), ``^`` means nothing."""
-    return _SLOT.sub(lambda slot: drawn(rng, ALPHABETS[slot[1]], int(slot[2])), shape.replace("^", ""))
+    return _SLOT.sub(lambda slot: _filled(rng, slot[1], int(slot[2])), shape.replace("^", ""))
+
+
+def _filled(rng: random.Random, kind: str, count: int) -> str:
+    """Return ``count`` characters of an alphabet; for B and P the base64 form of ``user:…`` and of a private key."""
+    if kind == "B":
+        return base64.b64encode(f"ci:{drawn(rng, ALPHABETS['a'], count)}".encode()).decode()
+    if kind == "P":
+        return base64.b64encode(f"-----BEGIN PRIVATE KEY-----\n{drawn(rng, ALPHABETS['b'], count)}".encode()).decode()
+    return drawn(rng, ALPHABETS[kind], count)
 
 
 # (kind, shape, sentence). The circumflex prevents a prefix from being recognized in this file.
@@ -192,6 +202,78 @@ SHAPES = [
     ("easypost-key", "EZ^TK{a54}", "parcels %s"),
     ("clerk-key", "ak_^live_{a40}", "clerk %s"),
     ("clerk-key", "ck_^live_{a40}", "clerk %s"),
+    ("stripe-key", "sk_^org_live_{a40}", "organization %s"),
+    ("stripe-key", "sk_^org_test_{a40}", "organization %s"),
+    ("discord-token", "dis^cord.com/api/v10/webhooks/{d18}/{w68}", "post to %s"),
+    ("linear-key", "lin_^wh_{a40}", "webhook %s"),
+    ("sentry-token", "sntr^ya_{h64}", "app %s"),
+    ("supabase-key", "sb^a_{h40}", "oauth %s"),
+    ("shopify-token", "shp^rt_{h32}", "refresh %s"),
+    ("shopify-token", "shp^ua_{h32}", "user %s"),
+    ("atlassian-token", "ATC^TT3{w180}", "repository %s"),
+    ("age-key", "AGE-^SECRET-KEY-PQ-1{U58}", "age %s"),
+    ("aws-key", "AB^SK{b100}", "bedrock %s"),
+    ("private-key", "{P300}", "client-key-data: %s"),
+    ("docker-token", "ey^JhdXRocyI6{b120}", ".dockerconfigjson: %s"),
+    ("docker-token", "{B14}", '{"auths": {"hub": {"auth": "%s"}}}'),
+    ("docker-token", "{B14}", '{"auths":{"hub":{"auth":"%s"}}}'),
+    ("npm-token", "{B14}", "//registry.internal/:_auth=%s"),
+    ("npm-token", "{B14}", "_auth = %s"),
+    ("kubernetes-token", "{l6}.{l16}", "kubeadm join 10.0.0.1:6443 --token %s"),
+    ("kubernetes-token", "{h64}", "kubeadm join --control-plane --certificate-key %s"),
+    ("neon-key", "np^g_{a12}", "the database role uses %s"),
+    ("neon-key", "na^pi_{l64}", "neonctl %s"),
+    ("azure-key", "{a43}%3D", "https://acc.blob.core.windows.net/c?sv=2022-11-02&sr=c&sig=%s"),
+    ("azure-key", "{b43}=", "SharedAccessSignature sr=x&skn=k&sig=%s"),
+    ("azure-key", "{a52}JQ^QJ99{a20}", "vision %s"),
+    ("azure-key", "{a44}Az^Fu{a8}==", "function %s"),
+    ("azure-key", "{a42}Az^Se{a6}", "search %s"),
+    ("azure-key", "{a42}+A^CR{a6}", "registry %s"),
+    ("aws-session", "IQoJ^b3JpZ2lu{b300}", "session %s"),
+    ("aws-session", "FwoG^ZXIvYXdz{b300}", "session %s"),
+    ("aws-key", "bedrock^-api-key-{b100}", "bedrock %s"),
+    ("google-key", "GOO^G1E{U55}", "interoperability %s"),
+    ("slack-token", "xw^fp-{d12}-{a40}", "workflow %s"),
+    ("telegram-token", "{d10}:{w35}", "https://api.telegram.org/bot%s/getMe"),
+    ("discord-token", "mf^a.{w84}", "account %s"),
+    ("mailgun-key", "{h32}-{h8}-{h8}", "mailgun %s"),
+    ("datadog-key", "dd^app_{a34}", "datadog %s"),
+    ("datadog-key", "dd^pat_{a40}", "datadog %s"),
+    *(("vercel-token", f"vc^{letter}_{{a56}}", "vercel %s") for letter in "pairk"),
+    ("vercel-token", "vercel_^blob_rw_{a16}_{a30}", "blob %s"),
+    ("heroku-key", "HR^KU-{h8}-{h4}-{h4}-{h4}-{h12}", "dynos %s"),
+    ("heroku-key", "HR^KU-AA{w58}", "dynos %s"),
+    *(("netlify-token", f"nf^{letter}_{{a36}}", "netlify %s") for letter in "pcob"),
+    ("render-key", "rn^d_{a32}", "render %s"),
+    ("flyio-token", "fo^1_{w43}", "machines %s"),
+    ("deno-token", "dd^p_{a36}", "deno %s"),
+    ("deno-token", "dd^o_{a36}", "deno %s"),
+    ("mongodb-key", "mdb_^sa_sk_{w40}", "atlas %s"),
+    ("brevo-key", "xkey^sib-{h64}-{a16}", "mail %s"),
+    ("brevo-key", "xsmtp^sib-{h64}-{a16}", "mail %s"),
+    ("snyk-token", "snyk^_uat.{h8}.{w40}", "scan %s"),
+    ("snyk-token", "snyk^_sat.{h8}.{w40}", "scan %s"),
+    ("trello-token", "AT^TA{h72}", "boards %s"),
+    *(
+        ("plaid-token", f"access-^{stage}-{{h8}}-{{h4}}-{{h4}}-{{h4}}-{{h12}}", "bank %s")
+        for stage in ("production", "development", "sandbox")
+    ),
+    ("mapbox-token", "sk.^eyJ{w60}.{w22}", "maps %s"),
+    ("contentful-token", "CF^PAT-{w43}", "content %s"),
+    ("typeform-token", "tf^p_{w44}_{w14}", "forms %s"),
+    ("langsmith-key", "lsv2_^pt_{h32}_{h10}", "traces %s"),
+    ("langsmith-key", "lsv2_^sk_{h32}_{h10}", "traces %s"),
+    ("api-key", "wandb_^v1_{w77}", "runs %s"),
+    ("api-key", "pc^sk_{a5}_{a63}", "vectors %s"),
+    ("api-key", "tgp_^v1_{w43}", "together %s"),
+    ("api-key", "cs^k-{l48}", "cerebras %s"),
+    ("api-key", "f^c-{h32}", "crawl %s"),
+    ("api-key", "ji^na_{h32}{w24}", "reader %s"),
+    ("api-key", "e2^b_{h40}", "sandbox %s"),
+    ("sourcegraph-token", "sg^p_{h16}_{h40}", "code search %s"),
+    ("readme-key", "rd^me_{l70}", "docs %s"),
+    ("payment-key", "FLW^SECK-{h32}-X", "payments %s"),
+    ("payment-key", "FLW^SECK_TEST-{h32}-X", "payments %s"),
     ("jwt", "ey^JhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.ey^JzdWIiOiIxIn0.{w43}", "session %s"),
 ]
 
@@ -282,6 +364,15 @@ PLACES = [
     ("redis://:%s@cache:6379/0", "regenschirm"),
     ("mongodb+srv://root:%s@cluster0.mongodb.net", "{a10}"),
     ("amqp://user:%s@rabbit", "p@ss{a6}"),
+    ("client-key-data: %s", "{b200}"),
+    ('{"client-key-data": "%s"}', "{b200}"),
+    ('"identitytoken": "%s"', "{w40}"),
+    ("DSN=app:%s@tcp(127.0.0.1:3306)/shop", "{a14}"),
+    ("app:%s@unix(/run/mysqld.sock)/shop", "{a10}!"),
+    ("apiVersion: v1\nkind: Secret\ndata:\n  user: %s\n", "{l11}="),
+    ("kind: Secret\nstringData:\n  config: |\n    %s\ntype: Opaque", "regenschirm"),
+    ("data:\n  a: '%s'\nkind: Secret\nmetadata:\n  name: x", "regenschirm"),
+    ("      token: %s", "ey^JhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.ey^JpbXMiOiJrOHMifQ.{w86}"),
 ]
 
 AWS_PAIRS = [

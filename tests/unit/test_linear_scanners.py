@@ -82,10 +82,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE"), SEARCHED),
     },
     "domain.redaction.token_formats": {
-        **dict.fromkeys(("FORMATS", "_BASE64_END", "_TOKEN_END"), MATCHED),
+        "FORMATS": MATCHED,
         "AWS_SECRET": SEARCHED,
-        "_form": FIXED,  # makes FORMATS
     },
+    "domain.redaction.token_format": {
+        **dict.fromkeys(("BASE64_END", "TOKEN_END"), MATCHED),
+        "token_format": FIXED,  # makes FORMATS
+    },
+    "domain.redaction.kubernetes": dict.fromkeys(("_KIND", "_SECTION", "_PAIR"), WHOLE),
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
         **dict.fromkeys(("_YOUR", "_SAME_CHARACTER"), SEARCHED),
@@ -421,6 +425,8 @@ HANG_S: Final = 30
     [
         *("key=", "pwd=", "PWD=", "token: ", "eyJ", "api_key=", '"', "Passwort: ", "1", "://a:"),
         *("a_token=", "?token=", "password:", "apikey=", 'token="', "mysql -p"),
+        *("a:b@tcp(", "kind: Secret\ndata:\n  a: b12345\n---\n", "kind: Secret\ndata:\n a: b\n", "kubeadm a."),
+        *("mailgun -a", "sig=sv=", "LS0tLS1CRUdJTi", '"auth": "', "-----BEGIN PRIVATE KEY-----"),
     ],
 )
 def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: str) -> None:

@@ -249,6 +249,19 @@ def address_passwords(plain: str) -> Iterator[SecretSpan]:
             yield "url-password", start, end
 
 
+def data_source_passwords(plain: str) -> Iterator[SecretSpan]:
+    """Yield the passwords of Go's data source names: ``user:password@tcp(host:port)/database``."""
+    for mark in ("@tcp(", "@unix("):
+        at = plain.find(mark)
+        while at >= 0:
+            begin = max(0, at - _MAX_OPTION_CHARS)
+            word = max(plain.rfind(stop, begin, at) for stop in " \t\r\n\"'`=") + 1
+            colon = plain.find(":", max(word, begin), at)
+            if colon > max(word, begin) and is_url_password(plain[colon + 1 : at]):
+                yield "url-password", colon + 1, at
+            at = plain.find(mark, at + 1)
+
+
 def _end_of(run: re.Pattern[str], text: str, at: int) -> int:
     match = run.match(text, at)
     return match.end() if match else at

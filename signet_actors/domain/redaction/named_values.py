@@ -42,7 +42,7 @@ _KEY_OWNERS: Final = "|".join(
     )
 )
 _NAME = re.compile(
-    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS}))[0-9]{{0,2}}+
+    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS})(?:-data)?+)[0-9]{{0,2}}+
     (?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?+\]?+\s{{0,40}}+
     (?:(?P<sign>:=|=>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=)
       | (?<=\s)(?P<said>(?:is|was|ist|lautet|war|es|est):?)(?=\s) | (?<=\s))
@@ -60,7 +60,7 @@ _PUBLIC_NAMES: Final = (
 )
 _OWNERS: Final = (
     *("auth", "access", "api", "client", "refresh", "bearer", "bot", "user", "db", "root", "admin", "app", "my"),
-    *("ssh", "ftp", "smtp", "mail", "pg", "store"),
+    *("ssh", "ftp", "smtp", "mail", "pg", "store", "identity"),
 )
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")

@@ -12,17 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from signet_actors.domain.redaction import commands
+from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.letters import plain_letters
 from signet_actors.domain.redaction.named_values import NAME_MARKS, named_values, tagged_values
-from signet_actors.domain.redaction.token_formats import (
-    AWS_SECRET,
-    AWS_SECRET_CHARS,
-    CONTEXT_CHARS,
-    FORMATS,
-    WORD_CHARS,
-    TokenFormat,
-    is_aws_secret,
-)
+from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
+from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
 from signet_actors.domain.redaction.values import SecretSpan
 from signet_actors.errors import ErrorCode, InvalidRequest
 
@@ -127,12 +121,16 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
             yield from tagged_values(plain, folded)
     if "://" in plain:
         yield from commands.address_passwords(plain)
+    if ")/" in plain:
+        yield from commands.data_source_passwords(plain)
     if "bearer" in folded or "authorization" in folded:
         yield from commands.header_tokens(plain, folded)
     if "cookie" in folded or "sess" in folded or "connect.sid" in folded or ".aspx" in folded:
         yield from commands.cookies(plain, folded)
     if joined:
         return
+    if MANIFEST_MARK in folded:
+        yield from manifest_values(plain)
     if " -" in plain or "\t-" in plain or "login" in folded:
         yield from commands.command_options(plain, folded)
     if ":" in plain and plain.count(":") >= 4:
@@ -144,11 +142,12 @@ def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Se
     match = form.pattern.match
     at = plain.find(mark)
     while at >= 0:
-        found = None if not form.back and _is_inside(form, plain, at) else match(plain, at)
+        begin = at + len(mark) if form.after_mark else at
+        found = None if not form.back and _is_inside(form, plain, at) else match(plain, begin)
         if found is None:
             at = plain.find(mark, at + 1)
             continue
-        start, end = at, found.end()
+        start, end = begin, found.end()
         while at - start < form.back_chars and start and plain[start - 1] in form.back:
             start -= 1
         inside = bool(form.back) and _is_inside(form, plain, start)

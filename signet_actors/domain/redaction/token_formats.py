@@ -1,7 +1,6 @@
 """The public token formats, one entry each, with the document that describes the format.
 
-A token is found by a literal mark (``str.find``); its pattern is then matched at that position only. Each pattern is a
-bounded run, and the search continues after the characters read, so scanning takes linear time.
+``service_token_formats.py`` continues the table.
 """
 
 from __future__ import annotations
@@ -10,63 +9,23 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from signet_actors.domain.redaction.service_token_formats import SERVICE_FORMATS
+from signet_actors.domain.redaction.token_format import (
+    ALNUM,
+    ALNUM_CHARS,
+    BASE64_END,
+    DIGITS,
+    HEX,
+    HEX_CHARS,
+    MAX,
+    WORD,
+    WORD_CHARS,
+    TokenFormat,
+    token_format,
+)
 from signet_actors.domain.redaction.values import may_be_real_token
-
-_MAX: Final = 4096
-_ALNUM: Final = "[A-Za-z0-9]"
-_WORD: Final = "[A-Za-z0-9_-]"
-_HEX: Final = "[a-f0-9]"
-_ALNUM_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-WORD_CHARS: Final = _ALNUM_CHARS + "_-"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenFormat:
-    """A documented token format.
-
-    ``pattern`` is matched where a mark is found. ``back`` lists characters before the mark that belong to the token, at
-    most ``back_chars`` of them. If ``context`` is given, one of its words (lower case) must occur within
-    ``CONTEXT_CHARS`` of the token, because harmless text can have the same format. ``accept`` checks the token.
-    ``ends`` matches the rest of a token after its pattern. A token never starts directly after a character of ``glue``,
-    because that would be inside another run.
-    """
-
-    kind: str
-    document: str
-    marks: tuple[str, ...]
-    pattern: re.Pattern[str]
-    accept: Callable[[str], bool] = may_be_real_token
-    context: tuple[str, ...] = ()
-    back: str = ""
-    back_chars: int = 0
-    ends: re.Pattern[str] | None = None
-    glue: str = WORD_CHARS
-
-
-CONTEXT_CHARS: Final = 100
-_TOKEN_END: Final = re.compile(r"[A-Za-z0-9_-]*+")
-_BASE64_END: Final = re.compile(r"[A-Za-z0-9+/=_-]*+")
-_DIGITS: Final = "0123456789"
-_HEX_CHARS: Final = "0123456789abcdef"
-
-
-def _form(
-    kind: str,
-    document: str,
-    pattern: str,
-    *marks: str,
-    accept: Callable[[str], bool] = may_be_real_token,
-    context: tuple[str, ...] = (),
-    back: str = "",
-    back_chars: int = 0,
-    ends: re.Pattern[str] | None = _TOKEN_END,
-    glue: str = WORD_CHARS,
-) -> TokenFormat:
-    return TokenFormat(kind, document, marks, re.compile(pattern), accept, context, back, back_chars, ends, glue)
 
 
 def is_jwt(token: str) -> bool:
@@ -100,29 +59,31 @@ _GOOGLE = "Google Cloud Docs: API keys; OAuth 2.0 client secrets"
 _GRAFANA = "Grafana Docs: Service account tokens; Access policies"
 
 FORMATS: Final[tuple[TokenFormat, ...]] = (
-    _form(
+    token_format(
         "aws-key",
         "AWS IAM User Guide: Unique identifiers, ID prefixes",
         r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])",
         *("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
         accept=lambda token: "EXAMPLE" not in token and may_be_real_token(token + "0"),
         ends=None,
-        glue=_ALNUM_CHARS,
+        glue=ALNUM_CHARS,
     ),
-    _form("aws-key", "AWS Bedrock User Guide: API keys", rf"ABSK{_ALNUM}{{60,{_MAX}}}+", "ABSK", ends=_BASE64_END),
-    _form("github-token", _GITHUB, rf"gh[pousr]_{_ALNUM}{{36,255}}+", *("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
-    _form("github-token", _GITHUB, r"github_pat_[A-Za-z0-9_]{22,255}+", "github_pat_"),
-    _form(
+    token_format(
+        "aws-key", "AWS Bedrock User Guide: API keys", rf"ABSK[A-Za-z0-9+/]{{60,{MAX}}}+", "ABSK", ends=BASE64_END
+    ),
+    token_format("github-token", _GITHUB, rf"gh[pousr]_{ALNUM}{{36,255}}+", *("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+    token_format("github-token", _GITHUB, r"github_pat_[A-Za-z0-9_]{22,255}+", "github_pat_"),
+    token_format(
         "gitlab-token",
         _GITLAB,
-        rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-{_WORD}{{20,300}}+",
+        rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-{WORD}{{20,300}}+",
         *("glpat-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "glsoat-"),
         *("glffct-", "glwt-"),
         ends=re.compile(r"[A-Za-z0-9_.-]*+(?<!\.)"),
     ),
-    _form("gitlab-token", _GITLAB, rf"gloas-{_ALNUM}{{64}}", "gloas-"),
-    _form("gitlab-token", _GITLAB, rf"GR1348941{_WORD}{{20,50}}+", "GR1348941"),
-    _form(
+    token_format("gitlab-token", _GITLAB, rf"gloas-{ALNUM}{{64}}", "gloas-"),
+    token_format("gitlab-token", _GITLAB, rf"GR1348941{WORD}{{20,50}}+", "GR1348941"),
+    token_format(
         "slack-token",
         _SLACK,
         r"xox[abcdeoprs](?:\.xox[bp])?-(?:[0-9A-Za-z%]{1,255}+-?+){1,12}+",
@@ -130,8 +91,8 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         accept=lambda token: len(token) >= 20 and may_be_real_token(token),
         ends=re.compile(r"[A-Za-z0-9_%-]*+"),
     ),
-    _form("slack-token", _SLACK, r"xapp-\d-[A-Za-z0-9-]{20,255}+", "xapp-"),
-    _form(
+    token_format("slack-token", _SLACK, r"xapp-\d-[A-Za-z0-9-]{20,255}+", "xapp-"),
+    token_format(
         "slack-webhook",
         "Slack API: Incoming webhooks",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_]{2,40}+/[A-Za-z0-9_]{2,40}+/[A-Za-z0-9_/]{8,120}+",
@@ -139,47 +100,49 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         back="htps:/",
         back_chars=8,
     ),
-    _form(
+    token_format(
         "stripe-key",
         _STRIPE,
-        rf"[sr]k_(?:live|test)_{_ALNUM}{{16,255}}+",
-        *("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
+        rf"[sr]k_(?:org_)?(?:live|test)_{ALNUM}{{16,255}}+",
+        *("sk_live_", "sk_test_", "rk_live_", "rk_test_", "sk_org_live_", "sk_org_test_"),
     ),
-    _form(
+    token_format(
         "stripe-key",
         "Stripe Docs: Verify webhook signatures",
         r"whsec_[A-Za-z0-9+/]{24,255}+",
         "whsec_",
-        ends=_BASE64_END,
+        ends=BASE64_END,
     ),
-    _form(
+    token_format(
         "openai-key",
         "OpenAI API Reference: Authentication",
-        rf"sk-(?:(?:proj|svcacct|admin|None)-{_WORD}{{20,300}}+|{_ALNUM}{{32,300}}+)",
+        rf"sk-(?:(?:proj|svcacct|admin|None)-{WORD}{{20,300}}+|{ALNUM}{{32,300}}+)",
         "sk-",
     ),
-    _form(
-        "anthropic-key", "Anthropic API Docs: Getting started, authentication", rf"sk-ant-{_WORD}{{20,300}}+", "sk-ant-"
+    token_format(
+        "anthropic-key", "Anthropic API Docs: Getting started, authentication", rf"sk-ant-{WORD}{{20,300}}+", "sk-ant-"
     ),
-    _form("api-key", "OpenRouter Docs: API authentication", rf"sk-or-{_WORD}{{20,300}}+", "sk-or-"),
-    _form("api-key", "Langfuse Docs: API keys", rf"sk-lf-{_WORD}{{20,300}}+", "sk-lf-"),
-    _form("api-key", "Groq Docs: API keys", rf"gsk_{_ALNUM}{{40,100}}+", "gsk_"),
-    _form("api-key", "xAI Docs: API keys", rf"xai-{_ALNUM}{{60,120}}+", "xai-"),
-    _form("api-key", "Replicate Docs: API tokens", rf"r8_{_ALNUM}{{36,60}}+", "r8_"),
-    _form("api-key", "NVIDIA NIM Docs: API keys", rf"nvapi-{_WORD}{{50,100}}+", "nvapi-"),
-    _form("api-key", "Perplexity Docs: API keys", rf"pplx-{_ALNUM}{{40,80}}+", "pplx-"),
-    _form("api-key", "Fireworks AI Docs: API keys", rf"fw_{_ALNUM}{{20,60}}+", "fw_"),
-    _form("api-key", "Tavily Docs: API keys", rf"tvly-(?:dev-|prod-)?{_ALNUM}{{28,60}}+", "tvly-"),
-    _form("api-key", "Resend Docs: API keys", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,40}+", "re_"),
-    _form("huggingface-token", "Hugging Face Hub Docs: User access tokens", rf"hf_{_ALNUM}{{30,60}}+", "hf_"),
-    _form(
-        "huggingface-token", "Hugging Face Hub Docs: Organization tokens", rf"api_org_{_ALNUM}{{30,60}}+", "api_org_"
+    token_format("api-key", "OpenRouter Docs: API authentication", rf"sk-or-{WORD}{{20,300}}+", "sk-or-"),
+    token_format("api-key", "Langfuse Docs: API keys", rf"sk-lf-{WORD}{{20,300}}+", "sk-lf-"),
+    token_format("api-key", "Groq Docs: API keys", rf"gsk_{ALNUM}{{40,100}}+", "gsk_"),
+    token_format("api-key", "xAI Docs: API keys", rf"xai-{ALNUM}{{60,120}}+", "xai-"),
+    token_format("api-key", "Replicate Docs: API tokens", rf"r8_{ALNUM}{{36,60}}+", "r8_"),
+    token_format("api-key", "NVIDIA NIM Docs: API keys", rf"nvapi-{WORD}{{50,100}}+", "nvapi-"),
+    token_format("api-key", "Perplexity Docs: API keys", rf"pplx-{ALNUM}{{40,80}}+", "pplx-"),
+    token_format("api-key", "Fireworks AI Docs: API keys", rf"fw_{ALNUM}{{20,60}}+", "fw_"),
+    token_format("api-key", "Tavily Docs: API keys", rf"tvly-(?:dev-|prod-)?{ALNUM}{{28,60}}+", "tvly-"),
+    token_format("api-key", "Resend Docs: API keys", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,40}+", "re_"),
+    token_format("huggingface-token", "Hugging Face Hub Docs: User access tokens", rf"hf_{ALNUM}{{30,60}}+", "hf_"),
+    token_format(
+        "huggingface-token", "Hugging Face Hub Docs: Organization tokens", rf"api_org_{ALNUM}{{30,60}}+", "api_org_"
     ),
-    _form("google-key", _GOOGLE, rf"AIza{_WORD}{{35}}", "AIza"),
-    _form("google-key", _GOOGLE, rf"GOCSPX-{_WORD}{{24,60}}+", "GOCSPX-"),
-    _form("google-key", "Google Identity Docs: OAuth 2.0 access tokens", r"ya29\.[A-Za-z0-9_.-]{20,2048}+", "ya29."),
-    _form("google-key", "Google Identity Docs: OAuth 2.0 refresh tokens", rf"1//0{_WORD}{{30,200}}+", "1//0"),
-    _form(
+    token_format("google-key", _GOOGLE, rf"AIza{WORD}{{35}}", "AIza"),
+    token_format("google-key", _GOOGLE, rf"GOCSPX-{WORD}{{24,60}}+", "GOCSPX-"),
+    token_format(
+        "google-key", "Google Identity Docs: OAuth 2.0 access tokens", r"ya29\.[A-Za-z0-9_.-]{20,2048}+", "ya29."
+    ),
+    token_format("google-key", "Google Identity Docs: OAuth 2.0 refresh tokens", rf"1//0{WORD}{{30,200}}+", "1//0"),
+    token_format(
         "azure-key",
         "Microsoft Learn: Azure Storage connection strings",
         r"AccountKey=[A-Za-z0-9+/]{86}==",
@@ -187,7 +150,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         accept=lambda token: may_be_real_token(token.partition("=")[2]),
         ends=None,
     ),
-    _form(
+    token_format(
         "azure-key",
         "Microsoft Learn: Service Bus and Event Hubs connection strings",
         r"SharedAccessKey=[A-Za-z0-9+/]{43}=",
@@ -195,7 +158,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         accept=lambda token: may_be_real_token(token.partition("=")[2]),
         ends=None,
     ),
-    _form(
+    token_format(
         "azure-key",
         "Microsoft Entra documentation: client secrets",
         r"(?<=[A-Za-z0-9_~.-]{3}[0-9])Q~[A-Za-z0-9_~.-]{31,34}+",
@@ -204,7 +167,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         back_chars=4,
         ends=None,
     ),
-    _form(
+    token_format(
         "azure-key",
         "Azure DevOps Docs: Personal access tokens",
         r"(?<=[A-Za-z0-9]{76})AZDO[A-Za-z0-9]{4}",
@@ -212,207 +175,219 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         back=WORD_CHARS,
         back_chars=76,
     ),
-    _form("sendgrid-key", "SendGrid Docs: API keys", rf"SG\.{_WORD}{{16,32}}+\.{_WORD}{{32,64}}+", "SG."),
-    _form(
+    token_format("sendgrid-key", "SendGrid Docs: API keys", rf"SG\.{WORD}{{16,32}}+\.{WORD}{{32,64}}+", "SG."),
+    token_format(
         "mailchimp-key",
         "Mailchimp Developer: API keys",
-        rf"(?<={_HEX}{{32}})-us[0-9]{{1,2}}(?![A-Za-z0-9])",
+        rf"(?<={HEX}{{32}})-us[0-9]{{1,2}}(?![A-Za-z0-9])",
         "-us",
         context=("mailchimp", "mandrill", "mc_api", "mc-api"),
-        back=_HEX_CHARS,
+        back=HEX_CHARS,
         back_chars=32,
         ends=None,
     ),
-    _form("mailgun-key", "Mailgun Docs: API keys", rf"key-{_HEX}{{32}}", "key-", context=("mailgun",)),
-    _form(
+    token_format("mailgun-key", "Mailgun Docs: API keys", rf"key-{HEX}{{32}}", "key-", context=("mailgun",)),
+    token_format(
         "twilio-key",
         "Twilio Docs: API keys, account SID",
-        rf"(?:AC|SK){_HEX}{{32}}(?![A-Za-z0-9])",
+        rf"(?:AC|SK){HEX}{{32}}(?![A-Za-z0-9])",
         *("AC", "SK"),
         context=("twilio",),
         ends=None,
     ),
-    _form("square-key", "Square Developer: Access tokens", rf"sq0(?:csp|atp|idp)-{_WORD}{{22,60}}+", "sq0"),
-    _form("square-key", "Square Developer: Access tokens", rf"EAAA[lE]{_WORD}{{56,80}}+", *("EAAAl", "EAAAE")),
-    _form(
+    token_format("square-key", "Square Developer: Access tokens", rf"sq0(?:csp|atp|idp)-{WORD}{{22,60}}+", "sq0"),
+    token_format("square-key", "Square Developer: Access tokens", rf"EAAA[lE]{WORD}{{56,80}}+", *("EAAAl", "EAAAE")),
+    token_format(
         "facebook-token",
         "Meta for Developers: Access tokens",
-        rf"EAA[CMB]{_ALNUM}{{80,{_MAX}}}+",
+        rf"EAA[CMB]{ALNUM}{{80,{MAX}}}+",
         *("EAAC", "EAAM", "EAAB"),
     ),
-    _form(
+    token_format(
         "telegram-token",
         "Telegram Bot API: Authorizing your bot",
-        rf"(?<=[0-9]{{8}}):{_WORD}{{35}}(?![A-Za-z0-9_-])",
+        rf"(?<=[0-9]{{8}}):{WORD}{{35}}(?![A-Za-z0-9_-])",
         ":",
-        back=_DIGITS,
+        back=DIGITS,
         back_chars=10,
         ends=None,
     ),
-    _form(
+    token_format(
         "discord-token",
         "Discord Developer Docs: Reference, authentication",
-        rf"(?<=[A-Za-z0-9_-]{{23}})\.{_WORD}{{6}}\.{_WORD}{{27,60}}+",
+        rf"(?<=[A-Za-z0-9_-]{{23}})\.{WORD}{{6}}\.{WORD}{{27,60}}+",
         ".",
         context=("discord", "bot token", "bot_token", "bottoken"),
         back=WORD_CHARS,
         back_chars=28,
     ),
-    _form(
+    token_format(
         "discord-token",
         "Discord Developer Docs: Webhooks",
-        rf"discord(?:app)?\.com/api/webhooks/[0-9]{{17,20}}/{_WORD}{{60,80}}+",
-        *("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
+        rf"discord(?:app)?\.com/api/(?:v[0-9]{{1,2}}/)?webhooks/[0-9]{{17,20}}/{WORD}{{60,80}}+",
+        *("discord.com/api/", "discordapp.com/api/"),
     ),
-    _form("npm-token", "npm Docs: About access tokens", rf"npm_{_ALNUM}{{36}}", "npm_"),
-    _form("pypi-token", "PyPI Help: API tokens", rf"pypi-AgE{_WORD}{{50,{_MAX}}}+", "pypi-AgE"),
-    _form("rubygems-key", "RubyGems Guides: API key scopes", rf"rubygems_{_HEX}{{48}}", "rubygems_"),
-    _form(
+    token_format("npm-token", "npm Docs: About access tokens", rf"npm_{ALNUM}{{36}}", "npm_"),
+    token_format("pypi-token", "PyPI Help: API tokens", rf"pypi-AgE{WORD}{{50,{MAX}}}+", "pypi-AgE"),
+    token_format("rubygems-key", "RubyGems Guides: API key scopes", rf"rubygems_{HEX}{{48}}", "rubygems_"),
+    token_format(
         "crates-token",
         "The Cargo Book: cargo login",
-        rf"cio{_ALNUM}{{32}}(?![A-Za-z0-9])",
+        rf"cio{ALNUM}{{32}}(?![A-Za-z0-9])",
         "cio",
         context=("cargo", "crates"),
     ),
-    _form("nuget-key", "NuGet Docs: Scoped API keys", r"oy2[a-z0-9]{43}", "oy2"),
-    _form(
+    token_format("nuget-key", "NuGet Docs: Scoped API keys", r"oy2[a-z0-9]{43}", "oy2"),
+    token_format(
         "docker-token",
         "Docker Docs: Personal access tokens",
-        rf"dckr_(?:pat|oat)_{_WORD}{{24,60}}+",
+        rf"dckr_(?:pat|oat)_{WORD}{{24,60}}+",
         *("dckr_pat_", "dckr_oat_"),
     ),
-    _form(
+    token_format(
         "digitalocean-token",
         "DigitalOcean Docs: API tokens",
-        rf"do[opr]_v1_{_HEX}{{64}}",
+        rf"do[opr]_v1_{HEX}{{64}}",
         *("dop_v1_", "doo_v1_", "dor_v1_"),
     ),
-    _form(
+    token_format(
         "shopify-token",
         _SHOPIFY,
-        r"shp(?:at|ss|ca|pa|tka)_[a-fA-F0-9]{32}",
-        *("shpat_", "shpss_", "shpca_", "shppa_", "shptka_"),
+        r"shp(?:at|ss|ca|pa|tka|rt|ua)_[a-fA-F0-9]{32}",
+        *("shpat_", "shpss_", "shpca_", "shppa_", "shptka_", "shprt_", "shpua_"),
     ),
-    _form("vault-token", _VAULT, rf"hv[sbr]\.{_WORD}{{24,300}}+", *("hvs.", "hvb.", "hvr.")),
-    _form(
+    token_format("vault-token", _VAULT, rf"hv[sbr]\.{WORD}{{24,300}}+", *("hvs.", "hvb.", "hvr.")),
+    token_format(
         "terraform-token",
         "HCP Terraform Docs: API tokens",
-        rf"(?<={_ALNUM}{{14}})\.atlasv1\.{_WORD}{{60,70}}+",
+        rf"(?<={ALNUM}{{14}})\.atlasv1\.{WORD}{{60,70}}+",
         ".atlasv1.",
         back=WORD_CHARS,
         back_chars=14,
     ),
-    _form(
+    token_format(
         "linear-key",
         "Linear Developers: Authentication",
-        rf"lin_(?:api|oauth)_{_ALNUM}{{32,64}}+",
-        *("lin_api_", "lin_oauth_"),
+        rf"lin_(?:api|oauth|wh)_{ALNUM}{{32,64}}+",
+        *("lin_api_", "lin_oauth_", "lin_wh_"),
     ),
-    _form("notion-token", "Notion Developers: Authentication", rf"ntn_{_ALNUM}{{40,60}}+", "ntn_"),
-    _form("notion-token", "Notion Developers: Authentication", rf"secret_{_ALNUM}{{43}}(?![A-Za-z0-9])", "secret_"),
-    _form("databricks-token", "Databricks Docs: Personal access tokens", rf"dapi{_HEX}{{32}}", "dapi"),
-    _form(
+    token_format("notion-token", "Notion Developers: Authentication", rf"ntn_{ALNUM}{{40,60}}+", "ntn_"),
+    token_format(
+        "notion-token", "Notion Developers: Authentication", rf"secret_{ALNUM}{{43}}(?![A-Za-z0-9])", "secret_"
+    ),
+    token_format("databricks-token", "Databricks Docs: Personal access tokens", rf"dapi{HEX}{{32}}", "dapi"),
+    token_format(
         "doppler-token",
         "Doppler Docs: Tokens",
-        rf"dp\.(?:pt|st|sa|ct|scim|audit)\.{_ALNUM}[A-Za-z0-9_.-]{{39,80}}+",
+        rf"dp\.(?:pt|st|sa|ct|scim|audit)\.{ALNUM}[A-Za-z0-9_.-]{{39,80}}+",
         *("dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", "dp.scim.", "dp.audit."),
     ),
-    _form("postman-key", "Postman Docs: API keys", rf"PMAK-{_HEX}{{24}}-{_HEX}{{34}}", "PMAK-"),
-    _form("grafana-token", _GRAFANA, rf"glsa_{_ALNUM}{{32}}_[a-fA-F0-9]{{8}}", "glsa_"),
-    _form("grafana-token", _GRAFANA, r"glc_[A-Za-z0-9+/]{32,400}+", "glc_", ends=_BASE64_END),
-    _form("supabase-key", "Supabase Docs: API keys", rf"sb(?:p|_secret)_{_WORD}{{20,60}}+", *("sbp_", "sb_secret_")),
-    _form(
+    token_format("postman-key", "Postman Docs: API keys", rf"PMAK-{HEX}{{24}}-{HEX}{{34}}", "PMAK-"),
+    token_format("grafana-token", _GRAFANA, rf"glsa_{ALNUM}{{32}}_[a-fA-F0-9]{{8}}", "glsa_"),
+    token_format("grafana-token", _GRAFANA, r"glc_[A-Za-z0-9+/]{32,400}+", "glc_", ends=BASE64_END),
+    token_format(
+        "supabase-key",
+        "Supabase Docs: API keys",
+        rf"sb(?:[ap]|_secret)_{WORD}{{20,60}}+",
+        *("sbp_", "sba_", "sb_secret_"),
+    ),
+    token_format(
         "sentry-token",
         "Sentry Docs: Auth tokens",
-        r"sntry[su]_[A-Za-z0-9+/=_]{40,400}+",
-        *("sntrys_", "sntryu_"),
-        ends=_BASE64_END,
+        r"sntry[sua]_[A-Za-z0-9+/=_]{40,400}+",
+        *("sntrys_", "sntryu_", "sntrya_"),
+        ends=BASE64_END,
     ),
-    _form("atlassian-token", _ATLASSIAN, r"ATATT3[A-Za-z0-9_=-]{60,300}+", "ATATT3", ends=_BASE64_END),
-    _form("atlassian-token", "Bitbucket Cloud Docs: App passwords", rf"ATBB{_ALNUM}{{32}}", "ATBB"),
-    _form("figma-token", "Figma Developers: Access tokens", rf"figd_{_WORD}{{36,60}}+", "figd_"),
-    _form(
+    token_format(
+        "atlassian-token", _ATLASSIAN, r"AT[AC]TT3[A-Za-z0-9_=-]{60,300}+", *("ATATT3", "ATCTT3"), ends=BASE64_END
+    ),
+    token_format("atlassian-token", "Bitbucket Cloud Docs: App passwords", rf"ATBB{ALNUM}{{32}}", "ATBB"),
+    token_format("figma-token", "Figma Developers: Access tokens", rf"figd_{WORD}{{36,60}}+", "figd_"),
+    token_format(
         "age-key",
         "age(1), C2SP age specification: X25519 identity",
-        r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
-        "AGE-SECRET-KEY-1",
+        r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{58}",
+        *("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-PQ-1"),
     ),
-    _form("pulumi-token", "Pulumi Docs: Access tokens", rf"pul-{_HEX}{{40}}", "pul-"),
-    _form(
+    token_format("pulumi-token", "Pulumi Docs: Access tokens", rf"pul-{HEX}{{40}}", "pul-"),
+    token_format(
         "tailscale-key",
         "Tailscale Docs: Keys and secrets, prefixes",
         r"tskey-[a-z]{2,12}+-[A-Za-z0-9-]{20,120}+",
         "tskey-",
     ),
-    _form(
+    token_format(
         "cloudflare-token",
         "Cloudflare Docs: API token formats",
-        rf"cf(?:ut|at|k)_{_WORD}{{36,60}}+",
+        rf"cf(?:ut|at|k)_{WORD}{{36,60}}+",
         *("cfut_", "cfat_", "cfk_"),
     ),
-    _form("posthog-key", "PostHog Docs: API keys", rf"ph[cxs]_{_ALNUM}{{40,60}}+", *("phc_", "phx_", "phs_")),
-    _form("newrelic-key", "New Relic Docs: API keys", r"NRAK-[A-Z0-9]{27}", "NRAK-"),
-    _form("dynatrace-token", "Dynatrace Docs: Access tokens", r"dt0[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}", "dt0"),
-    _form(
+    token_format("posthog-key", "PostHog Docs: API keys", rf"ph[cxs]_{ALNUM}{{40,60}}+", *("phc_", "phx_", "phs_")),
+    token_format("newrelic-key", "New Relic Docs: API keys", r"NRAK-[A-Z0-9]{27}", "NRAK-"),
+    token_format(
+        "dynatrace-token", "Dynatrace Docs: Access tokens", r"dt0[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}", "dt0"
+    ),
+    token_format(
         "planetscale-token",
         "PlanetScale Docs: Service tokens",
-        rf"pscale_(?:tkn|pw|oauth)_{_WORD}{{32,64}}+",
+        rf"pscale_(?:tkn|pw|oauth)_{WORD}{{32,64}}+",
         "pscale_",
     ),
-    _form(
+    token_format(
         "buildkite-token",
         "Buildkite Docs: Token security",
-        rf"bk[uax][at]_{_ALNUM}{{40}}",
+        rf"bk[uax][at]_{ALNUM}{{40}}",
         *("bkua_", "bkaa_", "bkxt_"),
     ),
-    _form(
+    token_format(
         "circleci-token",
         "CircleCI Docs: API tokens",
-        rf"CCIP(?:RJ|AT)_{_ALNUM}{{22}}_{_HEX}{{40}}",
+        rf"CCIP(?:RJ|AT)_{ALNUM}{{22}}_{HEX}{{40}}",
         *("CCIPRJ_", "CCIPAT_"),
     ),
-    _form(
+    token_format(
         "flyio-token",
         "Fly.io Docs: Access tokens",
         r"fm[12][ar]?_[A-Za-z0-9+/]{60,4096}+",
         *("fm1_", "fm1a_", "fm1r_", "fm2_"),
-        ends=_BASE64_END,
+        ends=BASE64_END,
     ),
-    _form(
+    token_format(
         "hubspot-token",
         "HubSpot Developers: Private apps",
-        rf"pat-(?:na|eu|ap)\d-{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}",
+        rf"pat-(?:na|eu|ap)\d-{HEX}{{8}}(?:-{HEX}{{4}}){{3}}-{HEX}{{12}}",
         "pat-",
     ),
-    _form("airtable-token", "Airtable Web API: Authentication", rf"pat{_ALNUM}{{14}}\.{_HEX}{{64}}", "pat"),
-    _form(
+    token_format("airtable-token", "Airtable Web API: Authentication", rf"pat{ALNUM}{{14}}\.{HEX}{{64}}", "pat"),
+    token_format(
         "sonar-token",
         "SonarQube Docs: Generating and using tokens",
-        rf"sq[apu]_{_HEX}{{40}}",
+        rf"sq[apu]_{HEX}{{40}}",
         *("sqa_", "sqp_", "squ_"),
     ),
-    _form(
+    token_format(
         "1password-token",
         "1Password Developer: Service accounts",
-        rf"ops_eyJ{_WORD}{{100,{_MAX}}}+",
+        rf"ops_eyJ{WORD}{{100,{MAX}}}+",
         "ops_eyJ",
-        ends=_BASE64_END,
+        ends=BASE64_END,
     ),
-    _form("artifactory-token", "JFrog Help: API key", rf"AKC{_ALNUM}{{60,80}}+", "AKC"),
-    _form("adafruit-key", "Adafruit IO Docs: Authentication", rf"aio_{_ALNUM}{{28}}", "aio_"),
-    _form("easypost-key", "EasyPost Docs: Authentication", rf"EZ[AT]K{_ALNUM}{{54}}", *("EZAK", "EZTK")),
-    _form(
+    token_format("artifactory-token", "JFrog Help: API key", rf"AKC{ALNUM}{{60,80}}+", "AKC"),
+    token_format("adafruit-key", "Adafruit IO Docs: Authentication", rf"aio_{ALNUM}{{28}}", "aio_"),
+    token_format("easypost-key", "EasyPost Docs: Authentication", rf"EZ[AT]K{ALNUM}{{54}}", *("EZAK", "EZTK")),
+    token_format(
         "clerk-key",
         "Clerk Docs: Environment variables",
-        rf"(?:ak|ck)_live_{_ALNUM}{{30,60}}+",
+        rf"(?:ak|ck)_live_{ALNUM}{{30,60}}+",
         *("ak_live_", "ck_live_"),
     ),
-    _form(
+    token_format(
         "jwt",
         "RFC 7519 JSON Web Token; RFC 7515 and 7516 compact serialization",
-        rf"eyJ{_WORD}{{8,{4 * _MAX}}}+={{0,2}}+\.{_WORD}{{1,{16 * _MAX}}}+={{0,2}}+"
-        rf"(?:\.[A-Za-z0-9_.+/=-]{{1,{16 * _MAX}}}+)?",
+        rf"eyJ{WORD}{{8,{4 * MAX}}}+={{0,2}}+\.{WORD}{{1,{16 * MAX}}}+={{0,2}}+"
+        rf"(?:\.[A-Za-z0-9_.+/=-]{{1,{16 * MAX}}}+)?",
         "eyJ",
         accept=is_jwt,
     ),
+    *SERVICE_FORMATS,
 )
