@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.backup_commands import back_up
+from signet_actors.cli.backup_commands import back_up, run_writer_tool
 from signet_actors.cli.connection import DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
@@ -291,7 +291,7 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     if context.running:
         if context.deep and context.client is not None:
-            yield from _check_by_backup(context.client)
+            yield from _check_by_backup(context, context.client)
             return
         yield DoctorFinding(
             "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks all of it"
@@ -317,14 +317,21 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     yield from parse_database_check(checked.returncode, checked.stdout, checked.stderr)
 
 
-def _check_by_backup(client: DaemonClient) -> Iterator[DoctorFinding]:
+def _check_by_backup(context: DoctorContext, client: DaemonClient) -> Iterator[DoctorFinding]:
+    """Check a new backup, which has the database's pages, and the files of vectors, which are in no backup."""
     try:
         end, _ = back_up(client, CHECK_TIMEOUT_S)
     except SignetError as error:
         yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
         return
     if end.get("success"):
-        yield DoctorFinding("database", OK, f"intact; {end.get('memories')} memories; backed up as {end.get('name')}")
+        backed_up = f"{end.get('memories')} memories; backed up as {end.get('name')}"
+        code, result = run_writer_tool(context.environment, "--check-vectors", timeout_s=CHECK_TIMEOUT_S)
+        found = [("index", str(text)) for text in result.get("findings") or []]
+        if code != ExitCode.OK and not found:
+            found = [("index", f"the vector files could not be compared (exit code {code})")]
+        yield DoctorFinding("database", OK, backed_up if found else f"intact; {backed_up}")
+        yield from _damage(found)
         return
     found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
     if not found:

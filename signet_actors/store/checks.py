@@ -330,10 +330,11 @@ def scrub(
     return found[:MOST_FINDINGS]
 
 
-def vector_file_findings(connection: apsw.Connection, directory: Path) -> list[Finding]:
-    """Return where the searchers' shared vector files differ from the stored vectors."""
+def vector_file_findings(connection: apsw.Connection, directory: Path, *, in_use: bool = False) -> list[Finding]:
+    """Return where the searchers' shared vector files differ from the stored vectors; ``in_use``: a daemon runs."""
+    differing = differing_vectors(connection, directory, in_use=in_use)
     try:
-        return [Finding(INDEX, text) for text in islice(differing_vectors(connection, directory), MOST_FINDINGS)]
+        return [Finding(INDEX, text) for text in islice(differing, MOST_FINDINGS)]
     except (apsw.Error, OSError, ConfigError) as error:
         return [Finding(INDEX, f"the vector files cannot be compared: {error}")]
 

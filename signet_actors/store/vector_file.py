@@ -12,8 +12,9 @@ import mmap
 import os
 import re
 import struct
+import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,6 +30,10 @@ _MAGIC: Final = b"SGNTVEC2"
 _FORMAT: Final = struct.Struct("<8s36s36sIQqI")
 """Magic, database id, epoch of the last number, dimensions, records, last embeddings.seq, checksum of the records."""
 _CHECKSUM: Final = struct.Struct("<I")
+_HEADER_READS: Final = 5
+_HEADER_WAIT_S: Final = 0.05
+_ROWS_AT_ONCE: Final = 2000
+"""Rows in one read transaction, which the write-ahead log cannot be reset past."""
 
 
 class VectorFileHeader(NamedTuple):
@@ -84,14 +89,20 @@ def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFil
 
 
 def differing_vectors(
-    connection: apsw.Connection, directory: Path, *, heartbeat: Callable[[], None] = lambda: None
+    connection: apsw.Connection,
+    directory: Path,
+    *,
+    in_use: bool = False,
+    heartbeat: Callable[[], None] = lambda: None,
 ) -> Iterator[str]:
     """Yield a description of each record that differs from the stored vectors.
 
-    Files that a searcher would rebuild anyway are skipped. Raises apsw errors, OSError, ConfigError.
+    A file that does not belong to the database as it is, or whose checksum is wrong, is skipped: a searcher that starts
+    rebuilds it. With ``in_use`` it is described instead, because a running searcher may answer from it; the database
+    may change meanwhile, and is read in short snapshots. Raises apsw errors, OSError, ConfigError.
     """
     view = Snapshot(connection)
-    database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
+    database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'") or ""
     for model, dimensions in view.rows("SELECT model, dimensions FROM embedding_models"):
         path = vector_file(directory, model, dimensions)
         try:
@@ -99,14 +110,40 @@ def differing_vectors(
         except FileNotFoundError:
             continue
         try:
-            header = read_header(descriptor, database_id or "", dimensions)
-            if header is None or header.epoch != VectorEpochs(read_stored(view)).of(header.last_seq):
-                continue
-            with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
-                for text in _differences(view, model, header, mapped, heartbeat):
-                    yield f"{path.name}: {text}"
+            # Read before the rows: rows that are deleted or added after that are no difference.
+            header = _stable_header(descriptor, database_id, dimensions)
+            found: Iterable[str]
+            if header is None:
+                empty = os.fstat(descriptor).st_size == 0
+                found = () if empty else ("it belongs to another database, or its header is damaged",)
+            elif header.epoch != VectorEpochs(read_stored(view)).of(header.last_seq):
+                found = ("it belongs to another state of the database",)
+            else:
+                with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
+                    if _checksum(header, mapped) == header.checksum:
+                        for text in _differences(view, model, header, mapped, heartbeat):
+                            yield f"{path.name}: {text}"
+                        continue
+                found = ("its checksum is wrong",)
+            if in_use:
+                yield from (f"{path.name}: {text}" for text in found)
         finally:
             os.close(descriptor)
+
+
+def _stable_header(descriptor: int, database_id: str, dimensions: int) -> VectorFileHeader | None:
+    """Return the header like ``read_header``; read again if a searcher may be writing it."""
+    for _ in range(_HEADER_READS - 1):
+        if (header := read_header(descriptor, database_id, dimensions)) is not None:
+            return header
+        time.sleep(_HEADER_WAIT_S)
+    return read_header(descriptor, database_id, dimensions)
+
+
+def _checksum(header: VectorFileHeader, mapped: mmap.mmap) -> int:
+    end = HEADER_BYTES + header.records * record_bytes(header.dimensions)
+    with memoryview(mapped) as whole, whole[HEADER_BYTES:end] as records:
+        return zlib.crc32(records)
 
 
 def _differences(
@@ -114,28 +151,28 @@ def _differences(
 ) -> Iterator[str]:
     length = record_bytes(header.dimensions)
     end = HEADER_BYTES + header.records * length
-    with memoryview(mapped) as whole, whole[HEADER_BYTES:end] as records:
-        if zlib.crc32(records) != header.checksum:
-            return  # a searcher will rebuild it
     if header.last_seq > last_given_out(view):
         last = last_given_out(view)
         yield f"it contains vectors up to {header.last_seq}, but the last vector number of the database is {last}"
         return
-    offset = HEADER_BYTES
-    for seq, memory, vector in view.connection.execute(
+    offset, after = HEADER_BYTES, 0
+    while rows := view.rows(
         "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
-        " WHERE e.model = ? AND e.dimensions = ? AND e.seq <= ? AND e.source_type = 'memory' ORDER BY e.seq",
-        (model, header.dimensions, header.last_seq),
+        " WHERE e.model = ? AND e.dimensions = ? AND e.seq > ? AND e.seq <= ? AND e.source_type = 'memory'"
+        " ORDER BY e.seq LIMIT ?",
+        (model, header.dimensions, after, header.last_seq, _ROWS_AT_ONCE),
     ):
-        heartbeat()
-        while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
-            offset += length  # skip the record of a replaced or removed vector
-        if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:
-            yield f"vector {seq} is missing"
-        elif RECORD_NUMBERS.unpack_from(mapped, offset)[1] != memory:
-            yield f"vector {seq} belongs to another memory"
-        elif mapped[offset + RECORD_NUMBERS.size : offset + RECORD_NUMBERS.size + len(vector)] != vector:
-            yield f"vector {seq} differs from the stored one"
+        after = rows[-1][0]
+        for seq, memory, vector in rows:
+            heartbeat()
+            while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
+                offset += length  # skip the record of a replaced or removed vector
+            if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:
+                yield f"vector {seq} is missing"
+            elif RECORD_NUMBERS.unpack_from(mapped, offset)[1] != memory:
+                yield f"vector {seq} belongs to another memory"
+            elif mapped[offset + RECORD_NUMBERS.size : offset + RECORD_NUMBERS.size + len(vector)] != vector:
+                yield f"vector {seq} differs from the stored one"
 
 
 def _text(raw: bytes) -> str:

@@ -1,7 +1,7 @@
 """``python -m signet_actors.writer``: the writer process, or with an option one of its tools.
 
 ``--check [--deep] [--repair]`` and ``--restore FILE`` need the daemon to be stopped. ``--verify NAME`` turns a copy
-that a running writer made into a backup.
+that a running writer made into a backup. ``--check-vectors`` only reads, beside a running daemon or without one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from signet_actors.runtime.processes.child_context import read_context
 from signet_actors.runtime.processes.network_guard import block_network_sockets
 from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
-from signet_actors.writer.check import check_command
+from signet_actors.writer.check import check_command, check_vector_files_command
 from signet_actors.writer.restore import restore_command
 
 
@@ -50,6 +50,7 @@ def _tool(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m signet_actors.writer")
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--check", action="store_true", help="check whether the database is intact")
+    wanted.add_argument("--check-vectors", action="store_true", help="compare the vector files with the database")
     wanted.add_argument("--restore", metavar="FILE", help="replace the database with a backup (a path, or 'latest')")
     wanted.add_argument("--verify", metavar="NAME", help="turn a complete copy into a backup")
     parser.add_argument("--deep", action="store_true")
@@ -61,6 +62,8 @@ def _tool(arguments: list[str]) -> int:
         return restore_command(given.restore)
     if given.verify is not None:
         return verify_command(given.verify, given.last_seq, given.parent)
+    if given.check_vectors:
+        return check_vector_files_command()
     return check_command(deep=given.deep or given.repair, repair=given.repair)
 
 

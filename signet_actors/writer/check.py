@@ -3,7 +3,7 @@
 Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding, see
 ``store.checks``), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged, 73 when a
 daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds slower checks: vectors
-against their search index, rows against each other.
+against their search index, rows against each other. ``--check-vectors`` compares only the files of vectors, unlocked.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
@@ -23,7 +23,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub, vector_file_findings
-from signet_actors.store.connect import open_writer
+from signet_actors.store.connect import open_reader, open_writer
 from signet_actors.store.database_files import refuse_unsafe_files
 from signet_actors.store.errors import DAMAGED, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
@@ -66,6 +66,23 @@ def check_command(*, deep: bool, repair: bool) -> int:
         return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     finally:
         lock.release()
+    return _print(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
+
+
+def check_vector_files_command() -> int:
+    """Compare the vector files with the database beside a running daemon, and print the result. Takes no lock."""
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
+
+    workspace = Workspace(workspace_from(os.environ).resolve())
+    try:
+        connection = open_reader(workspace.database)
+        try:
+            findings = vector_file_findings(connection, workspace.index_dir, in_use=True)
+            checked = CheckResult(findings, _count_memories(connection))
+        finally:
+            connection.close()
+    except (StoreError, OSError) as error:
+        return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     return _print(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
 
 

@@ -6,14 +6,19 @@ Source: docs/reliability.md R18; docs/operations.md "When a database file is mis
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
+import threading
+import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from signet_actors.store.vector_file import HEADER_BYTES, read_header, record_bytes
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -116,3 +121,74 @@ def test_doctor_compares_the_file_of_vectors_and_repairs_it() -> None:
         assert f"vector {seq[0]} differs from the stored one" in done.stdout
         assert "intact" in doctor(daemon, "--deep", "--repair", "--yes").stdout
         assert not os.listdir(daemon.workspace / ".daemon" / "index")
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Write into the file that the searchers have open."""
+    with path.open("r+b") as file:
+        file.write(content)
+
+
+def test_doctor_compares_the_file_of_vectors_beside_a_running_daemon() -> None:
+    with live_daemon() as daemon:
+        for text in ("My bicycle has a flat tyre", "Berlin lies on the Spree"):
+            daemon.api.remember(text)
+        assert daemon.api.recall("repairing a bike")["results"]
+        (path,) = (daemon.workspace / ".daemon" / "index").glob("*.vectors")
+        assert "intact; 2 memories" in doctor(daemon, "--deep").stdout
+        whole = path.read_bytes()
+
+        dimensions = daemon.read("SELECT dimensions FROM embedding_models")[0][0]
+        database_id = daemon.read("SELECT value FROM store_meta WHERE key = 'database_id'")[0][0]
+        size = record_bytes(dimensions)
+        with path.open("rb") as file:
+            header = read_header(file.fileno(), database_id, dimensions)
+        assert header is not None
+        first, second = (bytearray(whole[HEADER_BYTES + at * size :][:size]) for at in (0, 1))
+        first[16:], second[16:] = second[16:], first[16:]
+        swapped = bytes(first + second)
+        as_if_valid = header._replace(checksum=zlib.crc32(swapped)).encode()
+        overwrite(path, as_if_valid.ljust(HEADER_BYTES, b"\0") + swapped)
+        done = doctor(daemon, "--deep")
+        assert (done.returncode, "vector 1 differs from the stored one" in done.stdout) == (1, True), done.stdout
+        assert "intact" not in done.stdout
+
+        overwrite(path, whole[:HEADER_BYTES] + swapped)
+        done = doctor(daemon, "--deep")
+        assert (done.returncode, "its checksum is wrong" in done.stdout) == (1, True), done.stdout
+
+        overwrite(path, header._replace(database_id="of another database").encode())
+        done = doctor(daemon, "--deep")
+        assert (done.returncode, "belongs to another database" in done.stdout) == (1, True), done.stdout
+
+        overwrite(path, header._replace(epoch="of another run").encode())
+        done = doctor(daemon, "--deep")
+        assert (done.returncode, "belongs to another state" in done.stdout) == (1, True), done.stdout
+
+        overwrite(path, whole)
+        assert "intact; 2 memories" in doctor(daemon, "--deep").stdout
+        assert daemon.api.recall("repairing a bike")["results"][0]["content"] == "My bicycle has a flat tyre"
+        assert daemon.stop() == 0
+
+
+def test_vectors_that_come_and_go_while_doctor_compares_are_no_difference() -> None:
+    with live_daemon() as daemon:
+        over = threading.Event()
+
+        def write() -> None:
+            while not over.is_set():
+                kept = daemon.api.remember(f"Note {secrets.token_hex(8)} about the harbour")["id"]
+                daemon.api.request("DELETE", f"/api/memory/{kept}?reason=r").ok()
+                daemon.api.remember(f"Note {secrets.token_hex(8)} about the station")
+                daemon.api.recall("harbour station")
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            try:
+                for _ in range(3):
+                    done = doctor(daemon, "--deep")
+                    assert "intact" in done.stdout, done.stdout
+            finally:
+                over.set()
+            writing.result()
+        assert daemon.stop() == 0
