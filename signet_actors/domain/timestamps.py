@@ -69,3 +69,12 @@ def iso(wall_ms: int) -> str:
     """Return ``wall_ms`` (milliseconds since 1970) in the stored form."""
     moment = datetime.fromtimestamp(wall_ms / 1000, tz=UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"
+
+
+def moved(moment: str, by: timedelta) -> str:
+    """Return ``moment`` moved by ``by``, both in the stored form; unmoved if the result is outside the calendar."""
+    try:
+        result = datetime.fromisoformat(moment) + by
+    except OverflowError:
+        return moment
+    return f"{result.year:04d}-{result:%m-%dT%H:%M:%S}.{result.microsecond // 1000:03d}Z"

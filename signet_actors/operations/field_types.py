@@ -408,9 +408,9 @@ def parse_integer(text: str, default: int, low: int, high: int) -> int:
     return max(low, min(high, -magnitude if sign == "-" else magnitude))
 
 
-def integer_warning(name: str, default: int) -> str:
+def integer_warning(name: str, default: int | None) -> str:
     """Return the warning for a query parameter that should be an integer but does not start with one."""
-    return f"{name} is not an integer; the default {default} was used"
+    return f"{name} is not an integer; the default{'' if default is None else f' {default}'} was used"
 
 
 def _finite(given: Given, value: float) -> float:

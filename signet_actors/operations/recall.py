@@ -5,18 +5,39 @@ Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.memories import TIME_FACETS, TimeFacet
-from signet_actors.operations.memories import Importance, TagsInput
-from signet_actors.operations.request_fields import not_yet
+from signet_actors.domain.permissions import Permission
+from signet_actors.domain.timestamps import moved, normalize_timestamp
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import (
+    MAX_NAME_CHARS,
+    MAX_QUERY_CHARS,
+    Clamped,
+    FieldType,
+    Given,
+    MemoryType,
+    SecretRule,
+    Text,
+)
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import AgentFields, FilterFields, SelectionText, not_yet
+
+TIME_MODES: Final = ("auto", "timeline", "filter")
+MAX_ROWS: Final = 1000
+
+QueryText = Annotated[str, Text(max_chars=MAX_QUERY_CHARS, secret=SecretRule.KEEP)]
 
 
 class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A time window; ``end`` defaults to 24 hours after ``start``."""
+    """A time window; ``end`` is exclusive and defaults to 24 hours after ``start``."""
 
     start: str
     end: str | None = None
@@ -33,34 +54,89 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = None
 
 
-class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to recall; only ``query`` is required. Both spellings of every name are accepted."""
+@dataclass(frozen=True, kw_only=True)
+class TimeWindow(FieldType):
+    """A ``RecallTime`` whose start and end are in storage form. Source: docs/compatibility.md "Temporal requests"."""
 
-    query: str
-    limit: Annotated[
-        float, Meta(description="Maximum number of results; fractions are truncated; limited to 1 to 100")
-    ] = 10
-    type: str | None = None
-    tags: TagsInput = None
-    who: str | None = None
-    pinned: bool | None = None
-    importance_min: Importance | None = None
-    since: str | None = None
-    until: str | None = None
-    project: str | None = None
-    source_type: str | None = None
-    scope: str | None = None
-    min_score: float | None = None
-    time: RecallTime | None = None
+    def read(self, given: Given) -> Any:
+        value = given.value
+        if not isinstance(value, dict):
+            raise given.invalid("must be an object")
+        if value.get("start") is None:
+            raise InvalidRequest("time.start is required when time is provided", field="time.start")
+        start = _time(value["start"], "time.start")
+        end = moved(start, timedelta(days=1)) if value.get("end") is None else _time(value["end"], "time.end")
+        if end <= start:  # also true if 24 hours later is outside the calendar
+            raise InvalidRequest("time.end must be after time.start", field="time.end")
+        facets = value.get("facets")
+        if facets is not None:
+            if not isinstance(facets, list):
+                raise InvalidRequest("time.facets must be an array", field="time.facets")
+            if not all(isinstance(facet, str) and facet in TIME_FACETS for facet in facets):
+                raise InvalidRequest(
+                    f"time.facets entries must be one of: {', '.join(TIME_FACETS)}", field="time.facets"
+                )
+        mode = value.get("mode")
+        if mode is not None and (not isinstance(mode, str) or mode not in TIME_MODES):
+            raise InvalidRequest(f"time.mode must be one of: {', '.join(TIME_MODES)}", field="time.mode")
+        return RecallTime(start=start, end=end)
+
+
+def _time(value: object, name: str) -> str:
+    moment = normalize_timestamp(value) if isinstance(value, str) and len(value) <= MAX_NAME_CHARS else None
+    if moment is None:
+        raise InvalidRequest(f"{name} must be a valid ISO timestamp", field=name)
+    return moment
+
+
+class RecallFields(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
+    """What both forms of recall accept."""
+
+    limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
+    min_score: Annotated[float, Meta(description="Drop results below this score")] | None = None
     aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
     expand: Annotated[bool, not_yet("is not available yet; no transcript is added")] = False
-    aggregate_budget: Literal["small", "medium", "large"] | None = msgspec.field(default=None, name="aggregateBudget")
+    aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
     save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
-    agent_id: str | None = msgspec.field(default=None, name="agentId")
     session_key: Annotated[
-        str | None, not_yet("does not suppress repeated results yet; meta.dedupe.enabled is false")
+        SelectionText | None, not_yet("does not suppress repeated results yet; meta.dedupe.enabled is false")
     ] = msgspec.field(default=None, name="sessionKey")
     include_recalled: bool = msgspec.field(default=False, name="includeRecalled")
+
+
+class RecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
+    """What to recall; only ``query`` is required. Both spellings of every name are accepted."""
+
+    query: QueryText
+    time: Annotated[RecallTime | None, TimeWindow()] = None
+
+
+class SearchRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
+    """What to recall, in query parameters; only ``q`` is required."""
+
+    query: QueryText = msgspec.field(name="q")
+
+
+class LegacySearchRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
+    """A keyword search."""
+
+    query: Annotated[QueryText, Meta(description="FTS5 expression; without it, filters only")] | None = msgspec.field(
+        default=None, name="q"
+    )
+    distinct: Annotated[SelectionText | None, Meta(description="`who`: list distinct authors instead of memories")] = (
+        None
+    )
+    limit: Annotated[int, Clamped(low=1, high=MAX_ROWS), Meta(description="Default 20 with q, 50 without")] | None = (
+        None
+    )
+
+
+class SimilarRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
+    """The memory to compare with."""
+
+    id: Annotated[SelectionText, Meta(description="The memory to compare with; required")] | None = None
+    k: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
+    type: Annotated[str, MemoryType(secret=SecretRule.KEEP), Meta(description="Memory type")] | None = None
 
 
 class RecallResult(msgspec.Struct, frozen=True):
@@ -204,3 +280,50 @@ class SearchProblem(msgspec.Struct, frozen=True):
     error: str
     code: str
     results: list[SimilarResult] = []
+
+
+RECALL: Final = Operation(
+    name="memories.recall",
+    summary="Recall",
+    tag="Recall",
+    method="POST",
+    paths=("/api/memory/recall",),
+    request=RecallRequest,
+    replies={200: RecallReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
+)
+SEARCH: Final = Operation(
+    name="memories.search",
+    summary="Recall (query parameters)",
+    tag="Recall",
+    method="GET",
+    paths=("/api/memory/search",),
+    request=SearchRequest,
+    replies={200: RecallReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+LEGACY_SEARCH: Final = Operation(
+    name="memories.legacy_search",
+    summary="Keyword search (legacy)",
+    tag="Recall",
+    method="GET",
+    paths=("/memory/search",),
+    request=LegacySearchRequest,
+    replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+SIMILAR: Final = Operation(
+    name="memories.similar",
+    summary="Memories similar to a stored one",
+    tag="Recall",
+    method="GET",
+    paths=("/memory/similar",),
+    request=SimilarRequest,
+    replies={200: SimilarReply, 404: SearchProblem, **PROBLEMS, 400: SearchProblem | Problem},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)

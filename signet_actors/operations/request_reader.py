@@ -1,8 +1,8 @@
 """Reads a request's Struct from what a caller sent.
 
-Every field is accepted under the name that the API document shows, and in camel case and snake case; the first spelling
-present counts, and null counts as absent. A plain type stands for its field type: ``str`` for ``Text()``, ``bool`` for
-``Flag()``, ``float`` for ``Number()``, a ``Literal`` of texts for ``Choice``. An inner Struct is an object.
+Every field is accepted under the name that the API document shows, in camel case, in snake case and under the Struct's
+name; the first spelling present counts, and null counts as absent. A plain type stands for its field type: ``str`` for
+``Text()``, ``bool`` for ``Flag()``, ``float`` for ``Number()``, a ``Literal`` for ``Choice``, a Struct for ``Inner``.
 
 Source: docs/compatibility.md "Query parsing", "Remember"; docs/decisions.md 30, 33.
 """
@@ -73,7 +73,7 @@ def read_request(
                 values[field.name] = value
             break
         if field.required and field.name not in values:
-            raise InvalidRequest(f"{field.spellings[0]} is required", field=field.spellings[0])
+            raise InvalidRequest(f"{field.name} is required", field=field.spellings[0])
     return kind(**values)
 
 
@@ -85,7 +85,9 @@ def request_fields(kind: type[msgspec.Struct]) -> tuple[RequestField, ...]:
         RequestField(
             name=field.name,
             spellings=tuple(
-                dict.fromkeys((field.encode_name, camel_case(field.encode_name), snake_case(field.encode_name)))
+                dict.fromkeys(
+                    (field.encode_name, camel_case(field.encode_name), snake_case(field.encode_name), field.name)
+                )
             ),
             type=_field_type(hints[field.name], f"{kind.__name__}.{field.name}"),
             required=field.required,

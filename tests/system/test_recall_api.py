@@ -378,7 +378,7 @@ def test_an_fts_syntax_error_is_a_400(reader: Client, library: dict[str, str], q
 def test_distinct_who_lists_the_authors(room: Client) -> None:
     for who in ("zoe", "alice", "bob", "alice"):
         room.remember(f"Said by {who} {len(room.listed())}", who=who)
-    assert room.get("/memory/search", distinct="who", q="((", limit="x").ok() == {"values": ["alice", "bob", "zoe"]}
+    assert room.get("/memory/search", distinct="who", q="((", limit="7").ok() == {"values": ["alice", "bob", "zoe"]}
 
 
 # similar, embeddings

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader, just_before
+from signet_actors.gateway.http.request_reader import RequestReader
 from signet_actors.operations.field_types import parse_flag, parse_integer
 
 
@@ -180,26 +180,6 @@ def test_repeated_names_count_once() -> None:
             RequestReader({"ids": bad}).names("ids", max_items=2)
 
 
-@pytest.mark.parametrize(
-    ("moment", "before"),
-    [
-        ("2026-05-14T00:00:00.000Z", "2026-05-13T23:59:59.999Z"),
-        ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00.000Z"),
-        ("0009-03-01T00:00:00.001Z", "0009-03-01T00:00:00.000Z"),
-    ],
-)
-def test_the_moment_before(moment: str, before: str) -> None:
-    assert just_before(moment) == before
-
-
-def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
-    assert RequestReader({"time": {"start": "2026-05-13T06:00:00Z"}}).time_window() == (
-        "2026-05-13T06:00:00.000Z",
-        "2026-05-14T06:00:00.000Z",
-    )
-    assert RequestReader({}).time_window() is None
-
-
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -209,13 +189,10 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING)
 def test_whatever_a_field_holds_it_is_read_or_refused(value: Any) -> None:
-    fields = RequestReader(
-        dict.fromkeys(("content", "tags", "time", "limit", "ids", "since", "type", "validFrom"), value)
-    )
+    fields = RequestReader(dict.fromkeys(("content", "tags", "limit", "ids", "since", "type", "validFrom"), value))
     readers = (
         fields.content,
         fields.tags,
-        fields.time_window,
         lambda: fields.limit(10, 1, 100),
         lambda: fields.names("ids", max_items=10),
         fields.filters,

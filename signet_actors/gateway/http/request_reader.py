@@ -9,10 +9,9 @@ Source: docs/compatibility.md "Query parsing", "Remember", "Forget and modify"; 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
-from signet_actors.domain.memories import TIME_FACETS, memory_type
+from signet_actors.domain.memories import memory_type
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.timestamps import iso, normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
@@ -276,36 +275,6 @@ class RequestReader:
             source_type=self.text("source_type", "sourceType"),
         )
 
-    def time_window(self) -> tuple[str, str] | None:
-        """Return the ``time`` object as (start, end); None if it is absent. ``end`` is exclusive, by default 24 h after
-        start.
-
-        Source: docs/compatibility.md "Temporal requests".
-        """
-        _, value = self.find("time")
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise InvalidRequest("time must be an object", field="time")
-        if value.get("start") is None:
-            raise InvalidRequest("time.start is required when time is provided", field="time.start")
-        start = _time(value["start"], "time.start")
-        end = _time(value["end"], "time.end") if value.get("end") is not None else _day_after(start)
-        if end <= start:  # also true if 24 hours later is outside the calendar
-            raise InvalidRequest("time.end must be after time.start", field="time.end")
-        facets = value.get("facets")
-        if facets is not None:
-            if not isinstance(facets, list):
-                raise InvalidRequest("time.facets must be an array", field="time.facets")
-            if not all(isinstance(facet, str) and facet in TIME_FACETS for facet in facets):
-                raise InvalidRequest(
-                    f"time.facets entries must be one of: {', '.join(TIME_FACETS)}", field="time.facets"
-                )
-        mode = value.get("mode")
-        if mode is not None and (not isinstance(mode, str) or mode not in _TIME_MODES):
-            raise InvalidRequest(f"time.mode must be one of: {', '.join(_TIME_MODES)}", field="time.mode")
-        return start, end
-
 
 def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -> ReadScope:
     """Return what the caller may read, with a validated agent."""
@@ -337,24 +306,3 @@ def _time(value: object, name: str) -> str:
     if moment is None:
         raise InvalidRequest(f"{name} must be a valid ISO timestamp", field=name)
     return moment
-
-
-def _day_after(start: str) -> str:
-    return _moved(start, timedelta(days=1))
-
-
-def just_before(moment: str) -> str:
-    """Return the last millisecond before ``moment``, to use an exclusive end in an inclusive filter.
-
-    Both are in storage form.
-    """
-    return _moved(moment, timedelta(milliseconds=-1))
-
-
-def _moved(moment: str, by: timedelta) -> str:
-    """Return ``moment`` moved by ``by``, in storage form; unmoved if the result is outside the calendar."""
-    try:
-        moved = datetime.fromisoformat(moment) + by
-    except OverflowError:
-        return moment
-    return f"{moved.year:04d}-{moved:%m-%dT%H:%M:%S}.{moved.microsecond // 1000:03d}Z"

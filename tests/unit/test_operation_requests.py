@@ -1,0 +1,107 @@
+"""A request's Struct reads what a caller sent: leniently where clients differ, else it names the invalid field."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain.timestamps import moved
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.memories import ListMemoriesRequest
+from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
+from signet_actors.operations.remember import RememberRequest
+from signet_actors.operations.request_reader import read_request, request_fields
+
+NOW_MS = 1_780_000_000_000
+REQUESTS = (RememberRequest, RecallRequest, SearchRequest, LegacySearchRequest, ListMemoriesRequest)
+
+
+def of_body(kind: Any, **body: Any) -> Any:
+    return read_request(kind, body=body, now_ms=NOW_MS, warnings=[])
+
+
+def of_query(kind: Any, warnings: list[str] | None = None, **query: str) -> Any:
+    return read_request(kind, query=query, now_ms=NOW_MS, warnings=[] if warnings is None else warnings)
+
+
+def test_both_spellings_of_a_name_are_read_and_the_documented_one_counts_first() -> None:
+    assert of_body(RememberRequest, content="x", sourceType="a").source_type == "a"
+    assert of_body(RememberRequest, content="x", source_type="a").source_type == "a"
+    assert of_body(RememberRequest, content="x", source_type="a", sourceType="b").source_type == "b"
+
+
+def test_null_counts_as_absent_in_one_spelling_and_as_the_default_in_both() -> None:
+    assert of_body(RememberRequest, content="x", sourceType=None, source_type="a").source_type == "a"
+    assert of_body(RememberRequest, content="x", sourceType=None).source_type is None
+    assert of_body(RecallRequest, query="x", limit=None).limit == 10
+
+
+def test_a_required_field_that_is_blank_null_or_absent_is_named() -> None:
+    for body in ({}, {"query": None}, {"query": "  "}):
+        with pytest.raises(InvalidRequest, match=r"^query is required$") as refused:
+            of_body(RecallRequest, **body)
+        assert refused.value.field == "query"
+    with pytest.raises(InvalidRequest, match=r"^query is required$") as refused:
+        of_query(SearchRequest)
+    assert refused.value.field == "q"
+
+
+def test_a_field_of_an_inner_object_is_read_like_one_of_the_body() -> None:
+    request = of_body(RememberRequest, content="x", metadata={"sourcePath": "a.md", "unknown": 1})
+    assert request.metadata.source_path == "a.md"
+    with pytest.raises(InvalidRequest, match="source_path must be a string"):
+        of_body(RememberRequest, content="x", metadata={"source_path": 5})
+    with pytest.raises(InvalidRequest, match="metadata must be an object"):
+        of_body(RememberRequest, content="x", metadata="a.md")
+
+
+def test_an_integer_of_a_query_is_clamped_and_the_default_is_named_where_there_is_none() -> None:
+    warnings: list[str] = []
+    assert of_query(ListMemoriesRequest, warnings, limit="5000x").limit == 1000
+    assert of_query(ListMemoriesRequest, warnings, limit="").limit == 100
+    assert warnings == []
+    assert of_query(ListMemoriesRequest, warnings, limit="abc").limit == 100
+    assert of_query(LegacySearchRequest, warnings, limit="abc").limit is None
+    assert warnings == [
+        "limit is not an integer; the default 100 was used",
+        "limit is not an integer; the default was used",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moment", "before"),
+    [
+        ("2026-05-14T00:00:00.000Z", "2026-05-13T23:59:59.999Z"),
+        ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00.000Z"),
+        ("0009-03-01T00:00:00.001Z", "0009-03-01T00:00:00.000Z"),
+    ],
+)
+def test_the_moment_before(moment: str, before: str) -> None:
+    assert moved(moment, timedelta(milliseconds=-1)) == before
+
+
+def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
+    assert of_body(RecallRequest, query="x", time={"start": "2026-05-13T06:00:00Z"}).time == RecallTime(
+        start="2026-05-13T06:00:00.000Z", end="2026-05-14T06:00:00.000Z"
+    )
+    assert of_body(RecallRequest, query="x").time is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+@given(value=ANYTHING)
+def test_whatever_a_field_holds_it_is_read_or_refused(kind: Any, value: Any) -> None:
+    for field in request_fields(kind):
+        with contextlib.suppress(InvalidRequest):
+            of_body(kind, **{"content": "x", "query": "x", field.spellings[0]: value})
