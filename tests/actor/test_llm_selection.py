@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from signet_actors.config.schema import BreakerConfig, ExtractionConfig, ExtractionProvider
 from signet_actors.domain.providers import DailyLimits, Selection
+from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.guarded import GuardLimits
+from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.select import daily_limits, guard_limits, select_provider
+from signet_actors.runtime.peer_uid import listener_uids
 from tests.support.scripted_provider import FakeCli, Fault, ScriptedProvider
 
 KEY = "sk-test-0123456789abcdef"
@@ -105,6 +112,77 @@ def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port
             "start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull qwen3:4b"
         ),
     ]
+
+
+class ForeignServer:
+    """A program of another user (nobody) that listens at a port and keeps what it is sent. Only root can start it."""
+
+    def __init__(self) -> None:
+        os.seteuid(65_534)
+        try:
+            self._listener = socket.create_server(("127.0.0.1", 0))
+        finally:
+            os.seteuid(0)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.received = b""
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                while chunk := connection.recv(65_536):
+                    self.received += chunk
+                    connection.sendall(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def stop(self) -> bytes:
+        """Stop the program, and return all bytes that it was sent."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(10)
+        return self.received
+
+
+def test_auto_sends_nothing_to_a_server_that_another_user_of_the_machine_runs(server: ScriptedProvider) -> None:
+    if os.geteuid() != 0:  # no other user's program can be started: that ours is recognised is all that can be seen
+        assert listener_uids(urlsplit(server.url).port or 0) == {os.geteuid()}
+        return
+    foreign = ForeignServer()
+    selection, there = selected(ExtractionConfig(endpoint=foreign.url))
+    assert not there
+    assert selection.name == "none"
+    assert selection.reason == (
+        f"the provider is auto, and the program that listens at {foreign.url} belongs to another user (uid 65534)"
+    )
+    assert "set memory.pipelineV2.extraction.provider to ollama" in selection.detail
+    provider = OllamaProvider(foreign.url, named=False)  # as if it had begun to listen after the selection
+
+    async def prompt() -> None:
+        try:
+            with pytest.raises(ProviderError, match="belongs to another user") as refused:
+                await provider.generate("every memory", timeout_ms=5_000)
+            assert refused.value.kind is ProviderErrorKind.UNAVAILABLE
+            assert not (await provider.available()).ok
+        finally:
+            await provider.close()
+
+    asyncio.run(prompt())
+    assert foreign.stop() == b""
+
+
+def test_a_server_of_another_user_is_used_if_the_configuration_names_it() -> None:
+    if os.geteuid() != 0:
+        return
+    foreign = ForeignServer()
+    selection, there = selected(ExtractionConfig(provider="ollama", endpoint=foreign.url))
+    assert there
+    assert selection.name == "ollama"
+    assert foreign.stop().startswith(b"GET /api/tags ")
 
 
 def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.gateway.auth.peer_uid import SOCKET_CLOSED, peer_uid
+from signet_actors.runtime.peer_uid import SOCKET_CLOSED, listener_uids, peer_uid
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = (
@@ -89,3 +89,36 @@ def test_a_real_connection_is_this_user_s(family: socket.AddressFamily) -> None:
             assert peer_uid(*ends) == os.geteuid()
             client.close()
             assert peer_uid(*ends) == SOCKET_CLOSED
+
+
+def listens(address: str, *, uid: int, state: str = "0A") -> str:
+    anywhere = "0" * (len(address) - 5) + ":0000"
+    return line(f"{address} {anywhere}", state=state, uid=uid)
+
+
+def test_listeners_are_those_that_a_loopback_connection_can_reach(tmp_path: Path) -> None:
+    four = table(
+        tmp_path,
+        listens("0100007F:2CAA", uid=1001),
+        listens("00000000:2CAA", uid=0),
+        listens("0A01A8C0:2CAA", uid=1002),  # 192.168.1.10
+        listens("0100007F:2CAB", uid=1003),
+        listens("0100007F:2CAA", uid=1004, state="01"),
+    )
+    six = table(
+        tmp_path,
+        listens("00000000000000000000000001000000:2CAA", uid=1005),
+        listens("00000000000000000000000000000000:2CAA", uid=1006),
+        listens("0000000000000000FFFF00000100007F:2CAA", uid=1007),
+        name="tcp6",
+    )
+    assert listener_uids(0x2CAA, (four, six)) == {1001, 0, 1005, 1006, 1007}
+    assert listener_uids(0x2CAC, (four, six)) == frozenset()
+    assert listener_uids(0x2CAA, (tmp_path / "missing",)) == frozenset()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_a_real_listener_is_this_user_s(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        assert listener_uids(listener.getsockname()[1]) == {os.geteuid()}

@@ -15,8 +15,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.errors import ErrorCode, SignetError
-from signet_actors.gateway.auth.peer_uid import SOCKET_CLOSED, End, peer_uid
 from signet_actors.operations.headers import OWNER_TOKEN_HEADER
+from signet_actors.runtime.peer_uid import SOCKET_CLOSED, End, peer_uid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,6 +15,7 @@ import msgspec
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
+from signet_actors.providers.llm.foreign_listener import foreign_listener
 from signet_actors.providers.llm.provider import (
     AVAILABILITY_TIMEOUT_MS,
     MAX_ANSWER_BYTES,
@@ -57,7 +58,9 @@ class OllamaProvider:
 
     name: Final = "ollama"
 
-    def __init__(self, endpoint: str = "", model: str = "", *, structured: bool = True) -> None:
+    def __init__(self, endpoint: str = "", model: str = "", *, structured: bool = True, named: bool = True) -> None:
+        """Unless the configuration ``named`` this provider, refuse a server that another user of the machine runs."""
+        self._named = named
         self.model = model or DEFAULT_MODEL
         self._structured = StructuredOutput(asks=structured)
         self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
@@ -73,6 +76,11 @@ class OllamaProvider:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
+        # Another program may listen at the port since the provider was selected.
+        foreign = None if self._named else await foreign_listener(self.endpoint)
+        if foreign is not None:
+            raise ProviderError(ProviderErrorKind.UNAVAILABLE, foreign)
+
         def send(wanted: AnswerFormat | None, within_ms: int) -> Awaitable[Generated]:
             return self._generate(prompt, within_ms, max_tokens, wanted)
 
@@ -106,6 +114,9 @@ class OllamaProvider:
         )
 
     async def available(self) -> Availability:
+        foreign = None if self._named else await foreign_listener(self.endpoint)
+        if foreign is not None:
+            return Availability(False, foreign)
         return await server_has_model(self._calls, self.model)
 
     async def close(self) -> None:

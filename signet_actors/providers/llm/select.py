@@ -1,8 +1,8 @@
 """Select the language model provider from the configuration, with a reason for the user.
 
-``auto`` selects Ollama if it answers and has the model, else no provider: a provider that may cost money is used only
-if the configuration names it. Each call of ``select_provider`` selects again; callers without a provider repeat it. If
-nothing listens at Ollama's local port, the check is a single connect, without an HTTP client.
+``auto`` selects Ollama if it answers, has the model and is not run by another user, else no provider: a provider that
+may cost money is used only if the configuration names it. Each call of ``select_provider`` selects again; callers
+without a provider repeat it. If nothing listens at Ollama's local port, the check is one connect, without HTTP.
 
 Source: docs/decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
 Departs: the reference falls back to a paid command-line program if Ollama is unavailable; users complain most about
@@ -113,7 +113,7 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     if not await _may_be_listening(address):
         way_out = how_to_start(config.model or DEFAULT_MODEL)
         return _ollama_missing(config, f"Ollama cannot be reached at {address} (no server listens there); {way_out}")
-    provider = OllamaProvider(config.endpoint, config.model, structured=config.structured_output)
+    provider = OllamaProvider(config.endpoint, config.model, structured=config.structured_output, named=False)
     found = await _check_availability(provider)
     if not found.ok:
         await provider.close()

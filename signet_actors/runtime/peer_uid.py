@@ -1,4 +1,4 @@
-"""The uid at the other end of a local TCP connection, read from Linux's ``/proc/net/tcp``.
+"""The uids of local TCP connections and listeners, read from Linux's ``/proc/net/tcp``.
 
 A line of that table remains for a while after its process has closed the socket or exited. Its inode and uid are 0
 then, which does not prove that the peer is root. The kernel returns the table in pieces, so a line can be missed while
@@ -50,6 +50,34 @@ def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int
         if not has_connection_info:
             return None
     return SOCKET_CLOSED
+
+
+def listener_uids(port: int, tables: tuple[Path, ...] = TABLES) -> frozenset[int]:
+    """Return the uids of the sockets that listen at ``port`` on a loopback address or on every address.
+
+    Empty if there is none, or if the system does not report uids. Read it in a thread, like ``peer_uid``.
+    """
+    uids: set[int] = set()
+    for table in tables:
+        try:
+            lines = table.read_bytes()
+        except OSError:
+            continue
+        for fields in _lines_of_port(lines, port):
+            address, _, local_port = fields[1].partition(b":")
+            if fields[_STATE] == _LISTEN and int(local_port, 16) == port and _is_reached_by_loopback(address):
+                uids.add(int(fields[_UID]))
+    return frozenset(uids)
+
+
+def _is_reached_by_loopback(address: bytes) -> bool:
+    """Return True if the address, as the tables write it, is a loopback address or stands for every address."""
+    words = (int(address[at : at + 8], 16) for at in range(0, len(address), 8))
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    known = ipaddress.ip_address(packed)
+    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is not None:
+        known = known.ipv4_mapped
+    return known.is_loopback or known.is_unspecified
 
 
 def _table_forms(end: End) -> list[str]:
