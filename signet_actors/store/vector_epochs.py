@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-_KEY: Final = "vector_epochs"
+STORE_META_KEY: Final = "vector_epochs"
 _MOST_EPOCHS: Final = 32
 """A vector file whose last number is of an older epoch is rebuilt."""
 
@@ -39,6 +39,11 @@ class VectorEpochs:
         except msgspec.MsgspecError:
             self._epochs = ()
 
+    @property
+    def names(self) -> list[str]:
+        """The ids of the epochs, oldest first."""
+        return [name for name, _ in self._epochs]
+
     def of(self, seq: int) -> str:
         """Return the epoch that gave out ``seq``, or an empty string if it is not known."""
         for epoch, began_after in reversed(self._epochs):
@@ -58,7 +63,7 @@ class VectorEpochs:
 
 def read_stored(view: _Reads) -> str | None:
     """Return the stored epochs as text, so that callers can detect a change without decoding."""
-    row = view.one("SELECT value FROM store_meta WHERE key = ?", (_KEY,))
+    row = view.one("SELECT value FROM store_meta WHERE key = ?", (STORE_META_KEY,))
     return None if row is None else str(row[0])
 
 
@@ -73,5 +78,5 @@ def begin_epoch(tx: _Writes, epoch: str) -> None:
     stored = VectorEpochs(read_stored(tx)).begin(epoch, last_given_out(tx))
     tx.execute(
         "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (_KEY, stored),
+        (STORE_META_KEY, stored),
     )

@@ -67,9 +67,10 @@ from signet_actors.store.errors import (
     check_schema,
 )
 from signet_actors.store.migrate import migrate, schema_version
+from signet_actors.store.stale_log import note_runs, refuse_stale_log
 from signet_actors.store.transaction import write_transaction
 from signet_actors.store.vector_checks import sequence_errors
-from signet_actors.store.vector_epochs import begin_epoch
+from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
@@ -151,6 +152,7 @@ class Writer:
         try:
             finish_restore(self.workspace)
             self.files.refuse_unsafe()
+            refuse_stale_log(path)
             connection = open_writer(path, busy=self.busy_handler, create=self.files.may_create)
         except DatabaseMissing as error:
             raise ActorExit(ExitCode.CONFIG, self.files.missing_message(error.detail)) from error
@@ -570,7 +572,9 @@ class Writer:
                 (iso(self.clock.wall_ms()),),
             )
             if not self._epoch_begun:
-                begin_epoch(tx, context.new_id())
+                epoch = context.new_id()
+                note_runs(self.workspace.database, (*VectorEpochs(read_stored(tx)).names, epoch))
+                begin_epoch(tx, epoch)
             tx.commit()
         self._epoch_begun = True
 

@@ -27,6 +27,7 @@ from signet_actors.store.connect import open_reader, open_writer
 from signet_actors.store.database_files import refuse_unsafe_files
 from signet_actors.store.errors import DAMAGED, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
+from signet_actors.store.stale_log import refuse_stale_log
 from signet_actors.writer.restore import finish_restore
 
 _LOCK_TRIES = 500
@@ -55,6 +56,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
         lock.acquire()
         finish_restore(workspace)
         refuse_unsafe_files(workspace.database)
+        refuse_stale_log(workspace.database)
         checked = check_database(workspace.database, deep=deep, index_dir=workspace.index_dir)
         if repair and any(finding.kind == INDEX for finding in checked.findings):
             checked = _repair(workspace, checked)

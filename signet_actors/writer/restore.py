@@ -33,6 +33,7 @@ from signet_actors.store.connect import check_ownership, open_reader
 from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.errors import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
+from signet_actors.store.stale_log import forget_runs
 from signet_actors.writer.backup import verify_backup
 
 LATEST: Final = "latest"
@@ -184,6 +185,7 @@ def finish_restore(workspace: Workspace) -> None:
             sync_point("restore.moved_aside")
         if aside.exists():
             fsync_path(aside)
+        forget_runs(database)
         fsync_path(workspace.memory_dir)
         incoming.rename(database)
         sync_point("restore.installed")

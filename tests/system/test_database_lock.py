@@ -85,6 +85,65 @@ def test_no_second_daemon_runs_on_a_database_that_is_mounted_into_another_worksp
         assert first.broken_invariants() == []
 
 
+def test_two_workspaces_use_one_database_file_in_turn_and_find_what_the_other_stored() -> None:
+    with live_daemon() as first:
+        first.api.remember("My bicycle has a flat tyre")
+        assert first.api.recall("repairing a bike")["results"]
+        assert first.stop() == 0
+        second = LiveDaemon(first.root, name="second")
+        second.database.parent.mkdir(mode=0o700, parents=True)
+        second.database.touch(mode=0o600)
+        with bind_mount(first.database, second.database):
+            second.start()
+            second.api.remember("Sharks have no bones, only cartilage")
+            assert second.api.recall("repairing a bike")["results"][0]["content"] == "My bicycle has a flat tyre"
+            assert second.stop() == 0
+            first.start()
+            first.api.remember("The printer is out of toner")
+            found = first.api.recall("marine animals anatomy")["results"]
+            assert found[0]["content"] == "Sharks have no bones, only cartilage"
+            assert first.stop() == 0
+            second.start()
+            assert second.api.recall("office equipment problem")["results"][0]["content"] == (
+                "The printer is out of toner"
+            )
+            assert "intact; 3 memories" in tool(second, "doctor", "--deep")[1]
+            assert second.stop() == 0
+        assert first.broken_invariants() == []
+
+
+def test_a_log_that_was_left_while_another_workspace_changed_the_file_is_not_applied() -> None:
+    with live_daemon() as first:
+        first.api.remember("In both")
+        assert first.stop() == 0
+        second = LiveDaemon(first.root, name="second")
+        second.database.parent.mkdir(mode=0o700, parents=True)
+        second.database.touch(mode=0o600)
+        with bind_mount(first.database, second.database):
+            first.start()
+            first.api.remember("Only in the log of the first")
+            first.kill_supervisor()
+            first.gone()
+            first.start()  # what one workspace alone left behind is found again
+            assert len(first.api.listed()) == 2
+            first.api.remember("Also only in the log")
+            first.kill_supervisor()
+            first.gone()
+            second.start()
+            stored = [second.api.remember(f"Note {number} of the second")["id"] for number in range(9)]
+            assert second.stop() == 0
+            code, said = first.refused_start()
+            assert (code, "was changed by another daemon" in said) == (78, True), said
+            code, said = tool(first, "doctor", "--deep")
+            assert (code, "was changed by another daemon" in said) == (1, True), said
+            for suffix in ("-wal", "-shm"):
+                first.database.with_name(f"{first.database.name}{suffix}").unlink()
+            first.start()
+            assert {row["id"] for row in first.api.listed()} >= set(stored)
+            assert first.stop() == 0
+        assert first.broken_invariants() == []
+
+
 def test_a_daemon_does_not_start_on_a_database_that_another_process_has_locked() -> None:
     with live_daemon() as daemon:
         stored = daemon.api.remember("kept")["id"]
