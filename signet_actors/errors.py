@@ -180,6 +180,10 @@ class StoreIOError(SignetError):
     """A disk operation on the database failed; the writer must restart and reread the database from disk."""
 
 
+class CheckIncomplete(SignetError):
+    """A check of a database could not be carried out; the database may be intact."""
+
+
 class DatabaseDisplaced(StoreIOError):
     """The database file was moved, replaced or deleted while open; further writes to it would be lost."""
 

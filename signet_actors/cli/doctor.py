@@ -376,6 +376,7 @@ _REMEDIES = {
     "index": "`signet doctor --repair` with the daemon stopped",
     "content": "compare it with a backup; `signet restore latest` restores all, `signet edit` corrects this memory",
     "rows": "`signet restore latest`, or report this",
+    "unchecked": "this says nothing about the database: make room or give access, then run `signet doctor` again",
 }
 
 

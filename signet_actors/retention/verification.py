@@ -40,6 +40,7 @@ class _VerifierOutput(msgspec.Struct):
     ok: bool
     findings: list[tuple[str, str]]
     memories: int
+    detail: str | None = None
 
 
 class Verification:
@@ -65,7 +66,7 @@ class Verification:
             verdict = msgspec.json.decode(output, type=_VerifierOutput)
         except msgspec.MsgspecError:
             return VerificationResult(False, [], 0, f"the check of the copy failed (exit code {code})")
-        return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories)
+        return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories, verdict.detail)
 
     def stop(self) -> None:
         """Kill the process if it still runs."""

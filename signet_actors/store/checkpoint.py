@@ -17,6 +17,7 @@ from typing import NamedTuple
 import apsw
 
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.errors import quota_as_full_disk
 
 PAGE_BYTES = 4096
 PASSIVE_FRAMES = 1000
@@ -71,9 +72,10 @@ def checkpoint(connection: apsw.Connection, mode: str) -> tuple[int, int]:
         "truncate": apsw.SQLITE_CHECKPOINT_TRUNCATE,
     }
     try:
-        if mode in {"restart", "truncate"}:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            sync_point("writer.mid_checkpoint")
-        return connection.wal_checkpoint(mode=modes[mode])
+        with quota_as_full_disk(connection):
+            if mode in {"restart", "truncate"}:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                sync_point("writer.mid_checkpoint")
+            return connection.wal_checkpoint(mode=modes[mode])
     except apsw.BusyError:
         return (-1, -1)

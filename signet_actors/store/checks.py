@@ -1,9 +1,9 @@
 """All checks of a database, shared by the tests, ``signet doctor``, the daily scrub and the backup verification.
 
 The kind of a finding decides what follows: *structure*, no read can be trusted and writes must stop; *index*, derived
-data that can be rebuilt; *content*, a row that differs from what was stored; *rows*, rows contradict each other. A
-check that cannot run is a finding itself, not an exception. ``integrity_check`` does not verify unindexed columns, so
-contents are compared with their checksums and hashes, and vectors with their copies in ``vec0``.
+data that can be rebuilt; *content*, a row that differs from what was stored; *rows*, rows contradict each other. Errors
+of the disk, of memory or of a lock are no findings: they raise ``CheckIncomplete``. ``integrity_check`` does not verify
+unindexed columns, so contents are compared with their checksums and hashes, and vectors with their copies in ``vec0``.
 
 Source: docs/reliability.md R18 and "Invariants".
 """
@@ -11,6 +11,7 @@ Source: docs/reliability.md R18 and "Invariants".
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,8 @@ import apsw
 
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
-from signet_actors.errors import ConfigError
+from signet_actors.errors import CheckIncomplete, ConfigError
+from signet_actors.store.errors import UNCHECKABLE
 from signet_actors.store.schema import differences, load_migrations
 from signet_actors.store.vector_checks import sequence_errors, vector_errors
 from signet_actors.store.vector_file import differing_vectors
@@ -29,6 +31,8 @@ STRUCTURE: Final = "structure"
 INDEX: Final = "index"
 CONTENT: Final = "content"
 ROWS: Final = "rows"
+UNCHECKED: Final = "unchecked"
+"""In the output of ``--check`` only: the text says why the check could not be carried out."""
 
 MOST_FINDINGS: Final = 200
 """A check stops after this many findings; more would not change what follows."""
@@ -314,10 +318,13 @@ def scrub(
     """Return what is wrong with the database, at most ``MOST_FINDINGS`` findings; empty if it is intact.
 
     Without ``deep``: only the schema's objects, structure, foreign keys, text indexes, and the checksums of contents.
-    ``connection`` must be writable: FTS5 runs its integrity check through an INSERT that changes nothing.
+    ``connection`` must be writable: FTS5 runs its integrity check through an INSERT that changes nothing. Raises
+    ``CheckIncomplete``.
     """
     try:
         found, foreign = schema_findings(connection)
+    except UNCHECKABLE as error:
+        raise incomplete(error) from error
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"the schema cannot be read: {type(error).__name__}: {error}")]
     if foreign:
@@ -344,14 +351,33 @@ def is_structural(findings: list[Finding]) -> bool:
     return any(finding.kind == STRUCTURE for finding in findings)
 
 
+def incomplete(error: BaseException) -> CheckIncomplete:
+    """Return the exception for a check that ``error``, one of ``UNCHECKABLE``, has stopped."""
+    return CheckIncomplete(f"could not be checked: {type(error).__name__}: {error}")
+
+
+_ERROR_CODE: Final = re.compile(r"error code=(\d+)")
+_UNREADABLE_CODES: Final = frozenset(
+    {apsw.SQLITE_IOERR, apsw.SQLITE_NOMEM, apsw.SQLITE_FULL, apsw.SQLITE_CANTOPEN, apsw.SQLITE_BUSY}
+)
+
+
+def is_unread_page(verdict: str) -> bool:
+    """Return True if a line of ``integrity_check`` reports a page that could not be read, not one that is wrong."""
+    code = _ERROR_CODE.search(verdict)
+    return code is not None and int(code[1]) & 0xFF in _UNREADABLE_CODES
+
+
 def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:
     """Yield the findings of a check; an error while it reads becomes a finding of structure.
 
-    ``missing`` is the kind of the finding if a table or column is missing.
+    ``missing`` is the kind of the finding if a table or column is missing. Raises ``CheckIncomplete``.
     """
     try:
         yield from islice(check, MOST_FINDINGS)
-    except (apsw.Error, UnicodeDecodeError, OSError) as error:
+    except UNCHECKABLE as error:
+        raise incomplete(error) from error
+    except (apsw.Error, UnicodeDecodeError) as error:
         kind = missing if isinstance(error, apsw.SQLError) else STRUCTURE
         yield Finding(kind, f"{what}: {type(error).__name__}: {error}")
 
@@ -380,6 +406,8 @@ def _structure(connection: apsw.Connection) -> Iterator[Finding]:
     for (verdict,) in connection.execute("PRAGMA integrity_check"):
         if verdict != "ok":
             text = str(verdict)
+            if is_unread_page(text):
+                raise CheckIncomplete(f"could not be checked: {text}")
             derived = "vec_embeddings" in text or any(index in text for index, _ in TEXT_INDEXES)
             yield Finding(INDEX if derived else STRUCTURE, text)
 
@@ -395,7 +423,7 @@ def _text_index(connection: apsw.Connection) -> Iterator[Finding]:
             continue
         try:
             connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
-        except apsw.ReadOnlyError:
+        except UNCHECKABLE:
             raise
         except apsw.Error as error:
             yield Finding(INDEX, f"the text index {index} does not match its rows: {error}")

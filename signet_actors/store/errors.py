@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import apsw
 
 Connection = apsw.Connection
@@ -39,6 +43,45 @@ BROKEN_DISK: tuple[type[Exception], ...] = (
     OSError,
 )
 """Errors after which this connection must not be trusted any more. Source: docs/reliability.md R3."""
+
+
+UNCHECKABLE: tuple[type[Exception], ...] = (
+    apsw.IOError,
+    apsw.CantOpenError,
+    apsw.FullError,
+    apsw.NoMemError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ReadOnlyError,
+    apsw.PermissionsError,
+    apsw.ExtensionLoadingError,
+    OSError,
+    MemoryError,
+)
+"""Errors that say nothing about the contents of a file: a check that meets one has neither passed nor failed."""
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The disk, the user's quota or the file's permitted size is used up."""
+
+_GROWING = frozenset({apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE})
+"""Errors of the calls that make a file longer. A failed sync is never a full disk: written pages may be lost."""
+
+
+@contextmanager
+def quota_as_full_disk(connection: Connection) -> Iterator[None]:
+    """Raise ``DiskFull`` for a write that fails because of a quota or a limit of the file's size.
+
+    SQLite reports only ENOSPC as a full disk, and EDQUOT and EFBIG as a failed write. It handles both alike: the
+    transaction is rolled back, and nothing of it is in the log.
+
+    Source: https://sqlite.org/c3ref/system_errno.html; docs/reliability.md R4.
+    """
+    try:
+        yield
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", 0) in _GROWING and connection.system_errno in _NO_SPACE:
+            raise DiskFull(f"{error}: {errno.errorcode[connection.system_errno]}") from error
+        raise
 
 
 def check_schema(connection: Connection) -> None:

@@ -19,13 +19,14 @@ from typing import Final
 import apsw
 
 from signet_actors.domain.backups import parse_backup_name
-from signet_actors.errors import ConfigError, StoreIOError
+from signet_actors.errors import CheckIncomplete, ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
-from signet_actors.store.checks import STRUCTURE, Finding, is_structural, scrub
+from signet_actors.store.checks import STRUCTURE, Finding, incomplete, is_structural, scrub
 from signet_actors.store.connect import harden, heartbeat_during, open_copy
+from signet_actors.store.errors import UNCHECKABLE
 
 PARTIAL: Final = ".partial"
 _PAGES_PER_STEP: Final = 16
@@ -102,7 +103,11 @@ def backup(
         partial.unlink(missing_ok=True)
         raise
     copy.close()
-    findings, _ = verify_copy(partial, heartbeat=heartbeat)
+    try:
+        findings, _ = verify_copy(partial, heartbeat=heartbeat)
+    except CheckIncomplete as error:
+        partial.unlink(missing_ok=True)
+        raise StoreIOError(f"the backup {target} {error.detail}") from error
     if findings:
         partial.unlink(missing_ok=True)
         raise StoreIOError(f"the backup {target} failed its check: {findings[0].text}")
@@ -112,10 +117,13 @@ def backup(
 def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> tuple[list[Finding], int]:
     """Return ``(findings, live memories)`` of a database that no other process has open.
 
-    The journal mode becomes DELETE, so that the database is a single file afterwards.
+    The journal mode becomes DELETE, so that the database is a single file afterwards. Raises ``CheckIncomplete`` if the
+    file cannot be opened or read for a reason that says nothing about its contents.
     """
     try:
         connection = open_copy(path)
+    except UNCHECKABLE as error:
+        raise incomplete(error) from error
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"it cannot be opened: {error}")], 0
     try:
@@ -125,6 +133,8 @@ def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> 
             if is_structural(findings):
                 return findings, 0
             return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+    except UNCHECKABLE as error:
+        raise incomplete(error) from error
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"it cannot be read: {error}")], 0
     finally:

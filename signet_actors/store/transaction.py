@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.errors import quota_as_full_disk
 
 Bindings = Sequence[Any] | Mapping[str, Any]
 
@@ -64,10 +65,11 @@ def write_transaction(connection: apsw.Connection) -> Iterator[WriteTransaction]
 
     Waits for a lock of another program as long as the connection's busy handler allows, then raises ``apsw.BusyError``.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    sync_point("writer.after_begin")
-    try:
-        yield WriteTransaction(connection)
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    with quota_as_full_disk(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        sync_point("writer.after_begin")
+        try:
+            yield WriteTransaction(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")

@@ -54,7 +54,7 @@ from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
-from signet_actors.store.checks import STRUCTURE, schema_findings
+from signet_actors.store.checks import STRUCTURE, is_unread_page, schema_findings
 from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
 from signet_actors.store.errors import (
     BROKEN_DISK,
@@ -461,6 +461,8 @@ class Writer:
             verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
         finally:
             connection.set_progress_handler(None)
+        if is_unread_page(str(verdict)):
+            raise StoreIOError(f"{path} could not be checked: {verdict}")
         if verdict != "ok":
             raise Damaged(str(verdict))
 

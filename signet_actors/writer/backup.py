@@ -18,13 +18,13 @@ import msgspec
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
-from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, InvalidRequest
+from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
-from signet_actors.store.checks import ROWS, STRUCTURE, Finding
+from signet_actors.store.checks import ROWS, STRUCTURE, Finding, incomplete
 from signet_actors.store.connect import check_ownership, open_reader
-from signet_actors.store.errors import Connection, StoreError
+from signet_actors.store.errors import UNCHECKABLE, Connection, StoreError
 from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
 
@@ -116,18 +116,22 @@ class BackupWork:
 
 
 class BackupVerification(msgspec.Struct, frozen=True):
-    """The output of ``--verify`` as JSON: whether the copy became a backup, or why not, and its live memories."""
+    """The output of ``--verify`` as JSON: whether the copy became a backup, or why not, and its live memories.
+
+    ``detail`` says why the check could not be carried out; there are no findings then.
+    """
 
     ok: bool
     findings: list[tuple[str, str]]
     memories: int
+    detail: str | None = None
 
 
 def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
-    """Turn the partial copy ``name`` into a backup, or delete it if it is damaged; print the result as JSON.
+    """Turn the partial copy ``name`` into a backup, or delete it if it is not known to be whole; print the result.
 
-    The process exits together with its parent. Exit code 0, 74 if the copy is damaged, 78 if ``name`` is not the name
-    of a backup.
+    The process exits together with its parent. Exit code 0, 74 if the copy is damaged or could not be checked, 78 if
+    ``name`` is not the name of a backup.
     """
     if not tie_to_supervisor(boot_pid):
         return ExitCode.GIVE_UP
@@ -140,26 +144,46 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
         return ExitCode.CONFIG
     target = workspace.backup_dir / name
     partial = target.with_name(name + PARTIAL)
-    findings, memories = verify_backup(partial, parsed, last_seq=last_seq)
-    if findings:
+    try:
+        findings, memories = verify_backup(partial, parsed, last_seq=last_seq)
+        if not findings:
+            install(partial, target)
+        texts = [(finding.kind, finding.text) for finding in findings[:20]]
+        verdict = BackupVerification(not findings, texts, memories)
+    except CheckIncomplete as error:
+        verdict = BackupVerification(False, [], 0, f"the copy {error.detail}")
+    except OSError as error:
+        verdict = BackupVerification(False, [], 0, f"the copy could not be put in its place: {error}")
+    if not verdict.ok:
         partial.unlink(missing_ok=True)
-    else:
-        install(partial, target)
-    verdict = BackupVerification(not findings, [(finding.kind, finding.text) for finding in findings[:20]], memories)
     sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
-    return ExitCode.IO_ERROR if findings else ExitCode.OK
+    return ExitCode.OK if verdict.ok else ExitCode.IO_ERROR
 
 
 def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None = None) -> tuple[list[Finding], int]:
-    """Return ``(findings, live memories)``: is the file ours, whole, complete, and of the schema in its name?"""
+    """Return ``(findings, live memories)``: is the file ours, whole, complete, and of the schema in its name?
+
+    Raises ``CheckIncomplete`` if that could not be found out.
+    """
     try:
         if not check_ownership(path):
             return [Finding(STRUCTURE, f"{path} is missing or empty")], 0
-    except (ForeignDatabase, ConfigError, OSError) as error:
+    except OSError as error:
+        raise incomplete(error) from error
+    except (ForeignDatabase, ConfigError) as error:
         return [Finding(STRUCTURE, str(error))], 0
     findings, memories = verify_copy(path)
     if findings:
         return findings, memories
+    try:
+        findings += _mismatches(path, name, last_seq)
+    except UNCHECKABLE as error:
+        raise incomplete(error) from error
+    return findings, memories
+
+
+def _mismatches(path: Path, name: BackupName | None, last_seq: int | None) -> list[Finding]:
+    findings = []
     reader = open_reader(path)
     try:
         schema = schema_version(reader)
@@ -174,4 +198,4 @@ def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None =
             )
     finally:
         reader.close()
-    return findings, memories
+    return findings

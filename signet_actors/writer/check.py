@@ -1,9 +1,10 @@
 """``python -m signet_actors.writer --check``: check the database while the daemon is stopped.
 
 Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding, see
-``store.checks``), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged, 73 when a
-daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds slower checks: vectors
-against their search index, rows against each other. ``--check-vectors`` compares only the files of vectors, unlocked.
+``store.checks``), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged or not
+checked, 73 when a daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds
+slower checks: vectors against their search index, rows against each other. ``--check-vectors`` compares only the files
+of vectors, unlocked.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
@@ -20,12 +21,28 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.errors import (
+    CheckIncomplete,
+    ConfigError,
+    DatabaseMissing,
+    ExitCode,
+    ForeignDatabase,
+    WorkspaceLocked,
+)
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
-from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub, vector_file_findings
+from signet_actors.store.checks import (
+    INDEX,
+    STRUCTURE,
+    UNCHECKED,
+    Finding,
+    incomplete,
+    is_structural,
+    scrub,
+    vector_file_findings,
+)
 from signet_actors.store.connect import open_reader, open_writer
 from signet_actors.store.database_files import refuse_unsafe_files
-from signet_actors.store.errors import DAMAGED, Connection, StoreError
+from signet_actors.store.errors import DAMAGED, UNCHECKABLE, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
 from signet_actors.store.stale_log import refuse_stale_log
 from signet_actors.writer.restore import finish_restore
@@ -64,7 +81,11 @@ def check_command(*, deep: bool, repair: bool) -> int:
         return _print(CheckResult([Finding(STRUCTURE, error.detail)], 0), ExitCode.IN_USE)
     except (ConfigError, ForeignDatabase) as error:
         return _print(CheckResult([Finding(STRUCTURE, error.detail)], 0), ExitCode.CONFIG)
-    except (StoreError, OSError) as error:
+    except CheckIncomplete as error:
+        return _print(CheckResult([Finding(UNCHECKED, f"it {error.detail}")], 0), ExitCode.IO_ERROR)
+    except UNCHECKABLE as error:
+        return _print(CheckResult([Finding(UNCHECKED, f"it {incomplete(error).detail}")], 0), ExitCode.IO_ERROR)
+    except StoreError as error:
         return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     finally:
         lock.release()
@@ -91,7 +112,7 @@ def check_vector_files_command() -> int:
 def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = None) -> CheckResult:
     """Return what is wrong with the database, which no process has open; ``deep`` includes the files in ``index_dir``.
 
-    Raises ``ForeignDatabase`` and apsw errors.
+    Raises ``ForeignDatabase``, ``CheckIncomplete`` and apsw errors.
     """
     if not path.exists():
         return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)

@@ -25,7 +25,7 @@ from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
@@ -125,7 +125,11 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
         raise
     sync_point("restore.copied")
     name = parse_backup_name(path.name)
-    findings, memories = verify_backup(incoming, name)
+    try:
+        findings, memories = verify_backup(incoming, name)
+    except CheckIncomplete as error:
+        _remove_incoming(workspace)
+        return RestoreReport(False, [f"{path} {error.detail}"]), ExitCode.IO_ERROR
     if findings:
         _remove_incoming(workspace)
         return RestoreReport(False, [finding.text for finding in findings[:10]], other=other), ExitCode.IO_ERROR

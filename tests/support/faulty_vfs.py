@@ -22,6 +22,8 @@ _CODES = {
     "truncate": apsw.SQLITE_IOERR_TRUNCATE,
 }
 _names = itertools.count()
+_DEFAULT = apsw.vfs_names()[0]
+"""Named, because a faulty disk may be made the default itself."""
 
 
 class Fault(NamedTuple):
@@ -43,7 +45,7 @@ class FaultyVFS(apsw.VFS):
         self.fault: Fault | None = None
         self.seen = dict.fromkeys(KINDS, 0)
         self.fired = 0
-        super().__init__(self.name, "")
+        super().__init__(self.name, _DEFAULT)
 
     def arm(self, fault: Fault | None) -> None:
         """Arm ``fault``, counting operations from now; None disarms."""
@@ -74,7 +76,7 @@ class FaultyVFS(apsw.VFS):
 
 class _FaultyFile(apsw.VFSFile):
     def __init__(self, disk: FaultyVFS, name: Any, flags: list[int]) -> None:
-        super().__init__("", name, flags)
+        super().__init__(_DEFAULT, name, flags)
         self._disk = disk
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802

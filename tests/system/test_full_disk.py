@@ -6,6 +6,7 @@ Source: docs/reliability.md R4; docs/decisions.md 44.
 from __future__ import annotations
 
 import itertools
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -185,3 +186,27 @@ def test_a_start_that_finds_no_room_at_all_leaves_no_drafts(daemon: LiveDaemon) 
     code, said = daemon.refused_start()
     assert (code, "No space left" in said) == (74, True)
     assert not [path for path in (daemon.workspace / ".daemon").iterdir() if path.name.startswith(".")]
+
+
+def test_a_used_up_quota_is_a_full_disk_and_writes_resume_by_themselves_when_it_is_raised() -> None:
+    with live_daemon(config="writer:\n  ballastBytes: 0\n") as daemon:
+        writes = Writes(daemon)
+        for _ in range(5):
+            assert writes.one() == 200
+        lives = daemon.children()
+        # The kernel refuses to make a file longer, as it does for a user whose quota is used up.
+        resource.prlimit(lives["writer"], resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+        writes.until(507)
+        health = daemon.api.get("/health").ok()
+        assert (health["status"], "disk is full" in health["detail"]) == ("degraded", True)
+        daemon.api.get("/health/ready").refused(503, code="storage_full", ready=False)
+        assert daemon.api.recalled("words room disk"), "recall goes on"
+        resource.prlimit(lives["writer"], resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        eventually(lambda: writes.one() == 200, within_s=30, what="writes again")
+        daemon.wait_ready()
+        assert daemon.children() == lives, "a process was restarted"
+        assert set(writes.statuses) == {200, 507}
+        writes.check()
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+        assert daemon.faults() == []
