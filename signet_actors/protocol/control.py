@@ -49,9 +49,19 @@ class Ready(Message, frozen=True, tag="control.ready"):
 
 
 class Heartbeat(Message, frozen=True, tag="control.heartbeat"):
-    """The child's work loop runs. Sent by that loop only, never by a helper thread."""
+    """The child's work loop runs. Sent by that loop only, never by a helper thread (see ``InCall``)."""
 
     counters: dict[str, float] = {}
+
+
+class InCall(Message, frozen=True, tag="control.in_call"):
+    """The child's loop is inside a call that sends no heartbeat: ``call`` is ``sync`` or ``statement``.
+
+    Sent by a thread of the child while the call lasts, for a limited time.
+    """
+
+    call: str
+    elapsed_ms: int
 
 
 class Exiting(Message, frozen=True, tag="control.leaving"):
@@ -133,5 +143,5 @@ class Idle(Message, frozen=True, tag="searcher.idle"):
     """The searcher holds no query; sent on every connection and repeated while it stays idle."""
 
 
-ChildMessage = Starting | Ready | Heartbeat | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened
+ChildMessage = Starting | Ready | Heartbeat | InCall | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened
 SupervisorMessage = TreeChanged | Drain | Reload | EndSnapshots

@@ -254,9 +254,14 @@ class ForgetTarget(msgspec.Struct, frozen=True):
 
 
 class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
-    """One outcome per target, in order."""
+    """One outcome per completed target, in order.
+
+    ``remaining`` are the targets that did not fit into the transaction; the caller sends them in another command. The
+    history of the first may have lost contents already.
+    """
 
     results: list[Forgotten]
+    remaining: list[ForgetTarget] = []
 
 
 class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
@@ -311,7 +316,9 @@ class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):
 
 
 class Purged(Message, frozen=True, tag="writer.purged"):
-    """``count`` rows were removed in this bounded step; ``more`` is true when the batch was full."""
+    """``count`` rows were removed in this bounded step; ``more`` is true when the batch was full,
+    in rows or in bytes.
+    """
 
     step: str
     count: int

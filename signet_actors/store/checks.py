@@ -11,7 +11,6 @@ Source: docs/reliability.md R18 and "Invariants".
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -356,7 +355,6 @@ def incomplete(error: BaseException) -> CheckIncomplete:
     return CheckIncomplete(f"could not be checked: {type(error).__name__}: {error}")
 
 
-_ERROR_CODE: Final = re.compile(r"error code=(\d+)")
 _UNREADABLE_CODES: Final = frozenset(
     {apsw.SQLITE_IOERR, apsw.SQLITE_NOMEM, apsw.SQLITE_FULL, apsw.SQLITE_CANTOPEN, apsw.SQLITE_BUSY}
 )
@@ -364,8 +362,8 @@ _UNREADABLE_CODES: Final = frozenset(
 
 def is_unread_page(verdict: str) -> bool:
     """Return True if a line of ``integrity_check`` reports a page that could not be read, not one that is wrong."""
-    code = _ERROR_CODE.search(verdict)
-    return code is not None and int(code[1]) & 0xFF in _UNREADABLE_CODES
+    code = verdict.partition("error code=")[2].partition("\n")[0].strip()
+    return code.isdecimal() and int(code) & 0xFF in _UNREADABLE_CODES
 
 
 def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:

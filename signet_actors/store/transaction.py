@@ -6,7 +6,7 @@ Source: docs/reliability.md "The writer's loop"; docs/architecture.md "Dependenc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import apsw
@@ -15,17 +15,30 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import quota_as_full_disk
 
 Bindings = Sequence[Any] | Mapping[str, Any]
+_UNOBSERVED = nullcontext()
 
 
 class WriteTransaction:
     """An open ``BEGIN IMMEDIATE`` transaction; nothing is durable before ``commit`` returns."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        during_sync: AbstractContextManager[None],
+        during_statement: AbstractContextManager[None],
+    ) -> None:
         self.connection = connection
+        self._during_sync = during_sync
+        self._during_statement = during_statement
 
     def execute(self, sql: str, bindings: Bindings = ()) -> None:
         """Run one statement that returns no rows."""
         self.connection.execute(sql, bindings)
+
+    def execute_long(self, sql: str, bindings: Bindings = ()) -> None:
+        """Run one statement that may take long for few rows, because it writes long texts and their index."""
+        with self._during_statement:
+            self.connection.execute(sql, bindings)
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a SELECT."""
@@ -55,13 +68,20 @@ class WriteTransaction:
     def commit(self) -> None:
         """Commit; when this returns, everything is on disk (``synchronous=FULL``). Raises apsw errors."""
         sync_point("writer.before_commit")
-        self.connection.execute("COMMIT")
+        with self._during_sync:
+            self.connection.execute("COMMIT")
         sync_point("writer.after_commit")
 
 
 @contextmanager
-def write_transaction(connection: apsw.Connection) -> Iterator[WriteTransaction]:
+def write_transaction(
+    connection: apsw.Connection,
+    during_sync: AbstractContextManager[None] = _UNOBSERVED,
+    during_statement: AbstractContextManager[None] = _UNOBSERVED,
+) -> Iterator[WriteTransaction]:
     """Open a transaction that is rolled back unless ``commit`` is called in the block.
+
+    COMMIT runs inside ``during_sync``, long statements run inside ``during_statement``.
 
     Waits for a lock of another program as long as the connection's busy handler allows, then raises ``apsw.BusyError``.
     """
@@ -69,7 +89,7 @@ def write_transaction(connection: apsw.Connection) -> Iterator[WriteTransaction]
         connection.execute("BEGIN IMMEDIATE")
         sync_point("writer.after_begin")
         try:
-            yield WriteTransaction(connection)
+            yield WriteTransaction(connection, during_sync, during_statement)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

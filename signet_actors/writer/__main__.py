@@ -43,6 +43,7 @@ def main() -> int:
         max_bytes=limits.queue_bytes,
         linger=Linger(limits.batch_limit),
     )
+    loop.calls.start()
     return loop.run(Writer(boot, loop, clock, random.Random(), log))
 
 

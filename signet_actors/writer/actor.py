@@ -11,7 +11,7 @@ import fcntl
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,12 @@ from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import agents
 from signet_actors.writer.disk_reserve import DiskReserve
-from signet_actors.writer.group_commit import GroupCommit, failure_for_unstarted
+from signet_actors.writer.group_commit import GroupCommit, RunOptions, failure_for_unstarted
+from signet_actors.writer.idempotency import request_key
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.restore import finish_restore
+from signet_actors.writer.stopped_commands import StoppedCommands
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
@@ -89,7 +91,13 @@ not limit how long a batch waits for a lock."""
 _PROGRESS_STEPS = 20_000
 """Steps of SQLite's virtual machine between two heartbeat checks: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
-"""A batch that takes longer counts as hung: its heartbeats end, and the supervisor kills this process."""
+"""A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
+limit of its own (``call_reporter``)."""
+_COMMIT_BYTES = 1 << 20
+"""The messages of one commit are at most this long together, unless it is a single one."""
+_SLOW_SYNC_NS = _NS
+_SLOW_SYNC_REPORTED_NS = 60 * _NS
+"""How long a slow sync is reported when none follows it."""
 _MAX_FINDINGS_NAMED = 5
 _DISPLACED_EXIT_NS = 5 * _NS
 """The supervisor stops the daemon within this time. If it did not, the file was back when the supervisor looked, and a
@@ -100,6 +108,26 @@ _QUICK_CHECK_BYTES = 64 << 20
 
 class Damaged(SignetError):
     """The structure of the database is damaged."""
+
+
+def _parts(
+    commands: Sequence[Incoming[WriterCommand]], most_commands: int
+) -> Iterator[Sequence[Incoming[WriterCommand]]]:
+    """Split the commands into commits of bounded work. A command that was sent before gets a commit of its own."""
+    part: list[Incoming[WriterCommand]] = []
+    size = 0
+    for incoming in commands:
+        alone = incoming.header.attempt > 1
+        if part and (alone or len(part) >= most_commands or size + incoming.nbytes > _COMMIT_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(incoming)
+        size += incoming.nbytes
+        if alone:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 class Writer:
@@ -138,6 +166,9 @@ class Writer:
         self._last_housekeeping_ns = 0
         self._last_probe_ns = 0
         self._batch_began_ns: int | None = None
+        self._slow_sync_ns = 0
+        self._slow_sync_at_ns = 0
+        self.stopped = StoppedCommands()
 
     def start(self) -> None:
         """Open the database, check it, migrate it to the current schema, and make one commit reach the disk.
@@ -164,6 +195,11 @@ class Writer:
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.connection = connection
+        self.stopped = StoppedCommands(
+            self.workspace.daemon_dir / "stopped-commands",
+            now_ms=self.clock.wall_ms(),
+            retention_ms=self.config.writer.reply_retention_ms,
+        )
         self.loop.may_be_replaced = self._may_be_replaced
         connection.set_wal_hook(self._on_wal)
         applied = 0
@@ -188,6 +224,8 @@ class Writer:
                 self.log,
                 disk_reserve,
                 displaced=self.files.displaced,
+                options=RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._send_batch_heartbeat),
+                stopped=self.stopped,
             )
             self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
@@ -251,26 +289,29 @@ class Writer:
                     or isinstance(body, PurgeStep)
                     or (isinstance(body, ForgetMany) and body.hard)
                 )
-        limit = self.config.writer.batch_limit
-        start = 0
-        self._batch_began_ns = self.clock.monotonic_ns()
+        unstarted = effects
         try:
-            for start in range(0, len(effects), limit):
-                part = effects[start : start + limit]
+            for part in _parts(effects, self.config.writer.batch_limit):
+                unstarted = unstarted[len(part) :]
+                self._batch_began_ns = self.clock.monotonic_ns()
                 deadlines = [
                     incoming.header.deadline_ns
                     for incoming in part
                     if incoming.header.deadline_ns and not isinstance(incoming.body, _BACKGROUND_COMMANDS)
                 ]
                 until_ns = lock_wait_until_ns(min(deadlines), self.config.writer) if deadlines else None
-                with self.busy_handler.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
+                with (
+                    self.busy_handler.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns),
+                    self._noted(part),
+                ):
                     group.commit(part)
+                self._note_sync()
         except DatabaseDisplaced as error:
             self._enter_displaced(error.detail)
-            self._refuse_displaced(effects[start + limit :])
+            self._refuse_displaced(unstarted)
             return
         except StoreIOError as error:
-            for incoming in effects[start + limit :]:
+            for incoming in unstarted:
                 incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
             self._mark_suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
@@ -278,6 +319,24 @@ class Writer:
             self._batch_began_ns = None
         self._notify_job_waiters()
         self._checkpoint()
+
+    def _noted(self, part: Sequence[Incoming[WriterCommand]]) -> contextlib.AbstractContextManager[None]:
+        """Note a command on which a writer may have ended before, so that it cannot end a third one."""
+        if part[0].header.attempt == 1:
+            return contextlib.nullcontext()
+        key, _ = request_key(part[0].header, getattr(part[0].body, "idempotency", None))
+        return self.stopped.running(key)
+
+    def _note_sync(self) -> None:
+        """Remember how long the last sync took, if that was long, for health."""
+        took_ns = self.loop.calls.sync.last_ns
+        self._slow_sync_ns = took_ns if took_ns >= _SLOW_SYNC_NS else 0
+        self._slow_sync_at_ns = self.clock.monotonic_ns()
+
+    def _reported_sync_s(self) -> float:
+        if self.clock.monotonic_ns() - self._slow_sync_at_ns > _SLOW_SYNC_REPORTED_NS:
+            return 0.0
+        return self._slow_sync_ns / _NS
 
     def tick(self) -> float | None:
         """Do the housekeeping that is due, reply to job waiters, and return the seconds until the next call."""
@@ -351,6 +410,7 @@ class Writer:
             "watches": len(self.job_waiters),
             "wal_frames": self._wal_frames,
             "storage_full": float(self.group.storage_full),
+            "sync_seconds": self._reported_sync_s(),
             "touches_dropped": self.group.touches.dropped,
         }
 
@@ -368,7 +428,7 @@ class Writer:
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
                     self.loop.heartbeat()
-            checkpoint.checkpoint(self.connection, "truncate")
+            self._fold(self.connection, "truncate")
         except (StoreIOError, StoreError) as error:
             self.log.exception("drain_incomplete", error=str(error))
         finally:
@@ -432,7 +492,7 @@ class Writer:
             self.backup.abandon()
         if self.files.log_is_ours() and self.connection is not None:
             with contextlib.suppress(StoreError, OSError), self.busy_handler.at_most(0):
-                checkpoint.checkpoint(self.connection, "truncate")
+                self._fold(self.connection, "truncate")
 
     def _refuse_displaced(self, batch: Sequence[Incoming[WriterCommand]]) -> None:
         for incoming in batch:
@@ -543,7 +603,7 @@ class Writer:
         assert self.connection is not None
         try:
             with self.busy_handler.at_most(0):
-                frames, _ = checkpoint.checkpoint(self.connection, "truncate")
+                frames, _ = self._fold(self.connection, "truncate")
         except DiskFull:
             return 1.0
         except BROKEN_DISK as error:
@@ -561,7 +621,7 @@ class Writer:
 
     def _first_commit(self) -> None:
         group = self._group
-        with write_transaction(group.connection) as tx:
+        with write_transaction(group.connection, self.loop.calls.sync) as tx:
             context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, RowCache())
             agents.sync_roster(context)
             tx.execute(
@@ -594,13 +654,17 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _on_progress(self) -> bool:
-        """Send heartbeats during a long command. Returns False, which tells SQLite to continue."""
+        """Send heartbeats during a long statement. Returns False, which tells SQLite to continue."""
+        self._send_batch_heartbeat()
+        return False
+
+    def _send_batch_heartbeat(self) -> None:
+        """Send the heartbeat if it is due, unless the present commit takes too long."""
         began = self._batch_began_ns
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
             # Exiting here would interrupt a statement inside its transaction; the loop exits after the batch.
             with contextlib.suppress(ActorExit):
                 self.loop.heartbeat()
-        return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:
@@ -637,15 +701,20 @@ class Writer:
         """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
         if plan.pressure is Pressure.NONE:
             with self.busy_handler.at_most(plan.busy_ms):
-                return checkpoint.checkpoint(connection, plan.mode)
+                return self._fold(connection, plan.mode)
         log_bytes = self._wal_frames * checkpoint.PAGE_BYTES
         with self.busy_handler.at_most(plan.busy_ms // 2):
             self.loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
-            folded = checkpoint.checkpoint(connection, "full")
+            folded = self._fold(connection, "full")
             if folded[0] < 0:
                 return folded
             self.loop.tell_supervisor(WalPressure(log_bytes, severe=False))
-            return checkpoint.checkpoint(connection, plan.mode)
+            return self._fold(connection, plan.mode)
+
+    def _fold(self, connection: Connection, mode: str) -> tuple[int, int]:
+        """Run a checkpoint, whose syncs are reported while they last."""
+        with self.loop.calls.sync:
+            return checkpoint.checkpoint(connection, mode)
 
     def _warn_of_link(self, path: str) -> None:
         self.log.warning(

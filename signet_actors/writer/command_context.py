@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from signet_actors.config.schema import Config
@@ -64,13 +64,23 @@ class CommandContext:
     caller: tuple[str, int] = ("", 0)
     """The process that sent the command: its name and its incarnation."""
     queue_changes: QueueChanges = field(default_factory=QueueChanges)
+    heartbeat: Callable[[], None] = lambda: None
+    """Called between the rows of a command that handles many; cheap."""
 
     @classmethod
     def begin(
-        cls, tx: WriteTransaction, clock: Clock, rng: random.Random, config: Config, boot_id: str, row_cache: RowCache
+        cls,
+        tx: WriteTransaction,
+        clock: Clock,
+        rng: random.Random,
+        config: Config,
+        boot_id: str,
+        row_cache: RowCache,
+        heartbeat: Callable[[], None] = lambda: None,
     ) -> CommandContext:
         now_ms = clock.wall_ms()
-        return cls(tx, clock, rng, config, boot_id, row_cache, now_ms, iso(now_ms), InsertBuffer(tx))
+        buffer = InsertBuffer(tx)
+        return cls(tx, clock, rng, config, boot_id, row_cache, now_ms, iso(now_ms), buffer, heartbeat=heartbeat)
 
     @property
     def tx(self) -> WriteTransaction:

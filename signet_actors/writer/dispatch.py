@@ -27,6 +27,7 @@ from signet_actors.protocol.writer import (
     ForgetMemory,
     ImportMemories,
     LeaseJobs,
+    ManyForgotten,
     ManyModified,
     MemoryPatch,
     Modified,
@@ -96,14 +97,15 @@ def idempotency_of(command: TransactionCommand) -> Idempotency | None:
     return getattr(command, "idempotency", None)
 
 
-def keeps_reply(command: TransactionCommand) -> bool:
+def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     """Return whether the reply is stored for retries.
 
-    A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key.
+    A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
+    that has completed no target is sent again.
     """
     if isinstance(command, ReconcileJobs):
         return False  # it is safe to repeat, and writes nothing when nothing is missing
-    return not isinstance(command, ForgetMany) or bool(command.targets)
+    return not isinstance(reply, ManyForgotten) or bool(reply.results)
 
 
 def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
@@ -174,5 +176,6 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
 
 
 def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+    context.heartbeat()
     with context.tx.savepoint():
         return memories.modify(context, patch, principal, read)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -23,12 +23,13 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
-from signet_actors.store.transaction import write_transaction
+from signet_actors.store.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access_counter import AccessCounter
 from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve
+from signet_actors.writer.stopped_commands import REFUSAL, StoppedCommands
 
 
 class PendingCommand(Protocol):
@@ -41,6 +42,14 @@ class PendingCommand(Protocol):
     @property
     def frames(self) -> Sequence[bytes]: ...
     def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None: ...
+
+
+class RunOptions(NamedTuple):
+    """What the actor adds to a commit: its sync and its long statements are reported, and rows send heartbeats."""
+
+    during_sync: AbstractContextManager[None] = nullcontext()
+    during_statement: AbstractContextManager[None] = nullcontext()
+    heartbeat: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -68,6 +77,8 @@ class _RetryWithSavepoints(Exception):
 
 
 NO_HOUSEKEEPING = HousekeepingResult(0, False)
+_PLAIN = RunOptions()
+_NONE_STOPPED = StoppedCommands()
 PRUNE_LIMIT = 2000
 
 
@@ -94,6 +105,8 @@ class GroupCommit:
         log: Any,
         disk_reserve: DiskReserve = NO_RESERVE,
         displaced: Callable[[], str | None] = lambda: None,
+        options: RunOptions = _PLAIN,
+        stopped: StoppedCommands = _NONE_STOPPED,
     ) -> None:
         self.connection = connection
         self.clock = clock
@@ -104,6 +117,8 @@ class GroupCommit:
         self.disk_reserve = disk_reserve
         self.displaced = displaced
         """Called before each COMMIT: returns which database file is no longer at its path, in words, or None."""
+        self.options = options
+        self.stopped = stopped
         self.row_cache = RowCache()
         self.touches = AccessCounter()
         self.metrics = CommitMetrics()
@@ -166,7 +181,7 @@ class GroupCommit:
         if self.storage_full:
             return NO_HOUSEKEEPING
         try:
-            with write_transaction(self.connection) as tx:
+            with self._open() as tx:
                 context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
                 touched = self.touches.flush(context)
                 pruned = purge.prune_replies(context, replies_before_ms, PRUNE_LIMIT)
@@ -186,7 +201,7 @@ class GroupCommit:
         if not self.storage_full:
             return True
         try:
-            with write_transaction(self.connection) as tx:
+            with self._open() as tx:
                 tx.execute(
                     "INSERT INTO store_meta (key, value) VALUES ('storage_probe', hex(randomblob(8192)))"
                     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -212,10 +227,14 @@ class GroupCommit:
         """
         replayed = self.metrics.replayed
         answers: list[tuple[PendingCommand, WriterReply]] = []
-        with write_transaction(self.connection) as tx:
-            context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
+        heartbeat = self.options.heartbeat
+        with self._open() as tx:
+            context = CommandContext.begin(
+                tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache, heartbeat
+            )
             try:
                 for pending in batch:
+                    heartbeat()
                     answers.append((pending, self._run(context, pending, with_savepoints=with_savepoints)))
                     sync_point("writer.mid_batch")
                 self._flush_inserts(context)
@@ -228,6 +247,9 @@ class GroupCommit:
             self._committing = False
         self.queue_changes.add(context.queue_changes)
         return answers
+
+    def _open(self) -> AbstractContextManager[WriteTransaction]:
+        return write_transaction(self.connection, self.options.during_sync, self.options.during_statement)
 
     def _check_files(self) -> None:
         """Raise ``DatabaseDisplaced`` unless the open files are still the ones at their paths."""
@@ -247,11 +269,13 @@ class GroupCommit:
         if earlier is not None:
             self.metrics.replayed += 1
             return earlier
+        if self.stopped.refused and key in self.stopped.refused:
+            return REFUSAL
         before = context.change_counts()
         try:
             with context.tx.savepoint() if with_savepoints else nullcontext():
                 reply = dispatch.execute(context, command)
-                if dispatch.keeps_reply(command):
+                if dispatch.keeps_reply(command, reply):
                     idempotency.keep_reply(context, key, digest, reply)
                 if with_savepoints:
                     context.insert_buffer.flush()

@@ -85,7 +85,7 @@ class InsertBuffer:
                 # Powers of two: a table needs six prepared statements instead of thirty-two.
                 left = (len(values) - begin) // width
                 rows = min(MAX_ROWS_PER_STATEMENT, 1 << (left.bit_length() - 1))
-                self._tx.execute(insert.statement(rows), values[begin : begin + rows * width])
+                self._tx.execute_long(insert.statement(rows), values[begin : begin + rows * width])
                 begin += rows * width
 
     def discard(self) -> None:

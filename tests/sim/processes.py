@@ -25,6 +25,7 @@ from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body
 from signet_actors.runtime.messaging.mailbox import Mailbox
 from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.call_reporter import unreported
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.supervision.child_process import ChildProcess
@@ -275,6 +276,7 @@ class _Loop(ActorLoop):
     def __init__(self, life: WriterLife) -> None:
         self.life = life
         self.idle_trimmer = IdleTrimmer()
+        self.calls = unreported(life.world)
 
     def starting(self, detail: str) -> None:
         self.life.say(Starting(detail))

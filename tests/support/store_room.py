@@ -52,6 +52,7 @@ class Asked:
     def __init__(self, body: Any, message_id: str, frames: Sequence[bytes] = ()) -> None:
         self.body = body
         self.frames = list(frames)
+        self.nbytes = sum(map(len, self.frames))
         self.header = Header(message_id, "trace", "test", 1, 0, 1, "boot")
         self.answers: list[Any] = []
 

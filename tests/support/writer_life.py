@@ -49,6 +49,8 @@ from signet_actors.protocol.writer import (
     Remembered,
     TouchMemories,
 )
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.processes.call_reporter import unreported
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.store import checkpoint
@@ -78,6 +80,7 @@ class _NoBus:
     def __init__(self) -> None:
         self.on_told: Callable[[Any], None] = lambda _: None
         self.idle_trimmer = IdleTrimmer()
+        self.calls = unreported(SystemClock())
 
     def starting(self, detail: str) -> None: ...
     def heartbeat(self) -> None: ...

@@ -202,3 +202,29 @@ def test_only_what_an_agent_may_read_leaves_by_its_export(origin: LiveDaemon) ->
     for reader in ("dave", "default"):
         assert "carol's own diary" not in signet(origin, "export", "-", "--agent", reader).stdout
     assert "carol's own diary" in signet(origin, "export", "-", "--agent", "carol").stdout
+
+
+def test_an_import_of_long_lines_is_stored_in_parts_with_the_vector_of_each_line(target: LiveDaemon) -> None:
+    texts = [f"{word} " + f"chapter of {word} " * 12_000 for word in ("harbour", "engine", "garden", "ledger", "orbit")]
+    body = [
+        json.dumps({"id": f"0000000{number}-0000-4000-8000-000000000000", "content": text, "agentId": "whole"})
+        for number, text in enumerate(texts)
+    ]
+    raw = "\n".join(body).encode()
+
+    def imported() -> Any:
+        return target.api.request("POST", "/api/memory/import", raw, {"Idempotency-Key": "books"}).ok()
+
+    answer = imported()
+    assert (answer["imported"], answer["deduped"], answer["refused"]) == (5, 0, [])
+    assert imported() == answer, "the retry gets the same answer, with the same receipt"
+    assert target.read("SELECT 1 FROM request_replies WHERE request_id LIKE 'key:%#%'"), "it was one transaction"
+    for line in body:  # each alone, for another agent
+        alone = line.replace("whole", "single").replace('"0000000', '"1000000').encode()
+        target.api.request("POST", "/api/memory/import", alone).ok()
+    vectors = (
+        "SELECT m.content, e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
+        " WHERE m.agent_id = ? ORDER BY m.content"
+    )
+    assert len(target.read(vectors, "whole")) == 5
+    assert target.read(vectors, "whole") == target.read(vectors, "single")

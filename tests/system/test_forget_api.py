@@ -421,3 +421,30 @@ def test_a_patch_without_any_reason_is_refused(room: Client) -> None:
     answer = room.post(MODIFY, {"patches": [{"id": memory_id, "importance": 0.1}]}).ok()
     assert answer["updated"] == 0
     assert (answer["results"][0]["status"], answer["results"][0]["error"]) == ("invalid_request", "reason is required")
+
+
+def test_many_long_memories_are_forgotten_in_parts_and_a_retry_gets_the_same_answer(brisk: LiveDaemon) -> None:
+    ids = [f"0000000{number}-0000-4000-8000-000000000000" for number in range(8)]
+    for one in ids:  # a line with an id is one row, however long
+        line = {"id": one, "content": f"volume {one} " + "long chapter " * 20_000}
+        brisk.api.post("/api/memory/import", line).ok()
+    body = {"mode": "execute", "reason": "cleaning up", "ids": ids}
+    answer = brisk.api.request("POST", FORGET, body, {"Idempotency-Key": "volumes"}).ok()
+    assert (answer["requested"], answer["deleted"]) == (8, 8)
+    assert {result["id"]: result["status"] for result in answer["results"]} == dict.fromkeys(ids, "deleted")
+    assert not live_ids(brisk.api) & set(ids)
+    assert brisk.api.request("POST", FORGET, body, {"Idempotency-Key": "volumes"}).ok() == answer
+    assert brisk.read("SELECT 1 FROM request_replies WHERE request_id LIKE 'key:%#%'"), "it was one transaction"
+
+
+def test_a_memory_with_a_long_history_is_answered_deleted_when_no_event_has_its_text(brisk: LiveDaemon) -> None:
+    client = brisk.api
+    memory_id = client.remember("the journal")["id"]
+    for number in range(8):
+        text = f"entry {number} " + "of the journal " * 60_000
+        client.request("PATCH", f"/api/memory/{memory_id}", {"content": text, "reason": "another day"}).ok()
+    token = preview(client, ids=[memory_id], force=True)["confirmToken"]
+    done = execute(client, ids=[memory_id], force=True, confirm_token=token).ok()
+    assert [(result["id"], result["status"]) for result in done["results"]] == [(memory_id, "deleted")]
+    sql = "SELECT count(*), count(old_content), count(new_content) FROM memory_history"
+    assert brisk.read(f"{sql} WHERE memory_id = '{memory_id}'") == [(10, 0, 0)]

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
-from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
+from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
@@ -38,7 +38,7 @@ from signet_actors.operations.forget import (
 from signet_actors.operations.problem import Problem
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate
-from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten
+from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten, ManyForgotten
 
 DEFAULT_LIMIT: Final = 20
 BATCH_LIMIT: Final = 200
@@ -106,7 +106,7 @@ async def forget(request: HttpRequest) -> HttpResponse:
         # count against the budget. The writer may hold the first reply under the Idempotency-Key: ask it.
         command = msgspec.structs.replace(command, targets=(), matching=0)
     try:
-        done = await request.state.bus.ask_writer(command, trace_id=request.trace_id)
+        done = await _forget_all(request, command)
     except SignetError as error:
         if error.code is not ErrorCode.CONFIRM_REQUIRED:
             raise
@@ -127,6 +127,36 @@ async def forget(request: HttpRequest) -> HttpResponse:
             results=results,
         )
     )
+
+
+async def _forget_all(request: HttpRequest, command: ForgetMany) -> ManyForgotten:
+    """Send the command, and again with the targets that remain, until none do.
+
+    The writer bounds what one transaction erases. Each part has its own stored reply, so that a retry with the same
+    Idempotency-Key continues where the first request ended. Raises ``OutcomeUnknown`` if a part but not all was
+    applied.
+    """
+    results: list[Forgotten] = []
+    remaining: list[ForgetTarget] | None = None
+    while remaining is None or remaining:
+        part = command
+        if remaining is not None:
+            key = command.idempotency
+            if key is not None and results:
+                key = msgspec.structs.replace(key, key=f"{key.key}#{len(results)}")
+            part = msgspec.structs.replace(command, targets=tuple(remaining), idempotency=key)
+        try:
+            done = await request.state.bus.ask_writer(part, trace_id=request.trace_id)
+        except SignetError as error:
+            if remaining is None:
+                raise
+            raise OutcomeUnknown(
+                f"{len(results)} memories are deleted and {len(remaining)} are not yet ({error.detail});"
+                " retry with the same Idempotency-Key to continue"
+            ) from error
+        results += done.results
+        remaining = done.remaining
+    return ManyForgotten(results)
 
 
 def _read(request: HttpRequest, fields: RequestReader) -> _ForgetParams:

@@ -1,7 +1,7 @@
 """Export and import memories in bulk as JSON Lines: one page per export request, one batch per import request.
 
-A thread of the text executor parses, redacts and embeds a batch, so that other requests do not wait. The batch is one
-message to the writer, with all vectors in one frame.
+A thread of the text executor parses, redacts and embeds a batch, so that other requests do not wait. The batch becomes
+few messages to the writer, each with the vectors of its lines in one frame.
 
 Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3, 4, 26, 30, 35, 39; docs/transfer.md.
 Departs: an imported line with an ``id`` is not deduplicated by its source id: two memories of one session share it,
@@ -22,7 +22,7 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, importance_to_store, infer_type
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.json_body import TooManyValues, decode_json
 from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
@@ -43,8 +43,17 @@ from signet_actors.operations.transfer import (
     MemoryLine,
     RefusedLine,
 )
+from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.searcher import ExportMemories
-from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, TemporalEdge, Vector
+from signet_actors.protocol.writer import (
+    ImportLine,
+    ImportMemories,
+    LineRefused,
+    MemoriesImported,
+    NewMemory,
+    TemporalEdge,
+    Vector,
+)
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
@@ -55,6 +64,8 @@ MAX_ROWS: Final = 1500
 """Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
 MAX_BYTES: Final = 3_670_016
 """Bytes per request. They fit into one message to the writer, even with each oversized content next to its chunks."""
+PART_BYTES: Final = 512 * 1024
+"""Content per message to the writer, unless a single line is longer: other writes wait for one message at most."""
 MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
@@ -83,16 +94,7 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
-        done = await state.bus.ask_writer(
-            ImportMemories(
-                lines=tuple(batch.lines),
-                principal=principal,
-                dimensions=batch.dimensions,
-                idempotency=idempotency,
-            ),
-            trace_id=request.trace_id,
-            frames=[batch.vectors] if batch.vectors else [],
-        )
+        done = await _send(request, batch, principal, idempotency)
     refused = [
         RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
@@ -107,6 +109,74 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
             receipt=done.receipt or UNSET,
         )
     )
+
+
+async def _send(
+    request: HttpRequest, batch: _Batch, principal: Principal, idempotency: Idempotency | None
+) -> MemoriesImported:
+    """Send the lines to the writer in parts; return the sum of the replies, with a receipt of all commits.
+
+    Each part is durable, and has a key of its own, so that a retry repeats the replies of those that were stored.
+    Raises ``OutcomeUnknown`` if a part but not all was stored.
+    """
+    imported = deduped = 0
+    refused: list[LineRefused] = []
+    receipts: list[str] = []
+    for number, (lines, vectors) in enumerate(_parts(batch)):
+        key = idempotency
+        if key is not None and number:
+            key = msgspec.structs.replace(key, key=f"{key.key}#{number}")
+        try:
+            done = await request.state.bus.ask_writer(
+                ImportMemories(lines=lines, principal=principal, dimensions=batch.dimensions, idempotency=key),
+                trace_id=request.trace_id,
+                frames=[vectors] if vectors else [],
+            )
+        except SignetError as error:
+            if not number:
+                raise
+            raise OutcomeUnknown(
+                f"the lines before line {lines[0].line} are stored, the others are not known to be ({error.detail});"
+                " retry with the same Idempotency-Key"
+            ) from error
+        imported += done.imported
+        deduped += done.deduped
+        refused += done.refused
+        receipts.append(done.receipt)
+    receipt = receipts[0] if len(receipts) == 1 else hashlib.sha256(" ".join(receipts).encode()).hexdigest()
+    return MemoriesImported(imported=imported, deduped=deduped, refused=refused, receipt=receipt)
+
+
+def _parts(batch: _Batch) -> Iterator[tuple[tuple[ImportLine, ...], bytes]]:
+    """Yield the lines in parts of at most ``PART_BYTES`` of content, each with its vectors."""
+    lines: list[ImportLine] = []
+    size = first_row = rows = 0
+    for line in batch.lines:
+        length = len(line.memory.content.encode())
+        if lines and size + length > PART_BYTES:
+            yield _part(batch, lines, first_row, rows)
+            first_row += rows
+            lines, size, rows = [], 0, 0
+        lines.append(line)
+        size += length
+        rows += len(line.chunks) or 1
+    yield _part(batch, lines, first_row, rows)
+
+
+def _part(batch: _Batch, lines: list[ImportLine], first_row: int, rows: int) -> tuple[tuple[ImportLine, ...], bytes]:
+    """Return the lines with their vectors counted from ``first_row``, and the bytes of these vectors."""
+    width = 4 * batch.dimensions
+    if not first_row:
+        return tuple(lines), batch.vectors[: rows * width]
+    moved = []
+    for line in lines:
+        vectors = tuple(msgspec.structs.replace(vector, frame=vector.frame - first_row) for vector in line.vectors)
+        memory = line.memory
+        if memory.vector is not None:
+            vector = msgspec.structs.replace(memory.vector, frame=memory.vector.frame - first_row)
+            memory = msgspec.structs.replace(memory, vector=vector)
+        moved.append(msgspec.structs.replace(line, memory=memory, vectors=vectors))
+    return tuple(moved), batch.vectors[first_row * width : (first_row + rows) * width]
 
 
 async def export_memories(request: HttpRequest) -> HttpResponse:

@@ -15,6 +15,7 @@ HEALTHY = "healthy"
 DEGRADED = "degraded"
 UNHEALTHY = "unhealthy"
 
+_SLOW_SYNC_S = 1.0
 _WORDS = {STARTING: "is starting", STOPPING: "is stopping", "restarting": "is being restarted", "failed": "has failed"}
 
 
@@ -23,7 +24,7 @@ class Readiness:
     """The state of the daemon for a caller.
 
     - ``status``: healthy if everything is up; unhealthy if memories cannot be written or cannot be read; degraded
-      otherwise, which includes a damaged but readable database, a full disk, and failing requests to the actors.
+      otherwise, which includes a damaged but readable database, a full or slow disk, and failing requests to actors.
     - ``ready``: memories can be written and read, even if by fewer processes, and this is known.
     - ``not_up``: every process that is not up, except the gateway.
     - ``missing``: roles that no process serves now.
@@ -92,13 +93,17 @@ def readiness(
         sentences.append(
             "the disk is full: writes are refused, reads still work; free disk space, and writes resume automatically"
         )
+    sync_s = max((child.counters.get("sync_seconds", 0) for child in others if child.state == UP), default=0)
+    slow = sync_s >= _SLOW_SYNC_S
+    if slow:
+        sentences.append(f"the disk is slow: a sync takes {sync_s:.0f} s; writes wait for it, or are answered 504")
     sentences += notes
     sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
     if missing or unresponsive or failure:
         status = UNHEALTHY
-    elif down or draining or silent or damaged or scrubbed or full or notes or warning:
+    elif down or draining or silent or damaged or scrubbed or full or slow or notes or warning:
         status = DEGRADED
     else:
         status = HEALTHY

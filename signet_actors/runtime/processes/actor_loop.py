@@ -24,6 +24,7 @@ from signet_actors.protocol.control import (
     Exiting,
     Heartbeat,
     Idle,
+    InCall,
     Ready,
     Reload,
     SnapshotsEnded,
@@ -49,6 +50,7 @@ from signet_actors.runtime.messaging.sockets import (
     new_context,
     socket_identity,
 )
+from signet_actors.runtime.processes.call_reporter import CallReporter
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.processes.parent_death import supervisor_is_alive
@@ -130,6 +132,7 @@ class ActorLoop:
         self._unsent_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
         self.idle_trimmer = IdleTrimmer()
+        self.calls = CallReporter(clock, self._tell_supervisor, boot.config.supervision.heartbeat_ms)
         self.may_be_replaced: Callable[[], bool] = lambda: True
         """Return whether a new process could take over; if not, this one goes on although its socket's path is lost."""
         self._dequeued_point = f"{boot.role}.dequeued"
@@ -240,6 +243,7 @@ class ActorLoop:
             self._tell_supervisor(Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
             return _UNEXPECTED_EXIT
         finally:
+            self.calls.stop()
             close_all(self._context, flush=True)
 
     def _run(self, actor: Actor[M]) -> int:
@@ -373,15 +377,16 @@ class ActorLoop:
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
         """Send in order; while the connection is not up, keep the newest few messages."""
-        if not isinstance(body, Heartbeat) or not self._unsent_control:
-            self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]
-        while self._unsent_control:
-            try:
-                self._control.send_multipart(self._unsent_control[0], zmq.NOBLOCK)
-            except zmq.ZMQError:
-                self.counters["hb_missed"] += 1
-                return
-            self._unsent_control.pop(0)
+        with self.calls.lock:
+            if not isinstance(body, Heartbeat | InCall) or not self._unsent_control:
+                self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]
+            while self._unsent_control:
+                try:
+                    self._control.send_multipart(self._unsent_control[0], zmq.NOBLOCK)
+                except zmq.ZMQError:
+                    self.counters["hb_missed"] += 1
+                    return
+                self._unsent_control.pop(0)
 
     def _read_supervisor(self) -> None:
         while has_message(self._control):

@@ -1,7 +1,7 @@
 """The supervisor's loop and policy: start the tree in order, watch it, restart crashed children, shut it down.
 
 One thread, one loop, no knowledge of what the children do. A child is up when its Ready message arrives. It has exited
-when the kernel says so. It hangs when its work loop has been silent for ``heartbeat_ms * liveness``; then it is killed.
+when the kernel says so. It hangs when it has been silent for ``heartbeat_ms * liveness``; then it is killed.
 A child is only started again after the kernel has reported the exit of its former process.
 
 Source: docs/reliability.md "Supervision policy", R9, R19 and R21; docs/messaging.md rule 10; Erlang/OTP, one_for_one.
@@ -32,6 +32,7 @@ from signet_actors.protocol.control import (
     FilesOpened,
     GetTree,
     Heartbeat,
+    InCall,
     Ready,
     Reload,
     SnapshotsEnded,
@@ -508,6 +509,10 @@ class Supervisor:
                 child.counters = counters
                 if child.spec.listens:  # it reports health, so it must see that the supervisor is alive
                     self._control.tell(child.name, self._children.states())
+            case InCall(call, elapsed_ms):
+                if call == "sync":
+                    former_s = child.counters.get("sync_seconds", 0.0)
+                    child.counters = {**child.counters, "sync_seconds": max(former_s, elapsed_ms / 1000)}
             case Exiting():
                 child.exit_notice = message.body
             case GetTree():

@@ -11,19 +11,32 @@ from __future__ import annotations
 from signet_actors.domain import forget_budget
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
+from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import memories
 
 
 def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
-    """Return one outcome for each target. Raises a ``SignetError`` if a required confirmation is missing."""
+    """Return one outcome for each target, as far as one transaction may go, and the remaining targets.
+
+    Raises a ``SignetError`` if a required confirmation is missing.
+    """
     row = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
     deletions = forget_budget.parse_deletions(None if row is None else row[0])
     matching = max(command.matching, len(command.targets))
     recent = forget_budget.recently_deleted(deletions, context.now_ms)
     if not command.confirmed and forget_budget.needs_confirmation(matching, recent):
         raise SignetError("confirm_token is required", code=ErrorCode.CONFIRM_REQUIRED)
-    results = [_forget_one(context, command, target) for target in command.targets]
+    results: list[Forgotten] = []
+    budget = ByteBudget()
+    for target in command.targets:
+        context.heartbeat()
+        size = context.tx.one("SELECT octet_length(content) FROM memories WHERE id = ?", (target.id,))
+        outcome = None if budget.used_up else _forget_one(context, command, target, budget)
+        if outcome is None:
+            break
+        results.append(outcome)
+        budget.spend_indexed(0 if size is None else size[0])
     deleted = sum(outcome.status == "deleted" for outcome in results)
     if deleted:
         kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)
@@ -31,13 +44,17 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
             "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (forget_budget.STORE_KEY, forget_budget.deletions_text(kept)),
         )
-    return ManyForgotten(results=results)
+    return ManyForgotten(results=results, remaining=list(command.targets[len(results) :]))
 
 
-def _forget_one(context: CommandContext, command: ForgetMany, target: ForgetTarget) -> Forgotten:
+def _forget_one(
+    context: CommandContext, command: ForgetMany, target: ForgetTarget, budget: ByteBudget
+) -> Forgotten | None:
     if command.hard:
         with context.tx.savepoint():
-            return memories.erase(context, target.id, target.version, command.reason, command.principal, command.read)
+            return memories.erase(
+                context, target.id, target.version, command.reason, command.principal, command.read, budget
+            )
     with context.tx.savepoint():
         return memories.forget(
             context,

@@ -88,6 +88,7 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
     group_id = _new_group(context, memory, len(command.chunks))
     ids: list[str] = []
     for index, text in enumerate(command.chunks):
+        context.heartbeat()
         part = msgspec.structs.replace(
             memory,
             content=text,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.protocol.message import Principal
+from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.insert_buffer import Insert
 
@@ -87,6 +88,39 @@ def record(
             context.now,
         ),
     )
+
+
+_BYTES = "coalesce(octet_length(old_content), 0) + coalesce(octet_length(new_content), 0)"
+_HAS_CONTENT = "(old_content IS NOT NULL OR new_content IS NOT NULL)"
+_SLICE_ROWS = 500
+
+
+def erase_most(context: CommandContext, memory_id: str, budget: ByteBudget) -> bool:
+    """Remove contents of the memory's events within the budget; return True if few enough are left for one statement.
+
+    ``erase_content`` does the rest.
+    """
+    while not budget.used_up:
+        rows = context.tx.rows(
+            f"SELECT seq, {_BYTES} FROM memory_history WHERE memory_id = ? AND {_HAS_CONTENT} LIMIT ?",
+            (memory_id, _SLICE_ROWS),
+        )
+        erased = []
+        for seq, size in rows:
+            erased.append(seq)
+            budget.spend(size)
+            if budget.used_up:
+                break
+        else:
+            if len(rows) < _SLICE_ROWS:
+                return True
+        context.heartbeat()
+        context.tx.execute(
+            "UPDATE memory_history SET old_content = NULL, new_content = NULL"
+            " WHERE seq IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(erased).decode(),),
+        )
+    return False
 
 
 def erase_content(context: CommandContext, memory_id: str, memory_seq: int) -> None:

@@ -18,6 +18,7 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
     imported = deduped = 0
     refused: list[LineRefused] = []
     for line in command.lines:
+        context.heartbeat()
         try:
             if _store(context, line, command.principal):
                 deduped += 1

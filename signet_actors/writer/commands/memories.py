@@ -35,6 +35,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
+from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
@@ -454,7 +455,8 @@ def modify(
         for tag in tags or ():
             context.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
     assignments = ", ".join(f"{column} = ?" for column in columns)
-    context.tx.execute(
+    context.heartbeat()
+    context.tx.execute_long(
         f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
         " updated_at = ?, updated_by = ? WHERE seq = ?",
         (*columns.values(), context.now, principal.changed_by, row.seq),
@@ -493,7 +495,7 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
         return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    context.tx.execute(
+    context.tx.execute_long(
         "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
         " WHERE seq = ?",
         (context.now, context.now, command.principal.changed_by, row.seq),
@@ -512,9 +514,17 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
 
 
 def erase(
-    context: CommandContext, memory_id: str, version: int | None, reason: str, principal: Principal, read: ReadScope
-) -> Forgotten:
+    context: CommandContext,
+    memory_id: str,
+    version: int | None,
+    reason: str,
+    principal: Principal,
+    read: ReadScope,
+    budget: ByteBudget,
+) -> Forgotten | None:
     """Delete the row and everything that holds its content; history keeps the events without content.
+
+    Return None if the budget was used up before that: part of the history has lost its content, and the row stays.
 
     Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
     """
@@ -525,6 +535,8 @@ def erase(
         return Forgotten(id=memory_id, status="autonomous_force_denied", current_version=row.version)
     if version is not None and version != row.version:
         return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
+    if not history.erase_most(context, row.id, budget):
+        return None
     embeddings.remove(context, row.id)
     remove_row(context, row.seq, row.id, row.tags)
     history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
@@ -540,7 +552,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     entity_mentions.remove(context, memory_id)
     context.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
     jobs.erase_texts(context, memory_id)
-    context.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
+    context.tx.execute_long("DELETE FROM memories WHERE seq = ?", (seq,))
     history.erase_content(context, memory_id, seq)
     proposal_erasure.erase(context, memory_id, seq)
 
@@ -571,7 +583,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
             current_version=row.version,
             duplicate_memory_id=duplicate.id,
         )
-    context.tx.execute(
+    context.tx.execute_long(
         "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
         " WHERE seq = ?",
         (context.now, command.principal.changed_by, row.seq),

@@ -8,13 +8,17 @@ Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, R23.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+
+import msgspec
 
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import embeddings, entity_mentions, memories
+from signet_actors.writer.commands import embeddings, entity_mentions, history, memories
 
 _EXPIRED = "m.is_deleted = 1 AND m.deleted_at < ?"
 _CHANGES_KEPT = 50_000
@@ -22,13 +26,14 @@ _MARK, _LEAP = "retention_high_water_mark", "retention_suspected_leap_since"
 
 
 def step(context: CommandContext, command: PurgeStep) -> Purged:
-    """Delete at most ``limit`` rows of one step. Raises ``InvalidRequest`` for an unknown step."""
+    """Delete at most ``limit`` rows of one step, and few megabytes. Raises ``InvalidRequest`` for an unknown step."""
     run = _STEPS.get(command.step)
     if run is None:
         raise InvalidRequest(f"unknown purge step {command.step!r}", field="step")
     sync_point("maintenance.mid_step")
-    count = run(context, command.cutoff, command.limit)
-    return Purged(step=command.step, count=count, more=count >= command.limit)
+    done = run(context, command.cutoff, command.limit)
+    count, more = done if isinstance(done, tuple) else (done, done >= command.limit)
+    return Purged(step=command.step, count=count, more=more)
 
 
 def _graph_links(context: CommandContext, cutoff: str, limit: int) -> int:
@@ -53,17 +58,22 @@ def _embeddings(context: CommandContext, cutoff: str, limit: int) -> int:
     return len(rows)
 
 
-def _tombstones(context: CommandContext, cutoff: str, limit: int) -> int:
+def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     rows = context.tx.rows(
-        f"SELECT m.seq, m.id, m.tags FROM memories m WHERE {_EXPIRED}"
+        f"SELECT m.seq, m.id, m.tags, octet_length(m.content) FROM memories m WHERE {_EXPIRED}"
         " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
         " AND NOT EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id)"
         " ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
-    for seq, memory_id, tags in rows:
+    budget = ByteBudget()
+    for count, (seq, memory_id, tags, size) in enumerate(rows):
+        context.heartbeat()
+        if budget.used_up or not history.erase_most(context, memory_id, budget):
+            return count, True
         memories.remove_row(context, seq, memory_id, tags)
-    return len(rows)
+        budget.spend(size)
+    return len(rows), len(rows) >= limit
 
 
 def _pipeline_runs(context: CommandContext, cutoff: str, limit: int) -> int:
@@ -87,8 +97,24 @@ def _provider_usage(context: CommandContext, cutoff: str, limit: int) -> int:
     return usage + context.tx.changes()
 
 
-def _history(context: CommandContext, cutoff: str, limit: int) -> int:
-    return _delete(context, "memory_history", "seq", "created_at < ?", cutoff, limit)
+def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
+    budget = ByteBudget()
+    found = context.tx.rows(
+        "SELECT seq, coalesce(octet_length(old_content), 0) + coalesce(octet_length(new_content), 0)"
+        " FROM memory_history WHERE created_at < ? LIMIT ?",
+        (cutoff, limit),
+    )
+    rows = []
+    for seq, size in found:
+        if budget.used_up:
+            break
+        rows.append(seq)
+        budget.spend(size)
+    context.tx.execute(
+        "DELETE FROM memory_history WHERE seq IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(rows).decode(),),
+    )
+    return len(rows), len(rows) < len(found) or len(found) >= limit
 
 
 def _completed_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
@@ -122,7 +148,7 @@ def _delete(context: CommandContext, table: str, key: str, where: str, cutoff: s
     return context.tx.changes()
 
 
-_STEPS = {
+_STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] = {
     "graph_links": _graph_links,
     "embeddings": _embeddings,
     "tombstones": _tombstones,

@@ -1,0 +1,139 @@
+"""A disk whose syncs take seconds delays writes and is named by health; it costs no process and no acknowledged write.
+
+The real syncs of the writer's process are delayed, by a library that is loaded before the C library.
+
+Source: docs/reliability.md R21, R22, R27.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="the delaying library needs a C compiler"),
+]
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void delay(int fd) {
+    char link[64], path[4096];
+    FILE *file = fopen(getenv("SLOW_SYNC_FILE"), "r");
+    long ms = 0;
+    ssize_t length;
+    if (!file) return;
+    if (fscanf(file, "%ld", &ms) != 1) ms = 0;
+    fclose(file);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return;
+    path[length] = 0;
+    if (strstr(path, "memories.db")) {
+        struct timespec time = {ms / 1000, (ms % 1000) * 1000000L};
+        nanosleep(&time, 0);
+    }
+}
+int fdatasync(int fd) { int (*real)(int) = dlsym(RTLD_NEXT, "fdatasync"); delay(fd); return real(fd); }
+int fsync(int fd) { int (*real)(int) = dlsym(RTLD_NEXT, "fsync"); delay(fd); return real(fd); }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("slow")
+    source, built = directory / "slow.c", directory / "slow.so"
+    source.write_text(SOURCE)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"], check=True)
+    return built
+
+
+def slow(daemon: LiveDaemon, ms: int) -> None:
+    """Delay every sync of the database by ``ms`` from now on."""
+    draft = daemon.root / "slow.new"
+    draft.write_text(f"{ms}\n")
+    draft.replace(daemon.root / "slow")
+
+
+def start_with(daemon: LiveDaemon, library: Path) -> None:
+    daemon.start(LD_PRELOAD=str(library), SLOW_SYNC_FILE=str(daemon.root / "slow"))
+
+
+def says(daemon: LiveDaemon, status: str, words: str) -> Callable[[], bool]:
+    def check() -> bool:
+        health = daemon.api.get("/health").ok()
+        return health["status"] == status and words in health["detail"]
+
+    return check
+
+
+def test_a_disk_that_syncs_in_two_seconds_delays_writes_and_costs_no_process(library: Path) -> None:
+    with live_daemon(started=False) as daemon:
+        start_with(daemon, library)
+        lives = daemon.children()
+        slow(daemon, 2000)
+        kept = [daemon.api.remember(f"note {number} on a slow disk")["id"] for number in range(3)]
+        eventually(says(daemon, "degraded", "disk is slow: a sync takes"), what="health names the slow disk")
+        assert daemon.api.get("/health/ready").status == 200
+        assert daemon.api.recalled("slow disk"), "recall goes on"
+        assert daemon.children() == lives, "a process was restarted"
+        slow(daemon, 0)
+        daemon.api.remember("a note on a fast disk")
+        eventually(says(daemon, "healthy", ""), within_s=30, what="health is good again")
+        assert {row["id"] for row in daemon.api.listed()} >= set(kept)
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_a_write_whose_sync_outlasts_its_deadline_is_unknown_and_its_key_gets_the_outcome(library: Path) -> None:
+    with live_daemon(config="writer:\n  requestTimeoutMs: 1000\n", started=False) as daemon:
+        start_with(daemon, library)
+        lives = daemon.children()
+        slow(daemon, 4000)
+        body, key = {"content": "a note that takes long"}, {"Idempotency-Key": "one"}
+        daemon.api.request("POST", "/api/memory/remember", body, headers=key).refused(504, code="outcome_unknown")
+        eventually(says(daemon, "degraded", "disk is slow"), what="health names the slow disk")
+        slow(daemon, 0)
+
+        def stored() -> bool:
+            return daemon.api.request("POST", "/api/memory/remember", body, headers=key).status == 200
+
+        eventually(stored, within_s=30, what="the retry is answered")
+        assert [row["content"] for row in daemon.api.listed()] == ["a note that takes long"]
+        assert daemon.children() == lives, "a process was restarted"
+        assert daemon.stop() == 0
+
+
+def test_a_writer_that_is_stopped_during_a_slow_sync_is_replaced_like_any_other(library: Path) -> None:
+    with live_daemon(config="writer:\n  requestTimeoutMs: 1000\n", started=False) as daemon:
+        start_with(daemon, library)
+        slow(daemon, 20_000)
+        daemon.api.post("/api/memory/remember", {"content": "a note that takes long"}).refused(
+            504, code="outcome_unknown"
+        )
+        eventually(says(daemon, "degraded", "disk is slow"), what="health names the slow disk")
+        slow(daemon, 0)
+        os.kill(daemon.children()["writer"], signal.SIGSTOP)
+        eventually(lambda: daemon.actors()["writer"]["incarnation"] == 2, within_s=10, what="a new writer")
+        daemon.wait_ready()
+        daemon.api.remember("a note on a fast disk")
+        died = [line for line in daemon.log() if line.get("event") == "child died"]
+        assert [line["cause"] for line in died] == ["stopped sending heartbeats"]
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
