@@ -220,7 +220,7 @@ class JobRunner:
             if reason:
                 self._log.info("lane_paused", reason=reason)
             else:
-                self._log.info("lane_open")
+                self._log.info("lane_resumed")
 
     async def _wait_for_change(self, for_ms: int | None) -> None:
         try:
@@ -241,7 +241,7 @@ class JobRunner:
             )
         except SignetError as error:
             self._lease_reply_lost |= error.code is ErrorCode.OUTCOME_UNKNOWN
-            self._log.info("no_lease", reason=error.detail)
+            self._log.info("lease_request_failed", reason=error.detail)
             await self._wait_for_change(self._actor.config.memory.pipeline_v2.worker.poll_ms)
             return True
         self._lease_reply_lost = False
@@ -335,7 +335,7 @@ class JobRunner:
     async def _give_back(self, job: LeasedJob, reason: str) -> None:
         """Give the attempt back; the writer delays the job, longer each time, behind others of its kind."""
         self.returned += 1
-        self._log.info("attempt_given_back", job=job.id, reason=reason)
+        self._log.info("attempt_returned", job=job.id, reason=reason)
         await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
 
     async def _report_end(self, request: Request[object], job: LeasedJob) -> None:
@@ -346,4 +346,4 @@ class JobRunner:
         except SignetError as error:
             if error.code is ErrorCode.LEASE_LOST:
                 self.fenced += 1
-            self._log.warning("end_of_attempt_not_reported", job=job.id, reason=error.detail)
+            self._log.warning("attempt_end_not_reported", job=job.id, reason=error.detail)

@@ -277,12 +277,12 @@ class Gateway:
 
     def _on_unhandled_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log the type and place of an unhandled error. asyncio itself would log the exception's text and the task."""
-        self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
+        self.log.error("unhandled_error", problem=first_line(context["message"]), exc_info=context.get("exception"))
 
     def _counter_values(self) -> dict[str, float]:
         return {} if self.state is None else dict(self.state.counter_values())
 
     def _exit(self, code: int, detail: str) -> int:
-        self.log.error("leaving", code=code, detail=detail)
+        self.log.error("exiting", code=code, detail=detail)
         self.bus.exiting(code, detail)
         return code

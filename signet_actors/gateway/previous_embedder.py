@@ -64,7 +64,7 @@ class PreviousEmbedder:
         previous = self.embedder
         if previous is not None:
             if previous.model == searched_model and _space(previous) not in stale:
-                log.info("former_vectors_gone", model=previous.model)
+                log.info("previous_vectors_replaced", model=previous.model)
                 self._making = asyncio.create_task(self._set(None))
             return
         unknown = [space for space in stale if space not in self._tried]
@@ -80,14 +80,14 @@ class PreviousEmbedder:
         for space in spaces:
             config = previous_config(space, current)
             if config is None:
-                log.info("former_vectors_unknown", model=space[0])
+                log.info("previous_vectors_unknown", model=space[0])
                 continue
             try:
                 embedder = await asyncio.to_thread(make_embedder, config)
             except ConfigError as error:
-                log.info("former_vectors_unknown", model=space[0], reason=error.detail)
+                log.info("previous_vectors_unknown", model=space[0], reason=error.detail)
                 continue
-            log.info("former_vectors_searched", model=space[0])
+            log.info("previous_vectors_searched", model=space[0])
             await self._set(embedder)
             return
 

@@ -55,7 +55,7 @@ async def summary_card(
                 Summarize(query, tuple(row.content for row in shown)), trace_id=request.trace_id, timeout_ms=timeout_ms
             )
     except (SignetError, TimeoutError) as error:
-        state.log.info("no_summary", reason=error.__class__.__name__, trace=request.trace_id)
+        state.log.info("summary_not_made", reason=error.__class__.__name__, trace=request.trace_id)
         return None
     finally:
         state.summaries_waiting -= 1

@@ -71,7 +71,7 @@ class VectorWaitLimiter:
         error = reply.exception() if reply in done else None
         if reply not in done or error is not None:
             if error is not None:
-                state.log.info("vectors_not_awaited", reason=type(error).__name__, trace=request.trace_id)
+                state.log.info("vector_wait_failed", reason=type(error).__name__, trace=request.trace_id)
             self._back_off(state.clock.monotonic_ns())
             return _NONE
         result = reply.result()

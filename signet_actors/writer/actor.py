@@ -649,7 +649,7 @@ class Writer:
                 self._first_commit()
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
-            self.log.warning("roster_not_written_yet", error=str(error))
+            self.log.warning("roster_write_postponed", error=str(error))
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
@@ -718,7 +718,7 @@ class Writer:
 
     def _warn_of_link(self, path: str) -> None:
         self.log.warning(
-            "database_has_another_name", path=path, remedy="remove the other hard link and do not write through it"
+            "database_has_hard_link", path=path, remedy="remove the other hard link and do not write through it"
         )
 
     def _warn_wal_not_truncated(self) -> None:
@@ -727,7 +727,7 @@ class Writer:
         if now_ns >= self._warn_not_before_ns:
             self._warn_not_before_ns = now_ns + 60 * _NS
             self.log.warning(
-                "log_not_folded_back",
+                "wal_not_checkpointed",
                 log_bytes=self._wal_frames * checkpoint.PAGE_BYTES,
                 remedy="another program has an open read transaction on the database: stop that program",
             )

@@ -174,7 +174,7 @@ def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
                 for _ in range(3):
                     room.announce_tree()
                 await soon(lambda: len(seen) >= 3)
-            assert [line["event"] for line in logged if line["log_level"] == "error"] == ["message failed"]
+            assert [line["event"] for line in logged if line["log_level"] == "error"] == ["message_failed"]
 
     in_room(test)
 

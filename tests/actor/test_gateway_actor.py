@@ -247,7 +247,7 @@ def test_the_whole_tree_when_the_gateway_dies_during_a_reload_and_when_the_super
         daemon.configure(FEW + "memory:\n  pipelineV2:\n    mutationsFrozen: true\n")
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: any(line["event"] == "configuration reloaded" for line in daemon.log()), what="reloaded")
+        eventually(lambda: any(line["event"] == "configuration_reloaded" for line in daemon.log()), what="reloaded")
         daemon.wait_ready()
         eventually(lambda: daemon.api.get("/api/status").ok()["mutationsFrozen"], what="frozen")
         after = daemon.api.get("/api/status").ok()
@@ -273,7 +273,7 @@ def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
             asyncio.get_running_loop().call_exception_handler(context)
 
         asyncio.run(test())
-    (line,) = [line for line in logged if line["event"] == "nobody caught"]
+    (line,) = [line for line in logged if line["event"] == "unhandled_error"]
     assert line["problem"] == "Task exception was never retrieved"
     assert isinstance(line["exc_info"], KeyError), "which the log describes by type and place alone"
 

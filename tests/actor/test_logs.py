@@ -206,7 +206,7 @@ def test_no_value_makes_a_log_call_raise(
     for value in ODD_VALUES:
         log.error("odd", **{key: value})
         log.exception("odd", **{key: value})
-    told = [line for line in written(boot) if line["event"] in {"odd", "log line lost"}]
+    told = [line for line in written(boot) if line["event"] in {"odd", "log_line_lost"}]
     assert len(told) == 2 * len(ODD_VALUES), "a line is missing"
     assert ("odd" in capfd.readouterr().err) == console
 

@@ -31,7 +31,7 @@ def test_children_start_in_order_and_sigterm_drains_them_in_reverse(workspace: P
     with daemon(workspace) as running:
         spawned = [line["child"] for line in running.events("spawned")]
         assert spawned == ["writer", "searcher-1", "searcher-2", "retention", "gateway"]
-        ready = [line["child"] for line in running.events("child is up")]
+        ready = [line["child"] for line in running.events("child_up")]
         assert ready.index("writer") < ready.index("searcher-1") < ready.index("gateway")
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0
@@ -60,41 +60,41 @@ def test_a_killed_child_is_restarted_at_once_and_the_others_keep_running(workspa
         gateway = running.pid_of("gateway")
         for name in ("writer", "searcher-1"):
             os.kill(running.pid_of(name), signal.SIGKILL)
-            running.wait_for("child is up", child=name, child_incarnation=2)
+            running.wait_for("child_up", child=name, child_incarnation=2)
         assert running.pid_of("gateway") == gateway
         assert alive(gateway)
-        assert "SIGKILL" in running.events("child died", child="writer")[0]["cause"]
+        assert "SIGKILL" in running.events("child_exited", child="writer")[0]["cause"]
 
 
 def test_an_interpreter_that_stands_by_takes_over_and_its_own_death_is_nobodys(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, settledMs=0)) as running:
-        ready = running.wait_for("standby prepared", child="gateway", count=2)[-1]["pid"]
+        ready = running.wait_for("standby_prepared", child="gateway", count=2)[-1]["pid"]
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
-        running.wait_for("child is up", child="gateway", child_incarnation=2)
+        running.wait_for("child_up", child="gateway", child_incarnation=2)
         assert running.pid_of("gateway") == ready
-        unused = running.wait_for("standby prepared", child="gateway", count=3)[-1]["pid"]
+        unused = running.wait_for("standby_prepared", child="gateway", count=3)[-1]["pid"]
         os.kill(unused, signal.SIGKILL)
         eventually(lambda: not alive(unused))
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
-        running.wait_for("child is up", child="gateway", child_incarnation=3)
-        assert len(running.events("child died")) == 2
+        running.wait_for("child_up", child="gateway", child_incarnation=3)
+        assert len(running.events("child_exited")) == 2
 
 
 def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> None:
     with daemon(workspace) as running:
         stopped = running.pid_of("searcher-1")
         os.kill(stopped, signal.SIGSTOP)
-        running.wait_for("child is up", child="searcher-1", child_incarnation=2, within_s=5)
-        assert running.events("silent child killed", child="searcher-1")
+        running.wait_for("child_up", child="searcher-1", child_incarnation=2, within_s=5)
+        assert running.events("unresponsive_child_killed", child="searcher-1")
         assert not alive(stopped)
 
 
 def test_a_child_that_has_left_but_does_not_end_is_killed_and_its_last_words_are_what_counts(workspace: Path) -> None:
     with daemon(workspace, orders="writer=leave:74", serving=False) as running:
-        (died, *_) = running.wait_for("child died", child="writer")
+        (died, *_) = running.wait_for("child_exited", child="writer")
         assert died["cause"] == "was killed while exiting with 74: told to leave"
-        assert running.events("silent child killed", child="writer") == []
-        running.wait_for("child is up", child="writer", child_incarnation=2)
+        assert running.events("unresponsive_child_killed", child="writer") == []
+        running.wait_for("child_up", child="writer", child_incarnation=2)
 
 
 def test_a_child_that_says_no_restart_can_help_ends_the_daemon_even_if_it_does_not_end(workspace: Path) -> None:
@@ -105,19 +105,19 @@ def test_a_child_that_says_no_restart_can_help_ends_the_daemon_even_if_it_does_n
 
 def test_a_reader_that_does_not_end_its_snapshot_when_asked_is_killed_and_the_others_live(workspace: Path) -> None:
     with daemon(workspace, orders="searcher-2=holds;writer=pressure") as running:
-        (killed, *_) = running.wait_for("reader killed")
+        (killed, *_) = running.wait_for("reader_killed")
         assert killed["child"] == "searcher-2"
-        (died, *_) = running.wait_for("child died", child="searcher-2")
+        (died, *_) = running.wait_for("child_exited", child="searcher-2")
         assert "held a snapshot" in died["cause"]
         running.wait_for("spawned", count=2, child="searcher-2")
-        assert {line["child"] for line in running.events("reader killed")} == {"searcher-2"}
-        assert running.events("child died", child="searcher-1") == []
+        assert {line["child"] for line in running.events("reader_killed")} == {"searcher-2"}
+        assert running.events("child_exited", child="searcher-1") == []
 
 
 def test_a_child_that_is_never_ready_is_killed_after_the_start_timeout(workspace: Path) -> None:
     config = changed(QUICK, startTimeoutMs=1000)
     with daemon(workspace, config, orders="writer=boot_hang", serving=False) as running:
-        died = running.wait_for("child died", child="writer")
+        died = running.wait_for("child_exited", child="writer")
         assert "not ready in time" in died[0]["cause"]
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0
@@ -133,7 +133,7 @@ def test_a_core_child_that_keeps_dying_ends_the_daemon_with_75(workspace: Path) 
     with daemon(workspace, orders="writer=boot_exit:1", serving=False) as running:
         assert running.exit_code() == 75
         assert len(running.events("spawned", child="writer")) == 6  # the first life and the budget of five
-        delays = [line["delay_ms"] for line in running.events("child will be restarted", child="writer")]
+        delays = [line["delay_ms"] for line in running.events("child_restart_scheduled", child="writer")]
         assert delays == sorted(delays) or max(delays) <= 125
         assert running.process.stderr is not None
         assert "writer keeps failing" in running.process.stderr.read()
@@ -141,14 +141,14 @@ def test_a_core_child_that_keeps_dying_ends_the_daemon_with_75(workspace: Path) 
 
 def test_an_optional_child_over_budget_is_failed_and_retried_later(workspace: Path) -> None:
     with daemon(workspace, orders="retention=boot_exit:1", SIGNET_TEST_RETRY_FAILED_MS="400") as running:
-        running.wait_for("child given up for now", child="retention", count=2)
+        running.wait_for("child_restart_postponed", child="retention", count=2)
         assert len(running.events("spawned", child="retention")) == 4  # three within the budget, one retry
         assert running.process.poll() is None
 
 
 def test_a_searcher_over_budget_leaves_the_serving_to_the_rest(workspace: Path) -> None:
     with daemon(workspace, orders="searcher-1=boot_exit:1") as running:
-        running.wait_for("child given up for now", child="searcher-1")
+        running.wait_for("child_restart_postponed", child="searcher-1")
         assert running.process.poll() is None
         assert alive(running.pid_of("searcher-2"))
 
@@ -177,7 +177,7 @@ def test_a_second_supervisor_is_refused_naming_the_first_and_touches_nothing(wor
             assert f"pid {running.process.pid}" in second.process.stderr.read()
         assert (workspace / ".daemon" / "address").read_bytes() == before
         os.kill(running.pid_of("searcher-2"), signal.SIGKILL)
-        running.wait_for("child is up", child="searcher-2", child_incarnation=2)
+        running.wait_for("child_up", child="searcher-2", child_incarnation=2)
 
 
 def test_a_taken_port_is_refused_naming_its_holder_and_the_way_out(workspace: Path) -> None:
@@ -200,8 +200,8 @@ def test_an_invalid_configuration_is_refused_before_anything_is_made(workspace: 
 
 def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_at_once(workspace: Path) -> None:
     with daemon(workspace) as running:
-        running.wait_for("standby prepared", child="gateway", count=2)
-        children = [int(line["pid"]) for line in running.events("spawned") + running.events("standby prepared")]
+        running.wait_for("standby_prepared", child="gateway", count=2)
+        children = [int(line["pid"]) for line in running.events("spawned") + running.events("standby_prepared")]
         running.process.kill()
         running.exit_code()
         eventually(lambda: not any(alive(pid) for pid in children), within_s=2, what="orphans gone")
@@ -223,7 +223,7 @@ def test_a_child_that_does_not_drain_is_killed_at_the_end_of_its_time(workspace:
     with daemon(workspace, changed(QUICK, drainMs=1500), orders="searcher-1=deaf") as running:
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code(5) == 0
-        assert "killed" in running.events("child stopped", child="searcher-1")[0]["cause"]
+        assert "killed" in running.events("child_stopped", child="searcher-1")[0]["cause"]
         assert "writer" in (workspace / "drained").read_text(encoding="utf-8")
 
 
@@ -234,7 +234,7 @@ def test_a_signal_to_the_whole_process_group_is_left_to_the_supervisor(workspace
             os.kill(int(line["pid"]), signal.SIGTERM)
         running.process.send_signal(signal.SIGINT)
         assert running.exit_code() == 0
-        assert not running.events("child died")
+        assert not running.events("child_exited")
 
 
 def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_invalid_one(
@@ -245,7 +245,7 @@ def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_inval
     with daemon(workspace, SIGNET_TEST_CONFIG=str(file)) as running:
         file.write_text('{"writer": {"queueLimit": 0}}', encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
-        assert "queueLimit" in running.wait_for("configuration refused")[0]["problem"]
+        assert "queueLimit" in running.wait_for("configuration_refused")[0]["problem"]
         file.write_text(json.dumps({**QUICK, "logging": {"level": "debug"}}), encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
         eventually(lambda: all((workspace / f"reloaded-{name}").exists() for name in ("writer", "gateway")))
@@ -260,7 +260,7 @@ def test_sighup_reaches_a_child_that_has_not_spoken_yet(workspace: Path, tmp_pat
         os.kill(writer, signal.SIGSTOP)  # as far as it has come: it speaks when the new configuration is in force
         file.write_text(json.dumps({**QUICK, "logging": {"level": "debug"}}), encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
-        running.wait_for("configuration reloaded")
+        running.wait_for("configuration_reloaded")
         os.kill(writer, signal.SIGCONT)
         running.wait_for("serving")
         eventually((workspace / "reloaded-writer").exists)

@@ -39,10 +39,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def reload(running: Daemon, file: Path, text: str) -> None:
-    before = len(running.events("configuration reloaded"))
+    before = len(running.events("configuration_reloaded"))
     file.write_text(text, encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
-    running.wait_for("configuration reloaded", count=before + 1)
+    running.wait_for("configuration_reloaded", count=before + 1)
 
 
 def test_children_that_the_new_configuration_needs_begin_in_order_and_the_others_stay(
@@ -53,11 +53,11 @@ def test_children_that_the_new_configuration_needs_begin_in_order_and_the_others
         core = {name: running.pid_of(name) for name in ("writer", "searcher", "gateway")}
         assert running.events("spawned", child="decider") == []
         reload(running, file, switched(pipeline=True))
-        running.wait_for("child is up", child="extractor")
-        running.wait_for("child is up", child="decider")
+        running.wait_for("child_up", child="extractor")
+        running.wait_for("child_up", child="decider")
         assert {name: running.pid_of(name) for name in core} == core
         assert [line["child"] for line in running.events("spawned")][-2:] == ["decider", "extractor"]
-        assert running.events("child died") == []
+        assert running.events("child_exited") == []
 
 
 def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever_answers_and_stay_away(
@@ -65,18 +65,18 @@ def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever
 ) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
-        running.wait_for("child is up", child="decider")
+        running.wait_for("child_up", child="extractor")
+        running.wait_for("child_up", child="decider")
         pids = [running.pid_of("decider"), running.pid_of("extractor")]
         reload(running, file, switched(pipeline=False))
-        running.wait_for("child stopped", child="decider")
-        assert [line["child"] for line in running.events("child stopped")] == ["extractor", "decider"]
+        running.wait_for("child_stopped", child="decider")
+        assert [line["child"] for line in running.events("child_stopped")] == ["extractor", "decider"]
         assert (workspace / "drained").read_text(encoding="utf-8").split() == ["extractor", "decider"]
         assert not any(alive(pid) for pid in pids)
-        assert running.events("child died") == []
+        assert running.events("child_exited") == []
         # A life of somebody else goes on as ever, and brings none of them back.
         os.kill(running.pid_of("searcher"), signal.SIGKILL)
-        running.wait_for("child is up", child="searcher", child_incarnation=2)
+        running.wait_for("child_up", child="searcher", child_incarnation=2)
         assert len(running.events("spawned", child="extractor")) == 1
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0
@@ -85,10 +85,10 @@ def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever
 def test_only_the_one_that_has_no_use_any_more_leaves(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
+        running.wait_for("child_up", child="extractor")
         reload(running, file, switched(pipeline=False, tracker=True))
-        running.wait_for("child stopped", child="decider")
-        assert [line["child"] for line in running.events("child stopped")] == ["decider"]
+        running.wait_for("child_stopped", child="decider")
+        assert [line["child"] for line in running.events("child_stopped")] == ["decider"]
         assert alive(running.pid_of("extractor"))
         eventually((workspace / "reloaded-extractor").exists)
 
@@ -99,12 +99,12 @@ def test_switched_off_and_on_at_once_it_has_another_life_and_no_restart_is_count
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         for life in range(1, 8):  # more than any budget of restarts allows
-            running.wait_for("child is up", child="extractor", child_incarnation=life)
+            running.wait_for("child_up", child="extractor", child_incarnation=life)
             reload(running, file, switched(pipeline=False))
             reload(running, file, switched(pipeline=True))
             running.wait_for("spawned", child="extractor", child_incarnation=life + 1)
-        assert running.events("child given up for now") == []
-        assert running.events("child will be restarted") == []
+        assert running.events("child_restart_postponed") == []
+        assert running.events("child_restart_scheduled") == []
         decider = running.pid_of("decider")
         assert alive(decider), "it left and began again, or was wanted again before its turn to leave had come"
 
@@ -113,48 +113,48 @@ def test_one_that_does_not_leave_is_killed_at_the_end_of_its_time(workspace: Pat
     config = changed(QUICK, drainMs=200)
     file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
+        running.wait_for("child_up", child="extractor")
         reload(running, file, switched(pipeline=False, config=config))
-        (stopped, *_) = running.wait_for("child stopped", child="extractor")
+        (stopped, *_) = running.wait_for("child_stopped", child="extractor")
         assert "was killed because it did not stop in time" in stopped["cause"]
-        running.wait_for("child stopped", child="decider")
+        running.wait_for("child_stopped", child="decider")
 
 
 def test_one_that_was_given_up_begins_afresh_when_it_is_needed_again(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="decider=boot_exit:1", SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child given up for now", child="decider", within_s=60)
+        running.wait_for("child_restart_postponed", child="decider", within_s=60)
         lives = len(running.events("spawned", child="decider"))
         reload(running, file, switched(pipeline=False))
-        running.wait_for("child stopped", child="extractor")
+        running.wait_for("child_stopped", child="extractor")
         reload(running, file, switched(pipeline=True))
         running.wait_for("spawned", child="decider", count=lives + 1)
-        running.wait_for("child is up", child="extractor", child_incarnation=2)
+        running.wait_for("child_up", child="extractor", child_incarnation=2)
 
 
 def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, file: Path) -> None:
     config = changed(QUICK, drainMs=1500)
     file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
+        running.wait_for("child_up", child="extractor")
         reload(running, file, switched(pipeline=False, config=config))
-        running.wait_for("child is not needed any more", child="extractor")
+        running.wait_for("child_no_longer_needed", child="extractor")
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0
-        assert running.events("child died") == []
+        assert running.events("child_exited") == []
 
 
 def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(workspace: Path, file: Path) -> None:
     """The last beat of a process may be older than the new patience, and its next one be further away than that."""
     file.write_text(switched(pipeline=True, config=changed(QUICK, heartbeatMs=20_000)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
+        running.wait_for("child_up", child="extractor")
         lives = len(running.events("spawned"))
         time.sleep(0.5)  # longer than the new patience: what the last beats are then
         reload(running, file, switched(pipeline=True, config=changed(QUICK, heartbeatMs=100)))
         os.kill(running.pid_of("extractor"), signal.SIGSTOP)
-        running.wait_for("silent child killed")  # the new patience is in force
-        assert [event["child"] for event in running.events("silent child killed")] == ["extractor"]
+        running.wait_for("unresponsive_child_killed")  # the new patience is in force
+        assert [event["child"] for event in running.events("unresponsive_child_killed")] == ["extractor"]
         running.wait_for("spawned", count=lives + 1)
         assert len(running.events("spawned")) == lives + 1
 
@@ -162,12 +162,12 @@ def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(wo
 def test_a_child_without_a_standby_has_one_after_its_first_death(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True, config=changed(QUICK, settledMs=0)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child is up", child="extractor")
-        assert running.events("standby prepared", child="extractor") == []
+        running.wait_for("child_up", child="extractor")
+        assert running.events("standby_prepared", child="extractor") == []
         os.kill(running.pid_of("extractor"), signal.SIGKILL)
-        ready = running.wait_for("standby prepared", child="extractor")[-1]["pid"]
+        ready = running.wait_for("standby_prepared", child="extractor")[-1]["pid"]
         os.kill(running.pid_of("extractor"), signal.SIGKILL)
-        running.wait_for("child is up", child="extractor", child_incarnation=3)
+        running.wait_for("child_up", child="extractor", child_incarnation=3)
         assert running.pid_of("extractor") == ready
 
 
@@ -175,17 +175,17 @@ def test_the_quarantine_is_there_from_the_first_death_of_the_extractor_on(worksp
     file.write_text(switched(pipeline=True), encoding="utf-8")
     environ = {"SIGNET_TEST_CONFIG": str(file), "SIGNET_TEST_QUARANTINE": "1"}
     with daemon(workspace, tree=TREE, **environ) as running:
-        running.wait_for("child is up", child="extractor")
+        running.wait_for("child_up", child="extractor")
         assert running.events("spawned", child="quarantine") == []
         os.kill(running.pid_of("extractor"), signal.SIGKILL)
-        running.wait_for("child is up", child="quarantine")
-        assert len(running.events("child is up", child="extractor")) == 2, "the extractor is there before it"
+        running.wait_for("child_up", child="quarantine")
+        assert len(running.events("child_up", child="extractor")) == 2, "the extractor is there before it"
         os.kill(running.pid_of("quarantine"), signal.SIGKILL)
-        running.wait_for("child is up", child="quarantine", child_incarnation=2)
+        running.wait_for("child_up", child="quarantine", child_incarnation=2)
         reload(running, file, switched(pipeline=False))
-        running.wait_for("child stopped", child="quarantine")
-        running.wait_for("child stopped", child="extractor")
+        running.wait_for("child_stopped", child="quarantine")
+        running.wait_for("child_stopped", child="extractor")
         reload(running, file, switched(pipeline=True))
-        running.wait_for("child is up", child="extractor", child_incarnation=3)
+        running.wait_for("child_up", child="extractor", child_incarnation=3)
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0

@@ -243,7 +243,7 @@ def _start_into(daemon: LiveDaemon, point: str, argument: str, action: str) -> N
         os.kill(process.pid, signal.SIGCONT)
     ends = action == "kill" or point in {"supervisor.on_sigterm", "supervisor.mid_shutdown"}
     if action == "raise" and point == "supervisor.before_spawn":  # as if there were no memory for another process
-        eventually(lambda: any(line["event"] == "spawn failed" for line in daemon.log()[spawned:]), what="no spawn")
+        eventually(lambda: any(line["event"] == "spawn_failed" for line in daemon.log()[spawned:]), what="no spawn")
     elif action == "raise":
         ends = True
     if ends:

@@ -17,7 +17,7 @@ MOST_IN_A_MINUTE = 15
 def storm_problems(running: Daemon, child: str) -> list[str]:
     """What is wrong with how often ``child`` was born, and with the waits between its lives."""
     born = [seconds(line["timestamp"]) for line in running.events("spawned", child=child)]
-    waits = [line["delay_ms"] for line in running.events("child will be restarted", child=child)]
+    waits = [line["delay_ms"] for line in running.events("child_restart_scheduled", child=child)]
     found = []
     most = max((sum(first <= at < first + 60 for at in born) for first in born), default=0)
     if most > MOST_IN_A_MINUTE:

@@ -84,7 +84,7 @@ def test_a_start_under_a_foreign_lock_waits_and_says_why() -> None:
                 what="the reason",
             )
             assert process.poll() is None
-            assert not tail.events("child is up", child="gateway")[1:]
+            assert not tail.events("child_up", child="gateway")[1:]
         daemon.wait_ready()
         tail.look()
         assert tail.lives["writer"].incarnation == 1

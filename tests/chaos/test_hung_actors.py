@@ -39,7 +39,7 @@ def test_a_stopped_actor_is_noticed_killed_and_replaced_and_nothing_is_lost(name
             began = wall()
             os.kill(hung, signal.SIGSTOP)
             assert tail.replaced({name: hung}) - began < REPLACED_S
-            noticed = tail.events("silent child killed", child=name)
+            noticed = tail.events("unresponsive_child_killed", child=name)
             assert len(noticed) == 1
             assert seconds(noticed[0]["timestamp"]) - began < DETECTED_S
             assert settle(daemon, traffic).wrong == []
@@ -56,7 +56,7 @@ def test_an_actor_whose_loop_is_stuck_is_replaced_like_a_stopped_one(point: str,
         with traffic_on(daemon) as traffic:
             eventually(lambda: fired(daemon) == [point], within_s=60, what="stuck")
             tail.life(name, 2)
-            assert "stopped sending heartbeats" in tail.events("child died", child=name)[0]["cause"]
+            assert "stopped sending heartbeats" in tail.events("child_exited", child=name)[0]["cause"]
             assert settle(daemon, traffic).wrong == []
         stop_soundly(daemon)
 

@@ -115,4 +115,4 @@ def test_children_of_a_stopped_supervisor_serve_on_and_the_health_says_that_nobo
         daemon.wait_ready()
         tail = LogTail(daemon.workspace)
         tail.look()
-        assert {life.incarnation for life in tail.lives.values()} == {1}, json.dumps(tail.events("child died"))
+        assert {life.incarnation for life in tail.lives.values()} == {1}, json.dumps(tail.events("child_exited"))

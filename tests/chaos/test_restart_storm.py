@@ -46,7 +46,7 @@ def test_a_core_child_that_dies_early_gets_growing_waits_and_then_the_daemon_giv
     with daemon(workspace, AS_SHIPPED, orders=f"writer={way}", serving=False) as running:
         assert running.exit_code(60) == 75
         assert len(running.events("spawned", child="writer")) == 6
-        waits = [line["delay_ms"] for line in running.events("child will be restarted", child="writer")]
+        waits = [line["delay_ms"] for line in running.events("child_restart_scheduled", child="writer")]
         assert waits == sorted(waits)
         assert waits[-1] >= 8 * waits[0] * 0.75
         assert storm_problems(running, "writer") == []
@@ -62,7 +62,7 @@ def test_a_gateway_that_dies_early_ends_the_daemon_after_its_budget(workspace: P
 
 def test_a_child_that_serves_for_a_while_before_each_death_is_restarted_and_never_storms(workspace: Path) -> None:
     with daemon(workspace, AS_SHIPPED, orders="searcher-1=after:5000:1") as running:
-        running.wait_for("child is up", child="searcher-1", child_incarnation=3, within_s=60)
+        running.wait_for("child_up", child="searcher-1", child_incarnation=3, within_s=60)
         assert storm_problems(running, "searcher-1") == []
         assert running.process.poll() is None
 
@@ -70,7 +70,7 @@ def test_a_child_that_serves_for_a_while_before_each_death_is_restarted_and_neve
 @pytest.mark.parametrize("way", share(["boot_exit:1", "after:100:1"], 1))
 def test_an_optional_child_is_given_up_and_the_core_serves_at_no_cost(workspace: Path, way: str) -> None:
     with daemon(workspace, AS_SHIPPED, orders=f"retention={way}") as running:
-        running.wait_for("child given up for now", child="retention", within_s=60)
+        running.wait_for("child_restart_postponed", child="retention", within_s=60)
         assert storm_problems(running, "retention") == []
         assert len(running.events("spawned", child="retention")) == 4
         for name in ("writer", "searcher-1", "searcher-2", "gateway"):
@@ -78,7 +78,7 @@ def test_an_optional_child_is_given_up_and_the_core_serves_at_no_cost(workspace:
         before = cpu_seconds(running.process.pid)
         beats = len(running.lines())
         os.kill(running.pid_of("searcher-2"), signal.SIGKILL)  # something to wait for, and proof that it still works
-        running.wait_for("child is up", child="searcher-2", child_incarnation=2)
+        running.wait_for("child_up", child="searcher-2", child_incarnation=2)
         assert len(running.lines()) > beats
         assert cpu_seconds(running.process.pid) - before < 1.0
         assert len(running.events("spawned", child="retention")) == 4

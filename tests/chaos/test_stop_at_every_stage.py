@@ -29,9 +29,9 @@ LONGEST_S = 15.0
 STAGES: dict[str, Callable[[LiveDaemon], bool]] = {
     "the port is bound": lambda daemon: _said(daemon, "listening"),
     "the writer is being started": lambda daemon: _said(daemon, "spawned", child="writer"),
-    "the writer is up": lambda daemon: _said(daemon, "child is up", child="writer"),
+    "the writer is up": lambda daemon: _said(daemon, "child_up", child="writer"),
     "the gateway is being started": lambda daemon: _said(daemon, "spawned", child="gateway"),
-    "the gateway-to-be loads its model": lambda daemon: _said(daemon, "standby prepared", child="gateway"),
+    "the gateway-to-be loads its model": lambda daemon: _said(daemon, "standby_prepared", child="gateway"),
 }
 
 

@@ -41,9 +41,9 @@ class LogTail:
             match line:
                 case {"event": "spawned", "child": name, "pid": pid, "child_incarnation": incarnation}:
                     self.lives[name] = Life(pid, incarnation)
-                case {"event": "child is up", "child": name, "timestamp": text}:
+                case {"event": "child_up", "child": name, "timestamp": text}:
                     self.lives[name].up_at = seconds(text)
-                case {"event": "child died", "child": name} if name in self.lives:
+                case {"event": "child_exited", "child": name} if name in self.lives:
                     self.lives[name].up_at = None
         self.lines += new
         return new

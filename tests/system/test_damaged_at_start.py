@@ -103,7 +103,7 @@ def test_a_damaged_database_ends_the_start_or_is_served_as_degraded_with_the_rem
     assert daemon.api.get("/health/ready").status == 503
     assert {child["restarts"] for child in daemon.api.get("/health").ok()["actors"]} == {0}
     assert daemon.stop() == 0
-    assert "child died" not in daemon.terminal()
+    assert "child_exited" not in daemon.terminal()
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known workspace", "workspace without notes"])

@@ -35,7 +35,7 @@ def test_an_io_error_again_and_again_loses_nothing_and_the_writer_comes_back(poi
             load.check()
             assert set(load.statuses) <= {200, 503, 504}
             assert set(load.recalls) == {200}, "recall suffered from an error that is none of its business"
-        left = [line for line in daemon.log() if line.get("event") == "leaving" and line["actor"] == "writer"]
+        left = [line for line in daemon.log() if line.get("event") == "exiting" and line["actor"] == "writer"]
         assert {line["code"] for line in left} == {74}
         assert all("the disk failed: [Errno 5]" in line["cause"] for line in ends(daemon)), ends(daemon)
         print(f"{point}: {len(left)} lives ended, the next was ready after {away_s(daemon)} s")
@@ -46,7 +46,7 @@ def test_an_io_error_again_and_again_loses_nothing_and_the_writer_comes_back(poi
 
 def ends(daemon: LiveDaemon) -> list[dict[str, Any]]:
     """The log's line about each writer that left."""
-    return [line for line in daemon.log() if line.get("event") == "child died" and line.get("child") == "writer"]
+    return [line for line in daemon.log() if line.get("event") == "child_exited" and line.get("child") == "writer"]
 
 
 def away_s(daemon: LiveDaemon) -> list[float]:

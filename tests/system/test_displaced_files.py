@@ -276,7 +276,7 @@ def test_no_second_daemon_runs_on_a_database_through_a_hard_link_and_the_first_g
 
 
 def linked(daemon: LiveDaemon) -> list[dict[str, Any]]:
-    return [line for line in daemon.log() if line.get("event") == "database_has_another_name"]
+    return [line for line in daemon.log() if line.get("event") == "database_has_hard_link"]
 
 
 @pytest.mark.parametrize("left", ["the log", "a backup", "a database set aside"])

@@ -90,8 +90,8 @@ def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(
                 clients.map(lambda text: fresh.api.post("/api/memory/remember", {"content": text}), TEXTS[life])
             )
         replaced(fresh, "writer", dead, incarnation=life)
-        (died,) = tail.events("child died", child="writer", child_incarnation=life - 1)
-        (up,) = tail.events("child is up", child="writer", child_incarnation=life)
+        (died,) = tail.events("child_exited", child="writer", child_incarnation=life - 1)
+        (up,) = tail.events("child_up", child="writer", child_incarnation=life)
         away_s = seconds(up["timestamp"]) - seconds(died["timestamp"])
         statuses = {answer.status for answer in asked}
         assert statuses == {200} or (statuses <= {200, 503} and away_s > 0.9 * PEER_WAIT_MS / 1000), statuses
@@ -103,9 +103,9 @@ def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(
 
 def test_interpreters_stand_by_only_when_nobody_waits_for_a_birth(fresh: LiveDaemon) -> None:
     tail = LogTail(fresh.workspace)
-    eventually(lambda: tail.events("standby prepared", child="writer"), within_s=60, what="a writer stands by")
+    eventually(lambda: tail.events("standby_prepared", child="writer"), within_s=60, what="a writer stands by")
     supervisor = [(line["event"], line.get("child")) for line in tail.lines if line.get("actor") == "supervisor"]
-    assert supervisor.index(("serving", None)) < supervisor.index(("standby prepared", "writer"))
+    assert supervisor.index(("serving", None)) < supervisor.index(("standby_prepared", "writer"))
 
 
 def test_children_killed_one_after_the_other_lose_nothing(fresh: LiveDaemon) -> None:
@@ -174,7 +174,7 @@ def test_a_child_that_hangs_is_replaced_and_nothing_is_lost(fresh: LiveDaemon, n
         load.stop()
         load.check()
         assert "stopped sending heartbeats" in str(
-            [line.get("cause") for line in fresh.log() if line["event"] == "child died"]
+            [line.get("cause") for line in fresh.log() if line["event"] == "child_exited"]
         )
 
 
@@ -375,7 +375,7 @@ def test_a_reload_with_a_broken_file_keeps_the_old_configuration(fresh: LiveDaem
     fresh.configure("search:\n  alpha: 7\n")
     assert fresh.process is not None
     fresh.process.send_signal(signal.SIGHUP)
-    eventually(lambda: any(line["event"] == "configuration refused" for line in fresh.log()), what="refused")
+    eventually(lambda: any(line["event"] == "configuration_refused" for line in fresh.log()), what="refused")
     fresh.configure(TWO_SEARCHERS + "memory:\n  pipelineV2:\n    mutationsFrozen: true\n")
     fresh.process.send_signal(signal.SIGHUP)
     eventually(

@@ -60,7 +60,7 @@ def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_has_grown_too
         def killed() -> bool:
             nonlocal largest
             largest = max(largest, log.stat().st_size)
-            return any(line["event"] == "reader killed" for line in daemon.log())
+            return any(line["event"] == "reader_killed" for line in daemon.log())
 
         try:
             eventually(killed, within_s=150, what="the stuck reader is killed")

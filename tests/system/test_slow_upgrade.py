@@ -86,7 +86,7 @@ def test_an_upgrade_that_takes_longer_than_a_start_may_is_waited_for_while_it_ge
 
 def test_an_upgrade_that_hangs_is_killed_and_begun_again_without_another_backup(daemon: LiveDaemon) -> None:
     daemon.start(SIGNET_SYNC_POINTS="writer.mid_migration=sleep:600000@5/1")
-    (died,) = (line for line in daemon.log() if line.get("event") == "child died" and line.get("child") == "writer")
+    (died,) = (line for line in daemon.log() if line.get("event") == "child_exited" and line.get("child") == "writer")
     assert "not ready in time" in died["cause"]
     assert lives_of_the_writer(daemon) == 2
     assert memories(daemon) == len(json.loads((GOLDEN / "schema-1.json").read_text()))

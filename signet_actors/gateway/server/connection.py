@@ -268,7 +268,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             rejection = parser_rejection(error)
             if rejection is SERVER_FAULT:
-                self.logger.exception("A parser callback failed", exc_info=error.__context__)
+                self.logger.exception("parser_callback_failed", exc_info=error.__context__)
             self._reject(rejection)
         else:
             if of_head and head.is_too_large(self.limits):

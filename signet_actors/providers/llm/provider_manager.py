@@ -108,7 +108,7 @@ class ProviderManager:
             if asked_structured and not guarded.structured and not self._schema_refused:
                 self._schema_refused = True
                 self._log.warning(
-                    "structured output refused",
+                    "structured_output_refused",
                     name=guarded.name,
                     model=guarded.model,
                     reason="asked without from now on",
@@ -177,7 +177,9 @@ class ProviderManager:
         if selected.selection != self._selection:
             self._selection = selected.selection
             said = selected.selection
-            self._log.info("provider", name=said.name, model=said.model, reason=said.reason, available=said.available)
+            self._log.info(
+                "provider_selected", name=said.name, model=said.model, reason=said.reason, available=said.available
+            )
         if former is not None:
             former.retire()
             task = asyncio.get_running_loop().create_task(self._retire(former))
@@ -193,4 +195,4 @@ class ProviderManager:
                     await former.wait_drained()
         finally:
             await former.close()
-            self._log.info("former provider closed", name=former.name, model=former.model)
+            self._log.info("previous_provider_closed", name=former.name, model=former.model)

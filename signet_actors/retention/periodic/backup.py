@@ -218,7 +218,7 @@ class Backup:
         for old in surplus(self._names(), self._config.backup.keep, made=name):
             (self._directory / old).unlink(missing_ok=True)
         self._sweep_partials()
-        self._log.info("backup_made", name=name, memories=memories)
+        self._log.info("backup_completed", name=name, memories=memories)
         self._end(BackupOutcome(name, True, None, [], memories, self._clock.wall_ms()))
         self.due_ns = self._next_ns(at_least_ms=POLL_MS)
         self._begin_queued()

@@ -197,4 +197,4 @@ class Purge:
         self.last_counts = {purged.step: purged.count for purged in self.steps}
         if any(purged.more for purged in self.steps):
             self._next_in_ms = min(self._next_in_ms, FOLLOW_UP_MS)
-        self._log.info("swept", **self.last_counts, next_in_ms=self._next_in_ms)
+        self._log.info("sweep_finished", **self.last_counts, next_in_ms=self._next_in_ms)

@@ -71,7 +71,7 @@ class Reconciliation:
             self._due_in(PAUSE_MS)
             return
         if self._found:
-            self._log.info("jobs_were_missing", enqueued=self._found)
+            self._log.info("missing_jobs_created", enqueued=self._found)
         self._after = self._found = 0
         self._due_in(INTERVAL_MS)
 

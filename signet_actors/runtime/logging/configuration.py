@@ -251,7 +251,7 @@ def configure_logging(boot: ChildContext) -> FilteringBoundLogger:
     set_level(boot.config.logging)
 
     def failed(error: Exception) -> None:
-        about = {"timestamp": iso(time.time_ns() // 1_000_000), "level": "error", "event": "log line lost"}
+        about = {"timestamp": iso(time.time_ns() // 1_000_000), "level": "error", "event": "log_line_lost"}
         with contextlib.suppress(Exception):
             file.write(json_line({**about, "actor": boot.name, "error": type(error).__name__}))
 

@@ -93,7 +93,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
                 self._handle(incoming)
             except Exception as error:  # noqa: BLE001 - read on: the descriptor may not signal again
                 self.release()
-                self._log.error("message failed", exc_info=error)
+                self._log.error("message_failed", exc_info=error)
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
         if self._events.get(_EVENTS) & _POLLIN:
             self._schedule_drain()

@@ -118,4 +118,4 @@ class BlockingRef:
                 return self._decoder.decode(parts[1])
             except (*UNDECODABLE, IndexError) as error:
                 loop.counters["decode_error"] += 1
-                loop.warnings.warning("answer not understood", peer=self._peer, error=type(error).__name__)
+                loop.warnings.warning("reply_unreadable", peer=self._peer, error=type(error).__name__)

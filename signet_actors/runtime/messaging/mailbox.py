@@ -191,7 +191,7 @@ class Mailbox(Generic[M]):
             header = self._message_factory.read_header(parts[0])
             if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
-                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
                 detail = "this message is from another protocol version or another run of the daemon"
                 self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
                 return None
@@ -202,7 +202,7 @@ class Mailbox(Generic[M]):
         except (*UNDECODABLE, IndexError) as error:
             self.counters["decode_error"] += 1
             self._warnings.warning(
-                "message not understood",
+                "message_unreadable",
                 sender=header.sender if header else None,
                 error=type(error).__name__,
                 sizes=[len(part) for part in parts[:8]],
@@ -226,7 +226,7 @@ class Mailbox(Generic[M]):
         parts = self._message_factory.answer(asked, body, frames)
         longest = max(map(len, parts))
         if longest > MAX_FRAME_BYTES:
-            self._warnings.warning("answer too long", to=asked.sender, answer=type(body).__name__, nbytes=longest)
+            self._warnings.warning("reply_too_long", to=asked.sender, answer=type(body).__name__, nbytes=longest)
             parts = self._message_factory.answer(asked, _TOO_LONG)
         self._send(identity, parts)
 

@@ -196,7 +196,7 @@ class ActorLoop:
         self._next_heartbeat = next_heartbeat_ns(now, self._heartbeat_ns)
         self._tell_supervisor(Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
         if not supervisor_is_alive(self.boot.supervisor_pid):
-            raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
+            raise ActorExit(ExitCode.GIVE_UP, "the supervisor has exited")
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
         """Send ``body`` to the supervisor; keep it until the connection is up."""
@@ -235,7 +235,7 @@ class ActorLoop:
         try:
             return self._run(actor)
         except ActorExit as leaving:
-            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
+            self.log.error("exiting", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
             self._tell_supervisor(Exiting(leaving.exit_code, leaving.detail))
             return leaving.exit_code
         except Exception as error:
@@ -349,7 +349,7 @@ class ActorLoop:
             self._answer_rest(batch, Failure(ErrorCode.OUTCOME_UNKNOWN, "the actor had to stop"))
             raise
         except SignetError as error:
-            self.log.warning("request failed", exc_info=error)
+            self.log.warning("request_failed", exc_info=error)
             self._answer_rest(
                 batch, Failure(error.code, error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
             )
@@ -407,7 +407,7 @@ class ActorLoop:
                         self._reloaded = msgspec.json.decode(message.config_json, type=Config)
             except (*UNDECODABLE, IndexError) as error:
                 self.counters["decode_error"] += 1
-                self.warnings.warning("supervisor not understood", error=type(error).__name__)
+                self.warnings.warning("supervisor_message_unreadable", error=type(error).__name__)
 
     def _tree_changed(self, tree: TreeChanged) -> None:
         before = {child.name: child.incarnation for child in self.tree.children}

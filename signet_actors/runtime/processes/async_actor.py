@@ -199,7 +199,7 @@ class AsyncActor(AsyncProcess):
         try:
             return await self._run(role)
         except ActorExit as leaving:
-            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
+            self.log.error("exiting", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
             self.exiting(leaving.exit_code, leaving.detail)
             return leaving.exit_code
         except Exception as error:

@@ -196,7 +196,7 @@ class AsyncProcess:
         for name, (socket, ours) in self._mailbox_files.items():
             if ours is not None and socket_identity(directory, name) == ours:
                 continue
-            self.log.error("socket path lost", socket=name)
+            self.log.error("socket_path_missing", socket=name)
             self._mailbox_files[name] = socket, None
             with contextlib.suppress(zmq.ZMQError):  # no directory: the next heartbeat tries again
                 rebind(socket, directory, name)
@@ -255,7 +255,7 @@ class AsyncProcess:
         return tracker, link
 
     def _receive_failed(self, error: Exception) -> None:
-        self.log.error("message failed", exc_info=error)
+        self.log.error("message_failed", exc_info=error)
 
     def _open(self, parts: list[bytes], decode: Callable[[bytes], Any], peer: str) -> tuple[Header, Any] | None:
         self.counters["received"] += 1
@@ -264,12 +264,12 @@ class AsyncProcess:
             header = self._message_factory.read_header(parts[0])
             if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
-                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
                 return None
             return header, decode(parts[1])
         except (*UNDECODABLE, IndexError) as error:
             self.counters["decode_error"] += 1
-            self._warnings.warning("answer not understood", peer=peer, error=type(error).__name__)
+            self._warnings.warning("reply_unreadable", peer=peer, error=type(error).__name__)
             if header is None:
                 return None
             return header, Failure(Unavailable.code, f"the reply of the {peer} could not be decoded")
@@ -311,7 +311,7 @@ class AsyncProcess:
             config = msgspec.json.decode(config_json, type=Config)
         except UNDECODABLE as error:
             self.counters["decode_error"] += 1
-            self.log.warning("configuration not understood", error=type(error).__name__)
+            self.log.warning("configuration_unreadable", error=type(error).__name__)
             return
         former, self.config = self.config, config
         set_level(config.logging)
@@ -347,7 +347,7 @@ class AsyncProcess:
         if self._context is None:
             return
         if not supervisor_is_alive(self.boot.supervisor_pid):
-            self.log.critical("the supervisor is gone")
+            self.log.critical("supervisor_exited")
             os._exit(ExitCode.GIVE_UP)
         interval_ns = self.config.supervision.heartbeat_ms * 1_000_000
         now_ns = self.clock.monotonic_ns()

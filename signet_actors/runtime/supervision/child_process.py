@@ -86,13 +86,13 @@ class ChildProcess:
         try:
             self._standby = self._start_interpreter(subprocess.PIPE)
         except OSError as error:  # no memory or no processes: the next start imports its code itself
-            self._log.warning("standby failed", child=self._name, exc_info=error)
+            self._log.warning("standby_failed", child=self._name, exc_info=error)
             return
         self._warmup_bytes = 0
         if len(warmup) <= _PIPE_BYTES // 2:
             self._warmup_bytes = len(warmup)
             self._write_to_stdin(self._standby, warmup)
-        self._log.info("standby prepared", child=self._name, pid=self._standby.pid)
+        self._log.info("standby_prepared", child=self._name, pid=self._standby.pid)
 
     def kill_standby(self) -> None:
         """Kill the standby process, if there is one."""
@@ -106,7 +106,7 @@ class ChildProcess:
         try:
             process.wait(_KILL_WAIT_MS / 1000)
         except subprocess.TimeoutExpired:
-            self._log.critical("standby cannot be killed", child=self._name, pid=process.pid)
+            self._log.critical("standby_kill_failed", child=self._name, pid=process.pid)
 
     def kill(self) -> None:
         """Send SIGKILL to the running process, if any; ``reap`` returns its exit code later."""
@@ -136,7 +136,7 @@ class ChildProcess:
         try:
             self._process.wait(_KILL_WAIT_MS / 1000)
         except subprocess.TimeoutExpired:
-            self._log.critical("child cannot be killed", child=self._name, pid=self._process.pid)
+            self._log.critical("child_kill_failed", child=self._name, pid=self._process.pid)
 
     def _adopt_standby(self, document: bytes) -> subprocess.Popen[bytes] | None:
         """Pass ``document`` to the standby process and return it; None when there is none that can take it."""

@@ -105,12 +105,12 @@ class ControlSocket:
                     or header.incarnation != incarnations[name]
                 ):
                     self._counters["foreign"] += 1
-                    self._warnings.warning("foreign message refused", sender=header.sender)
+                    self._warnings.warning("foreign_message_refused", sender=header.sender)
                     continue
                 body = self._decoder.decode(parts[2])
             except (*UNDECODABLE, IndexError) as error:
                 self._counters["decode_error"] += 1
-                self._warnings.warning("child not understood", error=type(error).__name__)
+                self._warnings.warning("child_message_unreadable", error=type(error).__name__)
                 continue
             yield ControlMessage(name, header, body)
 

@@ -208,13 +208,13 @@ class Supervisor:
         if now >= self._next_path_check:
             self._next_path_check = now + self.config.supervision.heartbeat_ms * _MS
             if self._control.reclaim_path():
-                self._log.error("socket path lost", socket="supervisor")
+                self._log.error("socket_path_missing", socket="supervisor")
         if now >= self._next_rotation:
             self._next_rotation = now + _ROTATE_MS * _MS
             try:
                 rotate_logs(Path(self._boot.workspace) / ".daemon" / "logs", self.config.logging, self._clock.wall_ms())
             except OSError as error:
-                self._log.warning("log rotation failed", exc_info=error)
+                self._log.warning("log_rotation_failed", exc_info=error)
             self._kill_unneeded_standbys(now)
         if self._notifier.watchdog_s is not None and now >= self._next_watchdog:
             self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
@@ -303,7 +303,7 @@ class Supervisor:
             sync_point("supervisor.before_spawn")
             child.process.launch(encode_context(self._context_for(child)))
         except OSError as error:  # no memory, no processes, no disk
-            self._log.error("spawn failed", child=child.name, exc_info=error)
+            self._log.error("spawn_failed", child=child.name, exc_info=error)
             self._restart_or_give_up(child, f"could not be started: {error.strerror}")
             return
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)
@@ -358,10 +358,10 @@ class Supervisor:
             if now - child.last_seen_ns > allowed * _MS:
                 silent_ms = (now - child.last_seen_ns) // _MS
                 if child.exit_notice is not None:
-                    self._log.warning("leaving child killed", child=child.name, silent_ms=silent_ms)
+                    self._log.warning("exiting_child_killed", child=child.name, silent_ms=silent_ms)
                 else:
                     self.counters["hb_missed"] += 1
-                    self._log.error("silent child killed", child=child.name, silent_ms=silent_ms)
+                    self._log.error("unresponsive_child_killed", child=child.name, silent_ms=silent_ms)
                 child.kill_reason = why
                 child.state = RESTARTING
                 child.detail = why
@@ -396,11 +396,11 @@ class Supervisor:
             child.state = STOPPING
             child.detail = cause
             child.stop_deadline_ns = None
-            self._log.info("child stopped", child=child.name, cause=cause)
+            self._log.info("child_stopped", child=child.name, cause=cause)
             if self._drain is None and child.wanted:  # needed again since it was asked to stop
                 self._start_soon(child)
             return
-        self._log.error("child died", child=child.name, child_incarnation=child.incarnation, cause=cause)
+        self._log.error("child_exited", child=child.name, child_incarnation=child.incarnation, cause=cause)
         if code in _FATAL_EXIT_CODES:
             child.state = FAILED
             child.detail = cause
@@ -433,7 +433,7 @@ class Supervisor:
         child.on_probation = False
         child.state = RESTARTING
         child.restart_at_ns = (now_ms + decision.delay_ms) * _MS
-        self._log.info("child will be restarted", child=child.name, delay_ms=decision.delay_ms)
+        self._log.info("child_restart_scheduled", child=child.name, delay_ms=decision.delay_ms)
 
     def _over_budget(self, child: Child, cause: str) -> None:
         """Stop the daemon for a core child, unless another of its pool is up; retry an optional one in ten minutes."""
@@ -445,7 +445,7 @@ class Supervisor:
         child.state = FAILED
         child.on_probation = True
         child.restart_at_ns = self._clock.monotonic_ns() + self._retry_failed_ns
-        self._log.error("child given up for now", child=child.name, cause=cause)
+        self._log.error("child_restart_postponed", child=child.name, cause=cause)
 
     def _restart_due(self) -> None:
         now = self._clock.monotonic_ns()
@@ -475,7 +475,7 @@ class Supervisor:
                 child.detail = "no longer needed"
                 child.process.kill_standby()
                 self._changed = True
-                self._log.info("child is not needed any more", child=child.name)
+                self._log.info("child_no_longer_needed", child=child.name)
                 if child.ready_ms is not None and self._control.tell(child.name, Drain(drain_ms)):
                     continue
             elif now < child.stop_deadline_ns:
@@ -550,7 +550,7 @@ class Supervisor:
         child.state = UP if self._drain is None and child.stop_deadline_ns is None else STOPPING
         child.detail = detail
         self._changed = True
-        self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
+        self._log.info("child_up", child=child.name, child_incarnation=child.incarnation)
         child.standby_due = child.spec.standby or (
             child.spec.standby_after_crash and child.incarnation > child.earlier_incarnations + 1
         )
@@ -573,7 +573,7 @@ class Supervisor:
                 child.state = RESTARTING
                 child.detail = child.kill_reason
                 self._changed = True
-                self._log.error("reader killed", child=child.name, log_bytes=pressure.log_bytes)
+                self._log.error("reader_killed", child=child.name, log_bytes=pressure.log_bytes)
                 child.process.kill()
             elif self._control.tell(child.name, EndSnapshots(child.snapshots_asked + 1)):
                 child.snapshots_asked += 1
@@ -596,7 +596,7 @@ class Supervisor:
             self._log.info("stopping", signal=name)
             self._stop(ExitCode.OK, "")
         elif not self._drain.forced:
-            self._log.warning("stop forced", signal=name)
+            self._log.warning("stop_forced", signal=name)
             self._drain.force()
 
     def _reload(self) -> None:
@@ -605,13 +605,13 @@ class Supervisor:
             loaded = self._load()
         except ConfigError as error:
             for problem in error.detail.splitlines():
-                self._log.error("configuration refused", problem=problem)
+                self._log.error("configuration_refused", problem=problem)
             return
         requested = self._boot.config.gateway
         if (loaded.gateway.host, loaded.gateway.port) != (requested.host, requested.port):
-            self._log.warning("a new host or port takes effect at the next start")
+            self._log.warning("listen_address_change_needs_restart")
         if loaded.searcher.processes != self.config.searcher.processes:
-            self._log.warning("a new number of searchers takes effect at the next start")
+            self._log.warning("searcher_count_change_needs_restart")
         self.config = with_address(loaded, self.config.gateway.host, self.config.gateway.port)
         set_level(self.config.logging)
         if self._drain is None:
@@ -621,12 +621,12 @@ class Supervisor:
             child.last_seen_ns = now  # the former limits may have allowed a longer silence
             if child.process.exists and child.has_reported:
                 self._send_config(child)
-        self._log.info("configuration reloaded")
+        self._log.info("configuration_reloaded")
 
     def _apply_child_set(self) -> None:
         """Start and stop optional children as the current configuration requires."""
         for child in self._children.reconfigure(self.config):
-            self._log.info("child is needed now", child=child.name)
+            self._log.info("child_needed", child=child.name)
             self._changed = True
             if child.group < self._started_groups and not child.process.exists:
                 self._start_soon(child)  # the others start with their group, or after their former process has exited
@@ -648,7 +648,7 @@ class Supervisor:
         self._exit_code = code
         self._exit_reason = reason
         if reason:
-            self._log.critical("giving up", code=code, reason=reason)
+            self._log.critical("stopping_after_failure", code=code, reason=reason)
             self._children.failure = reason
             self._broadcast(self._children.states())
         self._notifier.notify("STOPPING=1")
