@@ -387,7 +387,7 @@ def memory_path(memory_id: str, tail: str = "") -> str:
 def invalid_reply(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
     """Return the error for a reply that no Signet daemon sends. After a change its outcome is unknown."""
     return RequestRefused(
-        f"the answer is not one of a Signet daemon ({why})",
+        f"the answer does not come from a Signet daemon ({why})",
         code=ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.MISDIRECTED_REQUEST,
         answer=answer,
     )

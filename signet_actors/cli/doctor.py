@@ -112,7 +112,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     except ConfigError as error:
         for problem in error.detail.splitlines():
             add_finding(
-                DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is")
+                DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` prints its path")
             )
     else:
         config = loaded.config
@@ -236,8 +236,8 @@ def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                remedy = "stop the program that holds it, or set SIGNET_PORT to another port"
-                yield DoctorFinding("port", FAIL, f"{host}:{port} is held by another program", remedy)
+                remedy = "stop the program that uses it, or set SIGNET_PORT to another port"
+                yield DoctorFinding("port", FAIL, f"{host}:{port} is in use by another program", remedy)
             else:
                 yield DoctorFinding(
                     "port", FAIL, f"{host}:{port}: {error.strerror}", "set gateway.host to a loopback address"
@@ -294,7 +294,7 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             yield from _check_by_backup(context, context.client)
             return
         yield DoctorFinding(
-            "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks all of it"
+            "database", OK, "in use by the daemon, which checked it at start; --deep checks it completely"
         )
         return
     more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
@@ -353,16 +353,14 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     if not names:
         state = WARN if every_ms == 0 else OK
         yield DoctorFinding(
-            "backup", state, "there is no backup yet", "`signet backup` makes one" if state == WARN else ""
+            "backup", state, "no backup exists yet", "`signet backup` makes one" if state == WARN else ""
         )
         return
     age_ms = now_ms - names[0].made_ms
     detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
     if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
         detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
-        remedy = (
-            "check the clock; if it is right, `signet backup` makes one, and `signet restore NAME` restores one of them"
-        )
+        remedy = "check the clock; if it is right, run `signet backup`; `signet restore NAME` restores one of these"
         yield DoctorFinding("backup", WARN, detail, remedy)
         return
     late = every_ms and age_ms > 3 * every_ms and context.running
@@ -375,8 +373,8 @@ _REMEDIES = {
     "structure": "`signet restore latest` (the current file is kept)",
     "index": "`signet doctor --repair` with the daemon stopped",
     "content": "compare it with a backup; `signet restore latest` restores all, `signet edit` corrects this memory",
-    "rows": "`signet restore latest`, or report this",
-    "unchecked": "this says nothing about the database: make room or give access, then run `signet doctor` again",
+    "rows": "`signet restore latest`, or report this error",
+    "unchecked": "the database was not checked: free disk space or give access, then run `signet doctor` again",
 }
 
 
@@ -399,7 +397,9 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
         repaired: list[str] = result.get("repaired") or []
     except (ValueError, KeyError, TypeError):
         last = errors.strip().splitlines()[-1:] or ["no output"]
-        yield DoctorFinding("database", FAIL, f"the check failed (exit code {exit_code}): {last[0]}", "report this")
+        yield DoctorFinding(
+            "database", FAIL, f"the check failed (exit code {exit_code}): {last[0]}", "report this error"
+        )
         return
     for text in repaired:
         yield DoctorFinding("database", OK, f"repaired: {text}")
@@ -407,7 +407,7 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
         yield DoctorFinding("database", OK, f"intact; {memories} memories")
         return
     remedy = {
-        ExitCode.CONFIG: "set SIGNET_WORKSPACE to a folder of its own; the file was not touched",
+        ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
         ExitCode.IN_USE: "wait for the other check or daemon to end",
     }.get(exit_code)
     if remedy is None:

@@ -48,7 +48,7 @@ REMEDIES: dict[ErrorCode, str] = {
 
 STATUS_REMEDIES: dict[str, str] = {
     "pinned_requires_force": "`--force` deletes it anyway.",
-    "version_conflict": "It has changed in the meantime: check `signet show ID`, then decide.",
+    "version_conflict": "It has changed in the meantime: check it with `signet show ID`, then decide.",
     "already_deleted": "`signet recover ID` brings it back.",
     "deleted": "`signet recover ID` brings it back, then it can be changed.",
     "not_reviewable": "`signet review list` lists the pending proposals.",

@@ -44,7 +44,12 @@ SHOWN_IN_FULL = 30
 @click.option("--since", metavar="TIME", help="Select memories created at this time or later.")
 @click.option("--until", metavar="TIME", help="Select memories created at this time or earlier.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, BATCH_LIMIT), default=20, show_default=True, help="Memories at most."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, BATCH_LIMIT),
+    default=20,
+    show_default=True,
+    help="Maximum number of memories.",
 )
 @click.option(
     "--reason", "-r", default="forgotten on the command line", show_default=True, help="Recorded in the history."
@@ -53,9 +58,13 @@ SHOWN_IN_FULL = 30
     "--if-version",
     type=click.IntRange(1),
     metavar="N",
-    help="One ID only: delete it only if it still has this version.",
+    help="With one ID: delete it only if it still has this version.",
 )
-@click.option("--force", is_flag=True, help="One ID: even if it is pinned. Several: delete PERMANENTLY, pinned or not.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="With one ID: delete it even if it is pinned. With several: delete PERMANENTLY, pinned or not.",
+)
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @agent_option
@@ -95,7 +104,9 @@ def forget(
     selected = any(value is not None for value in selection.values())
     if bool(ids) == selected:
         raise click.UsageError(
-            "give IDs or a selection, not both" if ids else "give what to forget: IDs, or --query, --type, --tags, …"
+            "give IDs or a selection, not both"
+            if ids
+            else "give the memories to forget: IDs, or --query, --type, --tags, …"
         )
     if if_version is not None and len(ids) != 1:
         raise click.UsageError("--if-version goes with exactly one ID")

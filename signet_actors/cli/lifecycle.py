@@ -171,7 +171,7 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
     Raises Unavailable at the deadline. Without a ``child``, raises DaemonNotRunning if the daemon exits, and
     WorkspaceLocked if the holder of the workspace is no daemon of it.
     """
-    last = "it does not answer yet"
+    last = "it does not respond yet"
     unnamed_until = min(time.monotonic() + UNNAMED_HOLDER_S, deadline - POLL_S)
     while time.monotonic() < deadline:
         if child is not None and (ended := child.poll()) is not None:
@@ -247,7 +247,7 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
         if not lock_held(workspace):
             return None
         if time.monotonic() > deadline:
-            raise Unavailable(f"the lock of {workspace} is held, but no supervisor was found to stop")
+            raise Unavailable(f"{workspace} is locked, but the supervisor was not found, so nothing was stopped")
         time.sleep(POLL_S)
         pid = supervisor_pid(workspace)
     _signal(pid, signal.SIGTERM)

@@ -34,7 +34,9 @@ POLL_S = 0.2
 
 @click.command()
 @click.option("--follow", "-f", is_flag=True, help="Then print new lines until Ctrl-C.")
-@click.option("--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Matching lines at most.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Maximum number of matching lines."
+)
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="This level and above.")
 @click.option("--actor", metavar="NAME", help="Only this process (`searcher` means all of them).")
 @click.option("--trace", metavar="ID", help="Only lines of the request with this trace id.")

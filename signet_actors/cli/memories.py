@@ -100,7 +100,7 @@ def split_tags(tags: tuple[str, ...]) -> list[str] | None:
     help="Protect it from decay and from forget without --force; importance 1 unless --importance is given.",
 )
 @click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
-@click.option("--visibility", type=click.Choice(["global", "private"]), help="Who may read it (default global).")
+@click.option("--visibility", type=click.Choice(["global", "private"]), help="Visibility (default global).")
 @click.option("--idempotency-key", metavar="KEY", help="Import key: the same key never stores a second memory.")
 @click.option("--source-type", help="Kind of source (default manual).")
 @click.option("--source-id", help="Id at the source; the same id never stores a second memory.")
@@ -109,7 +109,7 @@ def split_tags(tags: tuple[str, ...]) -> list[str] | None:
 @click.option("--created-at", metavar="TIME", help="When it was first known (ISO; default now).")
 @click.option("--occurred-at", metavar="TIME", help="When the event happened.")
 @click.option("--observed-at", metavar="TIME", help="When it was observed.")
-@click.option("--source-created-at", metavar="TIME", help="When the source was made.")
+@click.option("--source-created-at", metavar="TIME", help="When the source was created.")
 @click.option("--valid-from", metavar="TIME", help="Start of validity.")
 @click.option("--valid-until", metavar="TIME", help="End of validity.")
 @agent_option
@@ -203,7 +203,9 @@ def remember(
 
 @click.command(name="list")
 @click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Memories at most.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of memories."
+)
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered.")
 @agent_option
@@ -273,7 +275,9 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bo
 
 @click.command()
 @click.argument("memory_id", metavar="ID")
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=200, show_default=True, help="Events at most.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1000), default=200, show_default=True, help="Maximum number of events."
+)
 @agent_option
 @shared_options
 @click.pass_obj

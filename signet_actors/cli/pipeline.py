@@ -78,7 +78,9 @@ def _status(invocation: Invocation) -> None:
 
 @pipeline.command("runs")
 @click.option("--memory", metavar="ID", help="Only the runs on this memory.")
-@click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Runs at most.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Maximum number of runs."
+)
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @agent_option
 @shared_options
@@ -210,7 +212,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
     type=click.IntRange(1, MAX_REQUEUED),
     default=MAX_REQUEUED,
     show_default=True,
-    help="Jobs at most, oldest first.",
+    help="Maximum number of jobs, oldest first.",
 )
 @agent_option
 @shared_options

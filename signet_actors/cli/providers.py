@@ -61,7 +61,7 @@ def providers(invocation: Invocation) -> None:
     reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
     if reported and not any(is_serving(model) for model in reported):
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
-        click.echo(f"No model answers: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
+        click.echo(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
     for note in body.get("notes") or []:
         click.echo(f"unknown: {one_line(note)}")
 
@@ -81,7 +81,7 @@ def accepts_calls(model: dict[str, Any]) -> bool:
 def model_remedy(model: dict[str, Any]) -> str:
     """Return what to do to get a working model, in the daemon's words if it gave any."""
     if model.get("name") != "none" and model.get("available"):
-        return "it answered when it was chosen; check that its server runs; work then continues by itself"
+        return "it was available when it was chosen; check that its server is running; jobs then continue automatically"
     remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
     if model.get("name") == "none" and model.get("configured") == "auto":
         return f"{remedy}; the daemon finds it within a minute, without a restart"
@@ -106,7 +106,7 @@ def model_text(model: dict[str, Any] | None) -> str | None:
         return None
     if model.get("name") == "none":
         return f"none: {model.get('reason')}"
-    waits = (model.get("calls") or {}).get("waitsFor") or "did not answer when it was chosen"
+    waits = (model.get("calls") or {}).get("waitsFor") or "was not available when it was chosen"
     state = "" if accepts_calls(model) else f", {waits}"
     return f"{provider_and_model({'provider': model.get('name'), 'model': model.get('model')})}{state}"
 
@@ -123,11 +123,11 @@ def budget_text(budget: dict[str, Any]) -> str:
 def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, Any]]:
     if model is None:
         off_words = "none: the pipeline is switched off (memory.pipelineV2.enabled)"
-        yield "model", off_words if off else "unknown: its process does not answer"
+        yield "model", off_words if off else "unknown: its process does not respond"
         return
     yield "configured", model.get("configured")
     yield "chosen", provider_and_model({"provider": model.get("name"), "model": model.get("model")})
-    yield "because", model.get("reason")
+    yield "reason", model.get("reason")
     yield "address", model.get("endpoint")
     yield "may cost money", "yes" if model.get("mayCost") else None
     yield (

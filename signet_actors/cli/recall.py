@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Memories at most.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of memories."
+)
 @click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
 @click.option("--who", help="Only memories of this author.")
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--project", help="Only memories of this project.")
 @click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
-@click.option("--importance-min", type=click.FloatRange(0, 1), help="Least importance, from 0 to 1.")
+@click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
 @agent_option
 @shared_options

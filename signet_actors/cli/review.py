@@ -31,7 +31,9 @@ def review() -> None:
     show_default=True,
     help="Proposals in this state.",
 )
-@click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Proposals at most.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Maximum number of proposals."
+)
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @agent_option
 @shared_options
@@ -73,10 +75,10 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
                     "proposal",
                     f"{item.get('action')} {item.get('memory_id') or 'a memory'} ({item.get('review_state')})",
                 ),
-                ("because of", item.get("reason")),
-                ("the model says", item.get("rationale")),
+                ("reason", item.get("reason")),
+                ("model's reason", item.get("rationale")),
                 (
-                    "now",
+                    "current text",
                     item.get("current_content") or ("(nothing yet)" if item.get("action") == "add" else "(deleted)"),
                 ),
                 ("fact", _fact(item.get("fact_content"))),

@@ -106,7 +106,7 @@ def test_without_any_provider_everything_else_works_and_every_command_gives_the_
         for command in ("status", "pipeline"):
             assert f"waiting: {waiting}\n" in signet(daemon, command)
         reason = waiting.partition("extract: ")[2]
-        assert f"because: {reason}\n" in signet(daemon, "providers")
+        assert f"reason: {reason}\n" in signet(daemon, "providers")
         doctor = signet(daemon, "doctor")
         assert f"model: none available ({reason}); storing and recall work, jobs wait\n" in doctor
         for told in (signet(daemon, "providers"), doctor):

@@ -404,7 +404,7 @@ def test_an_answer_that_says_nothing_is_never_a_success(
     daemon.on(method, path, body, status=status)
     result = signet(*arguments, *(["--json"] if as_json else []), stdin="y\n")
     assert result.exit_code == exit_code, (result.output, result.exception)
-    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.startswith("signet: the answer does not come from a Signet daemon (")
     assert result.stderr.count("\n") == 1
     if not as_json:
         assert result.stdout == ""
@@ -427,7 +427,7 @@ def test_an_odd_part_of_an_answer_is_one_line_and_no_traceback(
     daemon.on(method, path, body)
     result = signet(*arguments)
     assert result.exit_code == 1, result.exception
-    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.startswith("signet: the answer does not come from a Signet daemon (")
     assert result.stderr.count("\n") == 1
 
 

@@ -268,11 +268,11 @@ def test_only_a_2xx_with_a_json_object_is_an_answer(
 ) -> None:
     for method in ("GET", "POST", "DELETE"):
         daemon.on(method, "/x", body, status=status)
-    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as read:
+    with pytest.raises(RequestRefused, match="does not come from a Signet daemon") as read:
         client.get("/x")
-    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as asked:
+    with pytest.raises(RequestRefused, match="does not come from a Signet daemon") as asked:
         client.ask("/x", {})
-    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as changed:
+    with pytest.raises(RequestRefused, match="does not come from a Signet daemon") as changed:
         client.send("DELETE", "/x", {})
     assert read.value.code is asked.value.code is ErrorCode.MISDIRECTED_REQUEST
     assert changed.value.code is ErrorCode.OUTCOME_UNKNOWN

@@ -161,7 +161,7 @@ def test_a_pid_that_belongs_to_another_program_is_never_signalled(
     finally:
         os.close(descriptor)
     assert result.exit_code == 4
-    assert "no supervisor was found" in result.stderr
+    assert "the supervisor was not found" in result.stderr
 
 
 def test_a_note_of_a_daemon_that_died_is_not_believed_to_be_running(

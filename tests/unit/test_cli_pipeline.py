@@ -181,16 +181,16 @@ def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
     assert result.exit_code == 0, result.output
     for text in (
         "chosen: ollama qwen3:4b",
-        "because: Ollama is running and has the model",
+        "reason: Ollama is running and has the model",
         "circuit: open, is tried again in 9 s",
         "last calls: 5: 3 answered, 1 failed, 1 timed out",
         "last error: 500 of the server",
         "today's budget of ollama: 7 calls (at most 100)",
         "ollama\tqwen3:4b\t7\t700\t100\t$0.0015",
-        "stage: decision\nmodel: unknown: its process does not answer",
+        "stage: decision\nmodel: unknown: its process does not respond",
     ):
         assert text in result.stdout
-    assert "No model answers: storing and recall work, jobs wait. To fix it: it answered" in result.stdout
+    assert "No model is available: storing and recall work, jobs wait. To fix it: it was available" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_an_answer_that_says_nothing_is_never_a_success(
     daemon.on(method, path, body)
     result = signet(*arguments, *(["--json"] if as_json else []), stdin="y\n")
     assert result.exit_code == exit_code, (result.output, result.exception)
-    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.startswith("signet: the answer does not come from a Signet daemon (")
     assert result.stderr.count("\n") == 1
 
 
@@ -406,7 +406,7 @@ def test_an_odd_part_of_the_status_is_one_line_and_no_traceback(
     daemon.on("GET", STATUS, odd)
     result = signet(*arguments)
     assert result.exit_code == 1, result.exception
-    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.startswith("signet: the answer does not come from a Signet daemon (")
     assert result.stderr.count("\n") == 1
 
 
@@ -431,8 +431,8 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
     [
         (OLLAMA, "ok", "ollama qwen3:4b", ""),
         (NOBODY, "ok", "none available (Ollama is not there)", "ollama pull qwen3:4b"),
-        (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "check that its server runs"),
-        (UNMET, "warn", "ollama qwen3:4b, did not answer when it was chosen; jobs wait", "ollama pull qwen3:4b"),
+        (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "check that its server is running"),
+        (UNMET, "warn", "ollama qwen3:4b, was not available when it was chosen; jobs wait", "ollama pull qwen3:4b"),
         (MET, "ok", "ollama qwen3:4b", ""),
         (None, "warn", "the extractor does not respond", "signet status"),
     ],
