@@ -84,9 +84,15 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldType:
-    """A type of field. ``schema`` are keywords for its JSON Schema."""
+    """A type of field. ``schema`` are keywords for its JSON Schema.
+
+    ``null`` is what the request holds for a null in the body; ABSENT if null counts as absent. A request without a
+    required field is refused with "<name> <missing>".
+    """
 
     secret: SecretRule = SecretRule.KEEP
+    null: Any = ABSENT
+    missing: str = "is required"
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -375,7 +381,12 @@ class JsonObject(FieldType):
 
 @dataclass(frozen=True, kw_only=True)
 class CallerField(FieldType):
-    """A field that the gateway settles for every operation: agent, session, scope, author. It is documented only."""
+    """A field that the gateway settles for every operation: agent, session, scope, author. It is documented only.
+
+    ``in_query``: it counts in a query too.
+    """
+
+    in_query: bool = True
 
     def read(self, given: Given) -> Any:  # noqa: ARG002
         return ABSENT

@@ -50,6 +50,7 @@ class Operation(Generic[RequestT]):
     - ``owner_only``: served only to the user that runs the daemon.
     - ``query_too``: fields that the body lacks may stand in the query of a request with a body.
     - ``body_required``: False if a request without a body is valid.
+    - ``lines``: the Struct of each line of a body of JSON Lines. The handler reads them, to refuse each line alone.
     - ``media_types``: those of a response that is not JSON.
     """
 
@@ -67,6 +68,7 @@ class Operation(Generic[RequestT]):
     owner_only: bool = False
     query_too: bool = False
     body_required: bool = True
+    lines: type[msgspec.Struct] | None = None
     surfaces: tuple[Surface, ...] = ("http", "cli")
     media_types: tuple[str, ...] = ()
     description: str = ""

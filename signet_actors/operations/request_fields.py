@@ -75,7 +75,9 @@ class CallerFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
         default=None, name="sessionKey"
     )
     changed_by: Annotated[
-        str | None, CallerField(), Meta(description="Author of the change; also the header x-signet-actor")
+        str | None,
+        CallerField(in_query=False),
+        Meta(description="Author of the change; also the header x-signet-actor"),
     ] = None
 
 

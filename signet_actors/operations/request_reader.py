@@ -25,6 +25,7 @@ RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 
 _CAPITAL: Final = re.compile("([A-Z])")
 _AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
+_REF: Final = "#/components/schemas/{name}"
 _PLAIN: Final[Mapping[Any, FieldType]] = {str: Text(), bool: Flag(), float: Number()}
 
 
@@ -38,6 +39,27 @@ class Inner(FieldType):
         if not isinstance(given.value, dict):
             raise given.invalid("must be an object")
         return read_request(self.kind, body=given.value, now_ms=given.now_ms, warnings=given.warnings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items(FieldType):
+    """An array of 1 to ``max_items`` values, as a list. The handler reads each as ``kind``, to refuse it alone."""
+
+    kind: type[msgspec.Struct]
+    max_items: int
+    missing: str = "must be a non-empty array"
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        items = {"$ref": _REF.format(name=self.kind.__name__)}
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": self.max_items}
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, list) or not given.value:
+            raise given.invalid(self.missing)
+        if len(given.value) > self.max_items:
+            raise given.invalid(f"must be at most {self.max_items}")
+        return given.value
 
 
 class RequestField(NamedTuple):
@@ -72,9 +94,17 @@ def read_request(
             if value is not ABSENT:
                 values[field.name] = value
             break
-        if field.required and field.name not in values:
-            raise InvalidRequest(f"{field.name} is required", field=field.spellings[0])
+        if field.name in values:
+            continue
+        if field.type.null is not ABSENT and body is not None and _has_null(body, field.spellings):
+            values[field.name] = field.type.null
+        elif field.required:
+            raise InvalidRequest(f"{field.name} {field.type.missing}", field=field.spellings[0])
     return kind(**values)
+
+
+def _has_null(body: Mapping[str, Any], names: tuple[str, ...]) -> bool:
+    return any(body.get(name, ABSENT) is None for name in names)
 
 
 @cache
@@ -99,7 +129,7 @@ def request_fields(kind: type[msgspec.Struct]) -> tuple[RequestField, ...]:
 
 def request_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any]]:
     """Return the JSON Schema of each field's values other than null, by the field's documented name."""
-    _, components = msgspec.json.schema_components((kind,), ref_template="#/components/schemas/{name}")
+    _, components = msgspec.json.schema_components((kind,), ref_template=_REF)
     properties = components[kind.__name__]["properties"]
     return {field.spellings[0]: _schema(properties[field.spellings[0]], field.type) for field in request_fields(kind)}
 
@@ -114,10 +144,10 @@ def nullable_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, An
 
 
 def inner_structs(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
-    """Yield ``kind`` and the Structs of the objects in it."""
+    """Yield ``kind`` and the Structs of the objects and arrays in it."""
     yield kind
     for field in request_fields(kind):
-        if isinstance(field.type, Inner):
+        if isinstance(field.type, Inner | Items):
             yield from inner_structs(field.type.kind)
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.request_warnings import known_fields, object_warnings
+from signet_actors.operations.field_types import Tags
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
 from signet_actors.operations.remember import RememberRequest
-from signet_actors.operations.request_reader import read_request, request_fields
+from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
 
 NOW_MS = 1_780_000_000_000
 REQUESTS = (RememberRequest, RecallRequest, SearchRequest, LegacySearchRequest, ListMemoriesRequest)
@@ -70,6 +73,42 @@ def test_an_integer_of_a_query_is_clamped_and_the_default_is_named_where_there_i
     assert warnings == [
         "limit is not an integer; the default 100 was used",
         "limit is not an integer; the default was used",
+    ]
+
+
+class Patch(msgspec.Struct, kw_only=True):
+    """An item of a batch."""
+
+    tags: Annotated[tuple[str, ...], Tags(null=())] | None = None
+
+
+class Batch(msgspec.Struct, kw_only=True):
+    """Items that a handler reads one by one."""
+
+    patches: Annotated[list[Any], Items(kind=Patch, max_items=2)]
+
+
+def test_null_stands_for_a_value_of_its_own_in_a_field_that_says_so() -> None:
+    assert of_body(Patch).tags is None
+    assert of_body(Patch, tags=None).tags == ()
+    assert of_body(Patch, tags=["a"]).tags == ("a",)
+
+
+def test_items_that_are_refused_one_by_one_are_only_counted() -> None:
+    assert of_body(Batch, patches=[5, {"tags": "a"}]).patches == [5, {"tags": "a"}]
+    for body in ({}, {"patches": None}, {"patches": []}, {"patches": {"tags": "a"}}):
+        with pytest.raises(InvalidRequest, match=r"^patches must be a non-empty array$") as refused:
+            of_body(Batch, **body)
+        assert refused.value.field == "patches"
+    with pytest.raises(InvalidRequest, match=r"^patches must be at most 2$"):
+        of_body(Batch, patches=[1, 2, 3])
+
+
+def test_items_are_described_by_their_own_fields() -> None:
+    assert request_schemas(Batch)["patches"]["items"] == {"$ref": "#/components/schemas/Patch"}
+    assert list(inner_structs(Batch)) == [Batch, Patch]
+    assert object_warnings(known_fields(Batch), {"patches": [{"tag": "a"}]}) == [
+        "unknown field: patches[0].tag (did you mean tags?)"
     ]
 
 

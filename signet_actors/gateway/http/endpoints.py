@@ -19,7 +19,7 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Paramete
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
+from signet_actors.operations.field_types import MAX_NAME_CHARS, CallerField, SecretRule
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import read_request, request_fields, request_schemas
@@ -89,17 +89,19 @@ Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]
 
 def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[Route, ...]:
     """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
-    fields = request_fields(operation.request)  # raises at import if a field has no reader
+    described = operation.lines or operation.request
+    fields = request_fields(described)  # raises at import if a field has no reader
+    in_json = operation.in_body and operation.lines is None
 
     async def endpoint(http: HttpRequest) -> HttpResponse:
-        body = http.json_object(required=operation.body_required) if operation.in_body else None
+        body = http.json_object(required=operation.body_required) if in_json else None
         query = http.query if operation.in_query else None
         request = read_request(
             operation.request, body=body, query=query, now_ms=http.state.clock.wall_ms(), warnings=http.warnings
         )
         redactor = FieldRedactor(http.state)
         if operation.has_effect:
-            request = _redacted(redactor, request)
+            request = redacted(redactor, request)
         return await handler(Call(http, body, request, redactor.redactions))
 
     return tuple(
@@ -110,7 +112,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             permission=operation.permission,
             summary=operation.summary if path == operation.paths[0] else f"{operation.summary} (alias)",
             tag=operation.tag,
-            body=operation.request if operation.in_body and fields else None,
+            body=described if operation.in_body and fields else None,
             query=_query_parameters(operation) if operation.in_query else (),
             replies=operation.replies,
             limit=operation.rate,
@@ -121,7 +123,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             description=operation.description,
             media_types=operation.media_types,
             query_struct=None if operation.in_body else operation.request,
-            request=operation.request,
+            request=described,
         )
         for path in operation.paths
     )
@@ -142,13 +144,16 @@ def filters_of(request: FilterFields) -> Filters:
     )
 
 
-def _redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
-    """Return ``request`` without the secrets in its fields. Raises InvalidRequest."""
+def redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
+    """Return ``request`` without the secrets in its fields. Raises InvalidRequest.
+
+    Handlers call it only for what they read themselves: the items of a batch, the lines of an import.
+    """
     changed: dict[str, Any] = {}
     for field in request_fields(type(request)):
         value = getattr(request, field.name)
         if isinstance(value, msgspec.Struct):
-            clean: Any = _redacted(redactor, value)
+            clean: Any = redacted(redactor, value)
         elif field.type.secret is SecretRule.KEEP or not value:
             continue
         elif field.type.secret is SecretRule.REFUSE:
@@ -163,9 +168,17 @@ def _redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
 
 
 def _query_parameters(operation: Operation[RequestT]) -> tuple[Parameter, ...]:
-    """Return the fields of the request as query parameters of the API document."""
+    """Return the fields of the request as query parameters of the API document.
+
+    None is required that may be in the body instead.
+    """
     schemas = request_schemas(operation.request)
     return tuple(
-        Parameter(field.spellings[0], schema=schemas[field.spellings[0]], required=field.required)
+        Parameter(
+            field.spellings[0],
+            schema=schemas[field.spellings[0]],
+            required=field.required and not operation.in_body,
+        )
         for field in request_fields(operation.request)
+        if not isinstance(field.type, CallerField) or field.type.in_query
     )

@@ -84,12 +84,13 @@ class _Schemas:
     """All body types of the table as JSON Schemas, each Struct once under ``components``."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        bodies = [Problem, *_body_types(routes)]
+        requests = [route.request for route in routes if route.request is not None and route.body is not None]
+        described = list(dict.fromkeys(inner for request in requests for inner in inner_structs(request)))
+        bodies = [Problem, *_body_types(routes), *described]
         types = list(dict.fromkeys(kind for body in bodies for kind in _alternatives(body)))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=REF)
         self._of = dict(zip(types, schemas, strict=True))
-        requests = [route.request for route in routes if route.request is not None and route.body is not None]
-        for kind in dict.fromkeys(inner for request in requests for inner in inner_structs(request)):
+        for kind in described:
             self.components[kind.__name__]["properties"] = nullable_schemas(kind)
         for kind in dict.fromkeys(kind for body in [Problem, *_reply_types(routes)] for kind in _alternatives(body)):
             name = self._of[kind].get("$ref", "").rpartition("/")[2]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, g
 import msgspec
 
 from signet_actors.operations.request_fields import NOT_YET, ONLY_FOR, CallerFields
-from signet_actors.operations.request_reader import camel_case, snake_case
+from signet_actors.operations.request_reader import Items, camel_case, snake_case
 
 if TYPE_CHECKING:
     from signet_actors.gateway.http.route import Route
@@ -184,7 +184,9 @@ def _is_requested(value: object, only_for: tuple[str, ...]) -> bool:
 
 
 def _structs(kind: Any) -> Iterator[type]:
-    """Yield the Structs in a type such as ``list[Struct] | None``."""
+    """Yield the Structs in a type such as ``list[Struct] | None``, and those of an array that the handler reads."""
+    if isinstance(kind, Items):
+        yield kind.kind
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield kind
     for part in get_args(kind):
