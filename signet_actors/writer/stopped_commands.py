@@ -22,7 +22,8 @@ _MOST: Final = 16
 _LONGEST_FILE: Final = 64 * 1024
 
 REFUSAL: Final = Failure(
-    ErrorCode.INTERNAL, "two writers ended while they ran this command; nothing was applied, and it is not tried again"
+    ErrorCode.INTERNAL,
+    "two writer processes exited while they ran this command; nothing was applied, and it is not retried",
 )
 
 

@@ -133,7 +133,7 @@ def test_a_writer_that_is_stopped_during_a_slow_sync_is_replaced_like_any_other(
         eventually(lambda: daemon.actors()["writer"]["incarnation"] == 2, within_s=10, what="a new writer")
         daemon.wait_ready()
         daemon.api.remember("a note on a fast disk")
-        died = [line for line in daemon.log() if line.get("event") == "child died"]
+        died = [line for line in daemon.log() if line.get("event") == "child_exited"]
         assert [line["cause"] for line in died] == ["stopped sending heartbeats"]
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []

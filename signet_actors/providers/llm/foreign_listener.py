@@ -35,6 +35,6 @@ async def foreign_listener(address: str) -> str | None:
     if not foreign:
         return None
     return (
-        f"the program that listens at {address} belongs to another user (uid {foreign[0]}); to use it all the same,"
+        f"the program that listens at {address} belongs to another user (uid {foreign[0]}); to use it anyway,"
         " set memory.pipelineV2.extraction.provider to ollama"
     )
