@@ -1,29 +1,38 @@
-"""Change one memory: patch, delete, recover.
+"""Change one memory: patch, delete, recover. Each needs a reason and may name the expected version.
 
 Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify".
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.operations.memories import Importance, TagsInput, Version
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import CallerFields, Importance, LongText
+
+NewTags = Annotated[tuple[str, ...], Tags(null=()), Meta(description="An array, or separated by commas; null: no tags")]
+NewType = Annotated[str, MemoryType()]
+NewContent = Annotated[str, Content()]
+IfVersion = Annotated[int, Version(), Meta(description="Refuse unless this is the current version")]
 
 
-class PatchRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class PatchRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """What to change: at least one of content, type, tags, importance, pinned. ``tags`` null clears them."""
 
-    reason: str
-    content: str | UnsetType = UNSET
-    type: str | UnsetType = UNSET
-    tags: TagsInput | UnsetType = UNSET
-    importance: Importance | UnsetType = UNSET
-    pinned: bool | UnsetType = UNSET
-    if_version: Version | None = None
-    changed_by: str | None = None
+    reason: LongText
+    content: NewContent | None = None
+    type: NewType | None = None
+    tags: NewTags | None = None
+    importance: Importance | None = None
+    pinned: bool | None = None
+    if_version: IfVersion | None = None
 
 
 class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,12 +49,12 @@ class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
     success: Literal[True] = True
 
 
-class DeleteRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why to delete; each field may be in the query instead. ``force`` allows deleting a pinned memory."""
+class DeleteRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Why to delete; each field may be in the query instead."""
 
-    reason: str
-    force: bool = False
-    if_version: Version | None = None
+    reason: Annotated[LongText, Meta(description="Reason; required in the body or in the query")]
+    force: Annotated[bool, Flag(), Meta(description="true: delete the memory even if it is pinned")] = False
+    if_version: IfVersion | None = None
 
 
 class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,11 +67,11 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
     success: Literal[True] = True
 
 
-class RecoverRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class RecoverRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """Why to recover; each field may be in the query instead."""
 
-    reason: str
-    if_version: Version | None = None
+    reason: Annotated[LongText, Meta(description="Reason; required in the body or in the query")]
+    if_version: IfVersion | None = None
 
 
 class RecoverReply(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,3 +93,56 @@ class Refusal(msgspec.Struct, frozen=True, rename="camel"):
     code: str
     current_version: int | UnsetType = UNSET
     duplicate_memory_id: str | UnsetType = UNSET
+
+
+_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {
+    404: Refusal,
+    409: Refusal | Problem,
+    504: Problem,
+    507: Problem,
+    **PROBLEMS,
+}
+
+PATCH_MEMORY: Final = Operation(
+    name="memories.patch",
+    summary="Change a memory",
+    tag="Memories",
+    method="PATCH",
+    paths=("/api/memory/{id}",),
+    request=PatchRequest,
+    replies={200: PatchReply, **_CHANGE_PROBLEMS},
+    permission=Permission.MODIFY,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    rate="modify",
+)
+DELETE_MEMORY: Final = Operation(
+    name="memories.delete",
+    summary="Forget a memory",
+    tag="Memories",
+    method="DELETE",
+    paths=("/api/memory/{id}",),
+    request=DeleteRequest,
+    replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
+    permission=Permission.FORGET,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    rate="forget",
+    query_too=True,
+    body_required=False,
+    description="Soft delete; `reason` is required in the body or in the query.",
+)
+RECOVER_MEMORY: Final = Operation(
+    name="memories.recover",
+    summary="Recover a forgotten memory",
+    tag="Memories",
+    method="POST",
+    paths=("/api/memory/{id}/recover",),
+    request=RecoverRequest,
+    replies={200: RecoverReply, **_CHANGE_PROBLEMS},
+    permission=Permission.RECOVER,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    query_too=True,
+    body_required=False,
+)

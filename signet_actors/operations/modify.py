@@ -1,36 +1,45 @@
-"""Public bodies of the batch modify.
+"""Change many memories at once.
 
 Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify".
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Final
+
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.operations.memories import Importance, TagsInput, Version
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import MAX_TEXT_CHARS, SecretRule, Text
+from signet_actors.operations.memory_changes import IfVersion, NewContent, NewTags, NewType
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import CallerFields, Importance, LongText
+from signet_actors.operations.request_reader import Items
+
+MAX_PATCHES: Final = 200
 
 
-class ModifyPatch(msgspec.Struct, frozen=True, omit_defaults=True):
+class ModifyPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One memory's changes; ``reason`` overrides the batch's."""
 
-    id: str
-    content: str | UnsetType = UNSET
-    type: str | UnsetType = UNSET
-    tags: TagsInput | UnsetType = UNSET
-    importance: Importance | UnsetType = UNSET
-    pinned: bool | UnsetType = UNSET
-    who: str | UnsetType = UNSET
-    reason: str | None = None
-    if_version: Version | None = None
+    id: Annotated[str, Text(max_chars=MAX_TEXT_CHARS, secret=SecretRule.KEEP)]
+    content: NewContent | None = None
+    type: NewType | None = None
+    tags: NewTags | None = None
+    importance: Importance | None = None
+    pinned: bool | None = None
+    who: str | None = None
+    reason: LongText | None = None
+    if_version: IfVersion | None = None
 
 
-class ModifyRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class ModifyRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """1 to 200 patches with defaults for all of them."""
 
-    patches: list[ModifyPatch]
-    reason: str | None = None
-    changed_by: str | None = None
+    reason: Annotated[LongText, Meta(description="Reason of the patches that have none of their own")] | None = None
+    patches: Annotated[list[Any], Items(kind=ModifyPatch, max_items=MAX_PATCHES)]
 
 
 class ModifyResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,3 +64,19 @@ class ModifyReply(msgspec.Struct, frozen=True):
     total: int
     updated: int
     results: list[ModifyResult]
+
+
+MODIFY_MEMORIES: Final = Operation(
+    name="memories.modify",
+    summary="Change many memories",
+    tag="Memories",
+    method="POST",
+    paths=("/api/memory/modify",),
+    request=ModifyRequest,
+    replies={200: ModifyReply, 409: Problem, 504: Problem, 507: Problem, **PROBLEMS},
+    permission=Permission.MODIFY,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    rate="modify",
+    owner_only=True,
+)

@@ -16,12 +16,24 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_warnings import known_fields, object_warnings
 from signet_actors.operations.field_types import Tags
 from signet_actors.operations.memories import ListMemoriesRequest
+from signet_actors.operations.memory_changes import DeleteRequest, PatchRequest
+from signet_actors.operations.modify import ModifyPatch, ModifyRequest
 from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
 from signet_actors.operations.remember import RememberRequest
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
 
 NOW_MS = 1_780_000_000_000
-REQUESTS = (RememberRequest, RecallRequest, SearchRequest, LegacySearchRequest, ListMemoriesRequest)
+REQUESTS = (
+    RememberRequest,
+    RecallRequest,
+    SearchRequest,
+    LegacySearchRequest,
+    ListMemoriesRequest,
+    PatchRequest,
+    DeleteRequest,
+    ModifyPatch,
+    ModifyRequest,
+)
 
 
 def of_body(kind: Any, **body: Any) -> Any:
@@ -74,6 +86,37 @@ def test_an_integer_of_a_query_is_clamped_and_the_default_is_named_where_there_i
         "limit is not an integer; the default 100 was used",
         "limit is not an integer; the default was used",
     ]
+
+
+def test_a_field_of_the_body_counts_before_the_same_field_of_the_query() -> None:
+    def read(body: dict[str, Any], **query: str) -> DeleteRequest:
+        return read_request(DeleteRequest, body=body, query=query, now_ms=NOW_MS, warnings=[])
+
+    assert read({"reason": "body", "ifVersion": 3}, reason="query", if_version="4").if_version == 3
+    assert read({"reason": None}, reason="query", ifVersion=" 4 ", force="1") == DeleteRequest(
+        reason="query", if_version=4, force=True
+    )
+    with pytest.raises(InvalidRequest, match=r"^reason is required$"):
+        read({})
+
+
+@pytest.mark.parametrize(("value", "version"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), ("+3", 3), (None, None)])
+def test_versions_are_read(value: object, version: int | None) -> None:
+    assert of_body(PatchRequest, reason="r", if_version=value).if_version == version
+    assert of_body(PatchRequest, reason="r", ifVersion=value).if_version == version
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "x", "", "1.0", True, [], 2**70, "9" * 30])
+def test_what_is_no_version(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="if_version must be a positive integer"):
+        of_body(PatchRequest, reason="r", if_version=value)
+
+
+def test_null_in_a_patch_is_no_change_but_for_tags() -> None:
+    nothing = dict.fromkeys(("content", "type", "importance", "pinned", "if_version"))
+    assert of_body(PatchRequest, reason="r", **nothing) == PatchRequest(reason="r")
+    assert of_body(PatchRequest, reason="r", tags=None) == PatchRequest(reason="r", tags=())
+    assert of_body(PatchRequest, reason="r", tags="") == PatchRequest(reason="r", tags=())
 
 
 class Patch(msgspec.Struct, kw_only=True):
@@ -143,4 +186,4 @@ ANYTHING = st.recursive(
 def test_whatever_a_field_holds_it_is_read_or_refused(kind: Any, value: Any) -> None:
     for field in request_fields(kind):
         with contextlib.suppress(InvalidRequest):
-            of_body(kind, **{"content": "x", "query": "x", field.spellings[0]: value})
+            of_body(kind, **{"content": "x", "query": "x", "reason": "x", "id": "x", field.spellings[0]: value})

@@ -52,18 +52,6 @@ def test_five_thousand_digits_are_clamped_without_being_read() -> None:
     assert parse_integer("0" * 5000 + "7", 10, 1, 100) == 7
 
 
-@pytest.mark.parametrize(("value", "version"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), ("+3", 3), (None, None)])
-def test_versions_are_read(value: object, version: int | None) -> None:
-    assert RequestReader({"if_version": value}).if_version() == version
-    assert RequestReader({"ifVersion": value}).if_version() == version
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, "x", "", "1.0", True, [], 2**70, "9" * 30])
-def test_what_is_no_version(value: object) -> None:
-    with pytest.raises(InvalidRequest, match="if_version must be a positive integer"):
-        RequestReader({"if_version": value}).if_version()
-
-
 def test_the_first_source_and_the_first_spelling_win() -> None:
     fields = RequestReader({"a_b": "body"}, {"aB": "query", "c": "query"})
     assert fields.text("aB", "a_b") == "body"

@@ -11,42 +11,30 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.endpoints import Call, redacted, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.http.write_errors import outcome_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
-from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.routes.memory_changes import read_patch, unembedded_versions
-from signet_actors.operations.modify import ModifyReply, ModifyRequest, ModifyResult
-from signet_actors.operations.problem import Problem
+from signet_actors.gateway.routes.memory_changes import memory_patch, unembedded_versions
+from signet_actors.operations.modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult
+from signet_actors.operations.request_reader import read_request
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
 
-MAX_PATCHES: Final = 200
 MAX_BATCH_BYTES: Final = 2_000_000
 """Limit of the new content in one batch, in UTF-8 bytes. With its vectors it fits easily into the writer's mailbox."""
 
 
-async def modify(request: HttpRequest) -> HttpResponse:
+async def modify(call: Call[ModifyRequest]) -> HttpResponse:
     """Apply the patches; a patch that is not valid gets an error result and does not stop the others."""
-    body = request.json_object()
-    fields = RequestReader(body)
-    reason = fields.text("reason", max_chars=4096)
-    items = body.get("patches")
-    if not isinstance(items, list) or not items:
-        raise InvalidRequest("patches must be a non-empty array", field="patches")
-    if len(items) > MAX_PATCHES:
-        raise InvalidRequest(f"patches must be at most {MAX_PATCHES}", field="patches")
-
     frames: list[bytes] = []
     patches: list[MemoryPatch] = []
     size = 0
     entries: list[ModifyResult | Kinds] = []  # a refusal, or the kinds of secrets redacted from a valid patch
-    for item in items:
+    for item in call.request.patches:
         try:
-            patch, redactions = await _read_item(request, item, reason, frames)
+            patch, redactions = await _read_item(call, item, frames)
         except InvalidRequest as error:
             entries.append(_invalid_result(item, error))
         else:
@@ -62,18 +50,12 @@ async def modify(request: HttpRequest) -> HttpResponse:
     done: Iterator[Modified] = iter(())
     stored: Collection[str] = ()
     if patches:
-        answer = await request.state.bus.ask_writer(
-            ModifyMany(
-                patches=tuple(patches),
-                principal=FieldRedactor(request.state).principal(request.principal(body)),
-                read=read_scope_of(request, body),
-                idempotency=request.idempotency(body),
-            ),
-            trace_id=request.trace_id,
+        answer = await call.ask_writer(
+            ModifyMany(patches=tuple(patches), principal=call.principal, read=call.read, idempotency=call.idempotency),
             frames=frames,
         )
         done = iter(answer.results)
-        stored = await request.state.vector_waits.wait_stored(request, unembedded_versions(answer.results))
+        stored = await call.state.vector_waits.wait_stored(call.http, unembedded_versions(answer.results))
     results = [
         entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in entries
     ]
@@ -81,19 +63,21 @@ async def modify(request: HttpRequest) -> HttpResponse:
     return HttpResponse(ModifyReply(total=len(results), updated=updated, results=results))
 
 
-async def _read_item(
-    request: HttpRequest, item: object, reason: str | None, frames: list[bytes]
-) -> tuple[MemoryPatch, Kinds]:
+async def _read_item(call: Call[ModifyRequest], item: object, frames: list[bytes]) -> tuple[MemoryPatch, Kinds]:
+    """Return the patch and the kinds of secrets that were cut out of it. Raises InvalidRequest."""
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
-    fields = RequestReader(item)
-    memory_id = fields.required("id")
-    own_reason = fields.text("reason", max_chars=4096) or reason
-    if own_reason is None:
+    fields = read_request(ModifyPatch, body=item, now_ms=call.state.clock.wall_ms(), warnings=call.http.warnings)
+    reason = fields.reason or call.request.reason
+    if reason is None:
         raise InvalidRequest("reason is required", field="reason")
-    return await read_patch(
-        request.state, memory_id, own_reason, fields, frames, trace_id=request.trace_id, with_who=True
+    redactor = FieldRedactor(call.state)
+    clean = redacted(redactor, fields)
+    patch, redactions = await memory_patch(
+        call.state, clean.id, clean.reason or reason, clean, frames, trace_id=call.http.trace_id
     )
+    common = call.redactions if fields.reason is None else ()
+    return patch, redactions + common + redactor.redactions
 
 
 def _invalid_result(item: object, error: InvalidRequest) -> ModifyResult:
@@ -123,18 +107,4 @@ def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) ->
     )
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path="/api/memory/modify",
-        handler=modify,
-        permission=Permission.MODIFY,
-        owner=True,
-        summary="Change many memories",
-        tag="Memories",
-        body=ModifyRequest,
-        replies={200: ModifyReply, 409: Problem, 504: Problem, 507: Problem, **PROBLEMS},
-        limit="modify",
-        mutates=True,
-    ),
-)
+ROUTES: tuple[Route, ...] = serve(MODIFY_MEMORIES, modify)

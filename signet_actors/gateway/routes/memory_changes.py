@@ -5,59 +5,42 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.memories import importance_to_store
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.http.write_errors import outcome_response
-from signet_actors.gateway.ingest import FieldRedactor, embed_texts, prepare_text
+from signet_actors.gateway.ingest import embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.memory_changes import (
+    DELETE_MEMORY,
+    PATCH_MEMORY,
+    RECOVER_MEMORY,
     DeleteReply,
     DeleteRequest,
     PatchReply,
     PatchRequest,
     RecoverReply,
     RecoverRequest,
-    Refusal,
 )
-from signet_actors.operations.problem import Problem
+from signet_actors.operations.modify import ModifyPatch
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
 
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
 
-CHANGE_PARAMETERS: Final = (
-    Parameter("reason", description="Reason; used if the body has none"),
-    Parameter("if_version", "integer", "Refuse unless this is the current version; used if the body has none"),
-    *AGENT_PARAMETERS,
-)
-
-
-async def patch_memory(request: HttpRequest) -> HttpResponse:
+async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
     """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
-    body = request.json_object()
-    fields = RequestReader(body)
     frames: list[bytes] = []
-    reason = fields.required("reason")
-    patch, redactions = await read_patch(
-        request.state, request.path["id"], reason, fields, frames, trace_id=request.trace_id
+    patch, redactions = await memory_patch(
+        call.state, call.path["id"], call.request.reason, call.request, frames, trace_id=call.http.trace_id
     )
-    done = await request.state.bus.ask_writer(
-        ModifyMemory(
-            patch=patch,
-            principal=FieldRedactor(request.state).principal(request.principal(body)),
-            read=read_scope_of(request, body),
-            idempotency=request.idempotency(body),
-        ),
-        trace_id=request.trace_id,
+    done = await call.ask_writer(
+        ModifyMemory(patch=patch, principal=call.principal, read=call.read, idempotency=call.idempotency),
         frames=frames,
     )
     if done.status not in {"updated", "no_changes"}:
@@ -67,10 +50,10 @@ async def patch_memory(request: HttpRequest) -> HttpResponse:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
-    embedded = done.embedded or done.id in await request.state.vector_waits.wait_stored(
-        request, unembedded_versions([done])
+    embedded = done.embedded or done.id in await call.state.vector_waits.wait_stored(
+        call.http, unembedded_versions([done])
     )
-    redaction = redaction_fields(redactions)
+    redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
         PatchReply(
             id=done.id,
@@ -97,37 +80,31 @@ def unembedded_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
     }
 
 
-async def read_patch(
+async def memory_patch(
     state: GatewayState,
     id: str,  # noqa: A002  the name in the message
     reason: str,
-    fields: RequestReader,
+    fields: PatchRequest | ModifyPatch,
     frames: list[bytes],
     *,
     trace_id: str,
-    with_who: bool = False,
 ) -> tuple[MemoryPatch, Kinds]:
-    """Read a patch from ``fields`` and append the embedding of its new content to ``frames``.
+    """Return the patch, and append the embedding of its new content to ``frames``.
 
-    Returns the patch and the kinds of secrets that were redacted. Prefixes such as ``critical:`` stay in the content,
+    Returns the kinds of secrets in the content too. Prefixes such as ``critical:`` stay in the content,
     because only an explicit remember interprets them (docs/decisions.md 39). Raises InvalidRequest.
     """
-    redactor = FieldRedactor(state)
-    reason = redactor.clean(reason)
-    if_version = fields.if_version()
-    pinned = fields.flag("pinned")
     wanted = {
-        "type": redactor.type_name(fields.memory_type()),
-        "tags": redactor.tags(fields.tags()) if fields.has("tags") else None,
-        "importance": importance_to_store(fields.importance("importance"), pinned=pinned, otherwise=None),
-        "pinned": pinned,
-        "who": redactor.optional(fields.text("who")) if with_who else None,
+        "type": fields.type,
+        "tags": fields.tags,
+        "importance": importance_to_store(fields.importance, pinned=fields.pinned, otherwise=None),
+        "pinned": fields.pinned,
+        "who": fields.who if isinstance(fields, ModifyPatch) else None,
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    raw = fields.content()
     redactions: Kinds = ()
-    if raw is not None:
-        text = await prepare_text(state, raw)
+    if fields.content is not None:
+        text = await prepare_text(state, fields.content)
         if not text.content:
             raise InvalidRequest("content must be a non-empty string", field="content")
         (vector,) = await embed_texts(state, [text.content], frames, trace_id=trace_id)
@@ -135,24 +112,21 @@ async def read_patch(
         redactions = text.redactions
     if not changes:
         raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
-    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redactions + redactor.redactions
+    return MemoryPatch(id=id, reason=reason, if_version=fields.if_version, **changes), redactions
 
 
-async def delete_memory(request: HttpRequest) -> HttpResponse:
-    """Turn the memory into a tombstone. ``reason``, ``force`` and ``if_version`` may be in the body or in the query."""
-    body = request.json_object(required=False)
-    fields = RequestReader(body, request.query, warnings=request.warnings)
-    done = await request.state.bus.ask_writer(
+async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
+    """Turn the memory into a tombstone."""
+    done = await call.ask_writer(
         ForgetMemory(
-            id=request.path["id"],
-            reason=FieldRedactor(request.state).clean(fields.required("reason")),
-            principal=FieldRedactor(request.state).principal(request.principal(body)),
-            force=fields.flag("force") is True,
-            if_version=fields.if_version(),
-            read=read_scope_of(request, body),
-            idempotency=request.idempotency(body),
-        ),
-        trace_id=request.trace_id,
+            id=call.path["id"],
+            reason=call.request.reason,
+            principal=call.principal,
+            force=call.request.force,
+            if_version=call.request.if_version,
+            read=call.read,
+            idempotency=call.idempotency,
+        )
     )
     if done.status != "deleted":
         return outcome_response(done.id, done.status, current_version=done.current_version)
@@ -163,20 +137,17 @@ async def delete_memory(request: HttpRequest) -> HttpResponse:
     )
 
 
-async def recover_memory(request: HttpRequest) -> HttpResponse:
+async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
     """Turn a tombstone back into a live memory."""
-    body = request.json_object(required=False)
-    fields = RequestReader(body, request.query, warnings=request.warnings)
-    done = await request.state.bus.ask_writer(
+    done = await call.ask_writer(
         RecoverMemory(
-            id=request.path["id"],
-            reason=FieldRedactor(request.state).clean(fields.required("reason")),
-            principal=FieldRedactor(request.state).principal(request.principal(body)),
-            if_version=fields.if_version(),
-            read=read_scope_of(request, body),
-            idempotency=request.idempotency(body),
-        ),
-        trace_id=request.trace_id,
+            id=call.path["id"],
+            reason=call.request.reason,
+            principal=call.principal,
+            if_version=call.request.if_version,
+            read=call.read,
+            idempotency=call.idempotency,
+        )
     )
     if done.status != "recovered":
         return outcome_response(
@@ -200,52 +171,8 @@ def _or_unset(version: int | None) -> int | UnsetType:
     return UNSET if version is None else version
 
 
-_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {
-    404: Refusal,
-    409: Refusal | Problem,
-    504: Problem,
-    507: Problem,
-    **PROBLEMS,
-}
-
 ROUTES: tuple[Route, ...] = (
-    Route(
-        method="PATCH",
-        path="/api/memory/{id}",
-        handler=patch_memory,
-        permission=Permission.MODIFY,
-        summary="Change a memory",
-        tag="Memories",
-        body=PatchRequest,
-        query=AGENT_PARAMETERS,
-        replies={200: PatchReply, **_CHANGE_PROBLEMS},
-        limit="modify",
-        mutates=True,
-    ),
-    Route(
-        method="DELETE",
-        path="/api/memory/{id}",
-        handler=delete_memory,
-        permission=Permission.FORGET,
-        summary="Forget a memory",
-        tag="Memories",
-        body=DeleteRequest,
-        query=(Parameter("force", "boolean", "true: delete the memory even if it is pinned"), *CHANGE_PARAMETERS),
-        replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
-        limit="forget",
-        mutates=True,
-        description="Soft delete; `reason` is required in the body or in the query.",
-    ),
-    Route(
-        method="POST",
-        path="/api/memory/{id}/recover",
-        handler=recover_memory,
-        permission=Permission.RECOVER,
-        summary="Recover a forgotten memory",
-        tag="Memories",
-        body=RecoverRequest,
-        query=CHANGE_PARAMETERS,
-        replies={200: RecoverReply, **_CHANGE_PROBLEMS},
-        mutates=True,
-    ),
+    *serve(PATCH_MEMORY, patch_memory),
+    *serve(DELETE_MEMORY, delete_memory),
+    *serve(RECOVER_MEMORY, recover_memory),
 )
