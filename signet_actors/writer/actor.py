@@ -7,18 +7,13 @@ docs/decisions.md 2, 45.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import random
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from signet_actors.config.regular_file import open_regular
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.timestamps import iso
 from signet_actors.errors import (
     ActorExit,
     ConfigError,
@@ -31,7 +26,6 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
-from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import ReconcileJobs, WatchJobs
 from signet_actors.protocol.writer import (
@@ -52,9 +46,6 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.store import checkpoint
-from signet_actors.store.checkpoint import Pressure
-from signet_actors.store.checks import STRUCTURE, is_unread_page, schema_findings
 from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
 from signet_actors.store.errors import (
     BROKEN_DISK,
@@ -67,21 +58,23 @@ from signet_actors.store.errors import (
     check_schema,
 )
 from signet_actors.store.migrate import migrate, schema_version
-from signet_actors.store.stale_log import note_runs, refuse_stale_log
-from signet_actors.store.transaction import write_transaction
-from signet_actors.store.vector_checks import sequence_errors
-from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
+from signet_actors.store.stale_log import refuse_stale_log
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
-from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
-from signet_actors.writer.commands import agents
+from signet_actors.writer.command_context import QueueChanges
+from signet_actors.writer.commit_parts import commit_parts
+from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import GroupCommit, RunOptions, failure_for_unstarted
 from signet_actors.writer.idempotency import request_key
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
+from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
 from signet_actors.writer.restore import finish_restore
+from signet_actors.writer.startup_commit import StartupCommit
+from signet_actors.writer.status import SlowSyncs, commit_counters, writer_status
 from signet_actors.writer.stopped_commands import StoppedCommands
+from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
@@ -93,41 +86,9 @@ _PROGRESS_STEPS = 20_000
 _LONGEST_BATCH_NS = 10 * _NS
 """A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
 limit of its own (``call_reporter``)."""
-_COMMIT_BYTES = 1 << 20
-"""The messages of one commit are at most this long together, unless it is a single one."""
-_SLOW_SYNC_NS = _NS
-_SLOW_SYNC_REPORTED_NS = 60 * _NS
-"""How long a slow sync is reported when none follows it."""
-_MAX_FINDINGS_NAMED = 5
 _DISPLACED_EXIT_NS = 5 * _NS
 """The supervisor stops the daemon within this time. If it did not, the file was back when the supervisor looked, and a
 new process may open it."""
-_QUICK_CHECK_BYTES = 64 << 20
-"""Larger files are not read in full at start; `signet doctor` checks them on demand."""
-
-
-class Damaged(SignetError):
-    """The structure of the database is damaged."""
-
-
-def _parts(
-    commands: Sequence[Incoming[WriterCommand]], most_commands: int
-) -> Iterator[Sequence[Incoming[WriterCommand]]]:
-    """Split the commands into commits of bounded work. A command that was sent before gets a commit of its own."""
-    part: list[Incoming[WriterCommand]] = []
-    size = 0
-    for incoming in commands:
-        alone = incoming.header.attempt > 1
-        if part and (alone or len(part) >= most_commands or size + incoming.nbytes > _COMMIT_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(incoming)
-        size += incoming.nbytes
-        if alone:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
 
 
 class Writer:
@@ -152,22 +113,14 @@ class Writer:
         self.displacement: str | None = None
         """Why every command is refused: which database file is no longer at its path. None while all are."""
         self._displaced_since_ns = 0
-        self._wal_holds_erased_text = True
-        """Whether the write-ahead log may hold erased text. True at start, because an earlier incarnation may have been
-        killed before it truncated the log."""
+        self.wal: WalCheckpointer | None = None
         self._lock_fd: int | None = None
-        self._wal_frames = 0
-        self._tried_frames = 0
-        self._restart_not_before_ns = 0
-        self._restart_pressure = Pressure.NONE
-        self._warn_not_before_ns = 0
         self._roster_pending = False
-        self._epoch_begun = False
+        self._startup: StartupCommit | None = None
         self._last_housekeeping_ns = 0
         self._last_probe_ns = 0
         self._batch_began_ns: int | None = None
-        self._slow_sync_ns = 0
-        self._slow_sync_at_ns = 0
+        self.syncs = SlowSyncs(clock)
         self.stopped = StoppedCommands()
 
     def start(self) -> None:
@@ -176,8 +129,8 @@ class Writer:
         A damaged database is not opened for writing. The process keeps running, refuses every write and gives the
         reason, so that the supervisor does not restart it again and again. Reads are served as far as possible.
         """
-        self._take_lock()
         path = self.workspace.database
+        self._lock_fd = take_writer_lock(self.workspace.daemon_dir / "writer.lock", self.loop, self.clock)
         if (displacement := self.files.displaced()) is not None:
             raise ActorExit(ExitCode.IO_ERROR, f"{displacement} while the daemon ran")
         try:
@@ -201,11 +154,12 @@ class Writer:
             retention_ms=self.config.writer.reply_retention_ms,
         )
         self.loop.may_be_replaced = self._may_be_replaced
-        connection.set_wal_hook(self._on_wal)
+        self.wal = WalCheckpointer(connection, self.workspace, self.busy_handler, self.loop, self.clock, self.log)
+        self._startup = StartupCommit(connection, self.workspace, self.clock, self.rng, self.boot.boot_id)
         applied = 0
         try:
-            self._check_schema(connection)
-            self._quick_check(connection, path)
+            check_objects(connection)
+            check_structure(connection, path, self.loop, suspect=self.workspace.integrity_check_file.exists())
             disk_reserve = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
             applied = migrate(
                 connection,
@@ -228,7 +182,7 @@ class Writer:
                 stopped=self.stopped,
             )
             self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
-            self._first_commit()
+            self._startup.write(self.config, self.loop.calls.sync)
             disk_reserve.allocate()
         except (NewerSchema, UpgradeRefused, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
@@ -276,7 +230,7 @@ class Writer:
             if isinstance(body, TouchMemories):
                 group.touches.add(body)
             elif isinstance(body, GetWriterStatus):
-                incoming.reply(self._status())
+                incoming.reply(writer_status(self.workspace, self._group))
             elif isinstance(body, WatchJobs):
                 self.job_waiters.park(incoming)
             elif isinstance(body, AdvanceBackup):
@@ -284,14 +238,11 @@ class Writer:
             elif not isinstance(body, ReportDamage):
                 effects.append(incoming)
                 # Erased text stays in the write-ahead log until the log is truncated.
-                self._wal_holds_erased_text = (
-                    self._wal_holds_erased_text
-                    or isinstance(body, PurgeStep)
-                    or (isinstance(body, ForgetMany) and body.hard)
-                )
+                if isinstance(body, PurgeStep) or (isinstance(body, ForgetMany) and body.hard):
+                    self._wal.may_hold_erased_text = True
         unstarted = effects
         try:
-            for part in _parts(effects, self.config.writer.batch_limit):
+            for part in commit_parts(effects, self.config.writer.batch_limit):
                 unstarted = unstarted[len(part) :]
                 self._batch_began_ns = self.clock.monotonic_ns()
                 deadlines = [
@@ -305,7 +256,7 @@ class Writer:
                     self._noted(part),
                 ):
                     group.commit(part)
-                self._note_sync()
+                self.syncs.note(self.loop.calls.sync.last_ns)
         except DatabaseDisplaced as error:
             self._enter_displaced(error.detail)
             self._refuse_displaced(unstarted)
@@ -313,12 +264,11 @@ class Writer:
         except StoreIOError as error:
             for incoming in unstarted:
                 incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
-            self._mark_suspect(error.__cause__)
-            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+            raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         finally:
             self._batch_began_ns = None
         self._notify_job_waiters()
-        self._checkpoint()
+        self._wal.run_due()
 
     def _noted(self, part: Sequence[Incoming[WriterCommand]]) -> contextlib.AbstractContextManager[None]:
         """Note a command on which a writer may have ended before, so that it cannot end a third one."""
@@ -326,17 +276,6 @@ class Writer:
             return contextlib.nullcontext()
         key, _ = request_key(part[0].header, getattr(part[0].body, "idempotency", None))
         return self.stopped.running(key)
-
-    def _note_sync(self) -> None:
-        """Remember how long the last sync took, if that was long, for health."""
-        took_ns = self.loop.calls.sync.last_ns
-        self._slow_sync_ns = took_ns if took_ns >= _SLOW_SYNC_NS else 0
-        self._slow_sync_at_ns = self.clock.monotonic_ns()
-
-    def _reported_sync_s(self) -> float:
-        if self.clock.monotonic_ns() - self._slow_sync_at_ns > _SLOW_SYNC_REPORTED_NS:
-            return 0.0
-        return self._slow_sync_ns / _NS
 
     def tick(self) -> float | None:
         """Do the housekeeping that is due, reply to job waiters, and return the seconds until the next call."""
@@ -378,14 +317,13 @@ class Writer:
             self._enter_displaced(error.detail)
             return 1.0
         except StoreIOError as error:
-            self._mark_suspect(error.__cause__)
-            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
-        self._checkpoint()
+            raise disk_failed(self.workspace, error.__cause__, error.detail) from error
+        self._wal.run_due()
         if self.backup is not None and self.backup.running:
             self.backup.step()
             return 0.0
-        if self._wal_holds_erased_text:
-            return self._truncate_wal()
+        if self._wal.may_hold_erased_text:
+            return self._wal.truncate_erased()
         if group.storage_full:
             return 1.0
         if more:
@@ -396,22 +334,13 @@ class Writer:
         """Return metrics for the heartbeat."""
         if self.damage is not None:
             return {"damaged": 1.0}
-        if self.group is None:
+        if self.group is None or self.wal is None:
             return {}
-        metrics = self.group.metrics
         return {
-            "commits": metrics.commits,
-            "rows": metrics.rows,
-            "largest_batch": metrics.largest_batch,
-            "refused_full": metrics.refused_full,
-            "refused_busy": metrics.refused_busy,
-            "replayed": metrics.replayed,
-            "fenced": metrics.fenced,
+            **commit_counters(self.group),
             "watches": len(self.job_waiters),
-            "wal_frames": self._wal_frames,
-            "storage_full": float(self.group.storage_full),
-            "sync_seconds": self._reported_sync_s(),
-            "touches_dropped": self.group.touches.dropped,
+            "wal_frames": self.wal.frames,
+            "sync_seconds": self.syncs.reported_s(),
         }
 
     def drain(self) -> None:
@@ -428,7 +357,7 @@ class Writer:
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
                     self.loop.heartbeat()
-            self._fold(self.connection, "truncate")
+            self._wal.truncate()
         except (StoreIOError, StoreError) as error:
             self.log.exception("drain_incomplete", error=str(error))
         finally:
@@ -450,24 +379,10 @@ class Writer:
         assert self.group is not None, "the writer was not started"
         return self.group
 
-    def _take_lock(self) -> None:
-        """Take the lock that allows one writer per workspace; wait for the writer of a killed supervisor to exit."""
-        path = self.workspace.daemon_dir / "writer.lock"
-        try:
-            self._lock_fd = open_regular(path, os.O_RDWR | os.O_CREAT)
-        except ConfigError as error:
-            raise ActorExit(ExitCode.CONFIG, error.detail) from error
-        until_ns = self.clock.monotonic_ns() + 10 * _NS
-        self.loop.starting("opening the database")
-        while True:
-            try:
-                fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if self.clock.monotonic_ns() > until_ns:
-                    raise ActorExit(ExitCode.IN_USE, "another writer has locked this workspace") from error
-                time.sleep(0.02)
-            else:
-                return
+    @property
+    def _wal(self) -> WalCheckpointer:
+        assert self.wal is not None, "the writer was not started"
+        return self.wal
 
     def _may_be_replaced(self) -> bool:
         """Return False where the database vanished together with the socket: a new writer could not serve it either."""
@@ -490,45 +405,15 @@ class Writer:
         self.job_waiters.reply_to_all()
         if self.backup is not None:
             self.backup.abandon()
-        if self.files.log_is_ours() and self.connection is not None:
+        if self.files.log_is_ours() and self.wal is not None:
             with contextlib.suppress(StoreError, OSError), self.busy_handler.at_most(0):
-                self._fold(self.connection, "truncate")
+                self.wal.truncate()
 
     def _refuse_displaced(self, batch: Sequence[Incoming[WriterCommand]]) -> None:
         for incoming in batch:
             if isinstance(incoming.body, GetWriterStatus):
-                incoming.reply(self._status())
+                incoming.reply(writer_status(self.workspace, self._group))
         self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
-
-    def _check_schema(self, connection: Connection) -> None:
-        """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger.
-
-        The same if a table has no further number to give out: every write would fail.
-        """
-        found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
-        found += sequence_errors(connection)
-        if found:
-            more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
-            raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)
-
-    def _quick_check(self, connection: Connection, path: Path) -> None:
-        suspect = self.workspace.integrity_check_file.exists()
-        if path.stat().st_size > _QUICK_CHECK_BYTES and not suspect:
-            return
-        self.loop.starting("checking the database")
-        connection.set_progress_handler(self._beat, 100_000)
-        try:
-            verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
-        finally:
-            connection.set_progress_handler(None)
-        if is_unread_page(str(verdict)):
-            raise StoreIOError(f"{path} could not be checked: {verdict}")
-        if verdict != "ok":
-            raise Damaged(str(verdict))
-
-    def _beat(self) -> bool:
-        self.loop.heartbeat()
-        return False
 
     def _enter_read_only(self, found: str) -> None:
         """Close the database and refuse all writes; the file stays as it is until a restore sets it aside.
@@ -570,8 +455,7 @@ class Writer:
             group.queue_changes.add(changes)
             return 0.05
         except BROKEN_DISK as error:
-            self._mark_suspect(error)
-            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
+            raise disk_failed(self.workspace, error, f"the disk failed: {error}") from error
 
     def _close_without_checkpoint(self) -> None:
         """Close the database without a checkpoint: a damaged file is evidence and is not written."""
@@ -582,7 +466,7 @@ class Writer:
         if self.connection is not None:
             self.connection.close()
             self.loop.tell_supervisor(self.files.record_closed())
-        self.connection = self.group = None
+        self.connection = self.group = self.wal = None
 
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
         for incoming in batch:
@@ -598,55 +482,14 @@ class Writer:
         except SignetError as error:
             return Failure(error.code, error.detail, field=error.field)
 
-    def _truncate_wal(self) -> float | None:
-        """Truncate the write-ahead log, which may hold erased text; if a reader blocks that, the next tick retries."""
-        assert self.connection is not None
-        try:
-            with self.busy_handler.at_most(0):
-                frames, _ = self._fold(self.connection, "truncate")
-        except DiskFull:
-            return 1.0
-        except BROKEN_DISK as error:
-            self._mark_suspect(error)
-            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
-        self._wal_holds_erased_text = frames < 0
-        self._wal_frames = self._tried_frames = 0 if frames == 0 else self._wal_frames
-        return 0.05
-
-    def _mark_suspect(self, cause: BaseException | None) -> None:
-        """After damaged pages, make the next start check the whole file before it writes to it again."""
-        if isinstance(cause, DAMAGED):
-            with contextlib.suppress(OSError):
-                self.workspace.integrity_check_file.touch(mode=0o600)
-
-    def _first_commit(self) -> None:
-        group = self._group
-        with write_transaction(group.connection, self.loop.calls.sync) as tx:
-            context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, RowCache())
-            agents.sync_roster(context)
-            tx.execute(
-                "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
-                (context.new_id(),),
-            )
-            tx.execute(
-                "INSERT INTO store_meta (key, value) VALUES ('writer_started_at', ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (iso(self.clock.wall_ms()),),
-            )
-            if not self._epoch_begun:
-                epoch = context.new_id()
-                note_runs(self.workspace.database, (*VectorEpochs(read_stored(tx)).names, epoch))
-                begin_epoch(tx, epoch)
-            tx.commit()
-        self._epoch_begun = True
-
     def _sync_roster(self) -> None:
         """Write a reloaded roster to the store; if that is not possible now, the next tick retries."""
         if not self._roster_pending or self._group.storage_full:
             return
         try:
             with self.busy_handler.at_most(0):
-                self._first_commit()
+                assert self._startup is not None, "the writer was not started"
+                self._startup.write(self.config, self.loop.calls.sync)
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_write_postponed", error=str(error))
@@ -666,81 +509,7 @@ class Writer:
             with contextlib.suppress(ActorExit):
                 self.loop.heartbeat()
 
-    def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
-        if frames < self._wal_frames:
-            self._tried_frames = 0  # the log restarted from its beginning
-        self._wal_frames = frames
-        return 0
-
-    def _checkpoint(self) -> None:
-        """Run the checkpoint that the size of the log calls for, if any; see ``store.checkpoint``."""
-        now_ns = self.clock.monotonic_ns()
-        resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
-        plan = checkpoint.plan_checkpoint(self._wal_frames, tried=self._tried_frames, resting=resting)
-        if plan is None or self.connection is None:
-            return
-        try:
-            frames, _ = self._run_checkpoint(self.connection, plan)
-        except DiskFull:
-            return
-        except BROKEN_DISK as error:
-            self._mark_suspect(error)
-            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
-        if frames < 0:
-            self._restart_pressure = plan.pressure
-            self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
-            if plan.pressure is Pressure.KILL_READERS:
-                self._warn_wal_not_truncated()
-        elif plan.mode == "passive":
-            self._tried_frames = frames
-        else:
-            # No reader uses the log any more and the next commit restarts it: no further pressure on readers.
-            self._wal_frames = self._tried_frames = 0
-
-    def _run_checkpoint(self, connection: Connection, plan: checkpoint.Plan) -> tuple[int, int]:
-        """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
-        if plan.pressure is Pressure.NONE:
-            with self.busy_handler.at_most(plan.busy_ms):
-                return self._fold(connection, plan.mode)
-        log_bytes = self._wal_frames * checkpoint.PAGE_BYTES
-        with self.busy_handler.at_most(plan.busy_ms // 2):
-            self.loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
-            folded = self._fold(connection, "full")
-            if folded[0] < 0:
-                return folded
-            self.loop.tell_supervisor(WalPressure(log_bytes, severe=False))
-            return self._fold(connection, plan.mode)
-
-    def _fold(self, connection: Connection, mode: str) -> tuple[int, int]:
-        """Run a checkpoint, whose syncs are reported while they last."""
-        with self.loop.calls.sync:
-            return checkpoint.checkpoint(connection, mode)
-
     def _warn_of_link(self, path: str) -> None:
         self.log.warning(
             "database_has_hard_link", path=path, remedy="remove the other hard link and do not write through it"
-        )
-
-    def _warn_wal_not_truncated(self) -> None:
-        """Warn at most once a minute that the log keeps growing although none of our readers can be in the way."""
-        now_ns = self.clock.monotonic_ns()
-        if now_ns >= self._warn_not_before_ns:
-            self._warn_not_before_ns = now_ns + 60 * _NS
-            self.log.warning(
-                "wal_not_checkpointed",
-                log_bytes=self._wal_frames * checkpoint.PAGE_BYTES,
-                remedy="another program has an open read transaction on the database: stop that program",
-            )
-
-    def _status(self) -> WriterStatus:
-        group = self._group
-        wal = self.workspace.database.with_name(self.workspace.database.name + "-wal")
-        return WriterStatus(
-            commits=group.metrics.commits,
-            rows=group.metrics.rows,
-            largest_batch=group.metrics.largest_batch,
-            wal_bytes=wal.stat().st_size if wal.exists() else 0,
-            storage_full=group.storage_full,
-            schema_version=schema_version(group.connection),
-            sqlite_version=check_sqlite_version(),
         )

@@ -1,0 +1,88 @@
+"""What is checked before the writer uses a database: one writer per workspace, the schema, and the file's structure.
+
+Source: docs/reliability.md "Supervision policy", R18.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from signet_actors.config.regular_file import open_regular
+from signet_actors.errors import ActorExit, ConfigError, ExitCode, SignetError, StoreIOError
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.store.checks import STRUCTURE, is_unread_page, schema_findings
+from signet_actors.store.errors import Connection
+from signet_actors.store.vector_checks import sequence_errors
+
+QUICK_CHECK_BYTES: Final = 64 << 20
+"""Larger files are not read in full at start; `signet doctor` checks them on demand."""
+_LOCK_WAIT_NS: Final = 10_000_000_000
+_MAX_FINDINGS_NAMED: Final = 5
+_STEPS_PER_HEARTBEAT: Final = 100_000
+
+
+class Damaged(SignetError):
+    """The structure of the database is damaged."""
+
+
+def take_writer_lock(path: Path, loop: ActorLoop, clock: Clock) -> int:
+    """Return a file descriptor that holds the lock of the one writer of the workspace.
+
+    Waits for the writer of a killed supervisor to exit. Raises ``ActorExit``.
+    """
+    try:
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except ConfigError as error:
+        raise ActorExit(ExitCode.CONFIG, error.detail) from error
+    until_ns = clock.monotonic_ns() + _LOCK_WAIT_NS
+    loop.starting("opening the database")
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if clock.monotonic_ns() > until_ns:
+                raise ActorExit(ExitCode.IN_USE, "another writer has locked this workspace") from error
+            time.sleep(0.02)
+        else:
+            return descriptor
+
+
+def check_objects(connection: Connection) -> None:
+    """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger.
+
+    The same if a table has no further number to give out: every write would fail.
+    """
+    found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
+    found += sequence_errors(connection)
+    if found:
+        more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
+        raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)
+
+
+def check_structure(connection: Connection, path: Path, loop: ActorLoop, *, suspect: bool) -> None:
+    """Raise ``Damaged`` if pages of the file are damaged.
+
+    A large file is read only if it is ``suspect``: then each page is checked, otherwise only how they hang together.
+    """
+    if path.stat().st_size > QUICK_CHECK_BYTES and not suspect:
+        return
+
+    def send_heartbeat() -> bool:
+        loop.heartbeat()
+        return False  # continue
+
+    loop.starting("checking the database")
+    connection.set_progress_handler(send_heartbeat, _STEPS_PER_HEARTBEAT)
+    try:
+        verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
+    finally:
+        connection.set_progress_handler(None)
+    if is_unread_page(str(verdict)):
+        raise StoreIOError(f"{path} could not be checked: {verdict}")
+    if verdict != "ok":
+        raise Damaged(str(verdict))

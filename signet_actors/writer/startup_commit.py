@@ -1,0 +1,55 @@
+"""The writer's first commit: it proves that a commit reaches the disk, and records who writes from now on.
+
+Source: docs/reliability.md "The writer's loop", R18.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import AbstractContextManager
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.timestamps import iso
+from signet_actors.runtime.clock import Clock
+from signet_actors.store.errors import Connection
+from signet_actors.store.stale_log import note_runs
+from signet_actors.store.transaction import write_transaction
+from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
+from signet_actors.writer.command_context import CommandContext, RowCache
+from signet_actors.writer.commands import agents
+
+
+class StartupCommit:
+    """Writes the roster of agents and, once for each process, a new vector epoch."""
+
+    def __init__(
+        self, connection: Connection, workspace: Workspace, clock: Clock, rng: random.Random, boot_id: str
+    ) -> None:
+        self._connection = connection
+        self._workspace = workspace
+        self._clock = clock
+        self._rng = rng
+        self._boot_id = boot_id
+        self._epoch_begun = False
+
+    def write(self, config: Config, during_sync: AbstractContextManager[None]) -> None:
+        """Commit the agents of ``config``. Raises what a commit raises."""
+        with write_transaction(self._connection, during_sync) as tx:
+            context = CommandContext.begin(tx, self._clock, self._rng, config, self._boot_id, RowCache())
+            agents.sync_roster(context)
+            tx.execute(
+                "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
+                (context.new_id(),),
+            )
+            tx.execute(
+                "INSERT INTO store_meta (key, value) VALUES ('writer_started_at', ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (iso(self._clock.wall_ms()),),
+            )
+            if not self._epoch_begun:
+                epoch = context.new_id()
+                note_runs(self._workspace.database, (*VectorEpochs(read_stored(tx)).names, epoch))
+                begin_epoch(tx, epoch)
+            tx.commit()
+        self._epoch_begun = True

@@ -1,0 +1,129 @@
+"""Runs the checkpoints of the write-ahead log that ``store.checkpoint`` plans, and truncates a log with erased text.
+
+Source: docs/reliability.md R14 and "The writer's loop".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.protocol.control import WalPressure
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.store import checkpoint
+from signet_actors.store.checkpoint import Pressure
+from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull
+from signet_actors.writer.busy_handler import BusyHandler
+from signet_actors.writer.disk_failure import disk_failed
+
+_WARN_EVERY_NS: Final = 60_000_000_000
+
+
+class WalCheckpointer:
+    """The write-ahead log of one connection. ``frames`` is its length after the last commit."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        workspace: Workspace,
+        busy_handler: BusyHandler,
+        loop: ActorLoop,
+        clock: Clock,
+        log: Any,
+    ) -> None:
+        self.frames = 0
+        self.may_hold_erased_text = True
+        """True at start, because an earlier process may have been killed before it truncated the log."""
+        self._connection = connection
+        self._workspace = workspace
+        self._busy_handler = busy_handler
+        self._loop = loop
+        self._clock = clock
+        self._log = log
+        self._tried_frames = 0
+        self._restart_not_before_ns = 0
+        self._restart_pressure = Pressure.NONE
+        self._warn_not_before_ns = 0
+        connection.set_wal_hook(self._on_commit)
+
+    def _on_commit(self, _connection: Connection, _database: str, frames: int) -> int:
+        if frames < self.frames:
+            self._tried_frames = 0  # the log restarted from its beginning
+        self.frames = frames
+        return 0
+
+    def run_due(self) -> None:
+        """Run the checkpoint that the size of the log calls for, if any. Raises ``ActorExit`` if the disk fails."""
+        now_ns = self._clock.monotonic_ns()
+        resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
+        plan = checkpoint.plan_checkpoint(self.frames, tried=self._tried_frames, resting=resting)
+        if plan is None:
+            return
+        try:
+            frames, _ = self._run(plan)
+        except DiskFull:
+            return
+        except BROKEN_DISK as error:
+            raise disk_failed(self._workspace, error, f"the disk failed in a checkpoint: {error}") from error
+        if frames < 0:
+            self._restart_pressure = plan.pressure
+            self._restart_not_before_ns = self._clock.monotonic_ns() + plan.pause_ms * 1_000_000
+            if plan.pressure is Pressure.KILL_READERS:
+                self._warn_not_truncated()
+        elif plan.mode == "passive":
+            self._tried_frames = frames
+        else:
+            # No reader uses the log any more and the next commit restarts it: no further pressure on readers.
+            self.frames = self._tried_frames = 0
+
+    def truncate_erased(self) -> float | None:
+        """Truncate a log that may hold erased text; return the seconds until the next try if a reader blocks that.
+
+        Raises ``ActorExit`` if the disk fails.
+        """
+        try:
+            with self._busy_handler.at_most(0):
+                frames, _ = self.truncate()
+        except DiskFull:
+            return 1.0
+        except BROKEN_DISK as error:
+            raise disk_failed(self._workspace, error, f"the disk failed in a checkpoint: {error}") from error
+        self.may_hold_erased_text = frames < 0
+        if frames == 0:
+            self.frames = self._tried_frames = 0
+        return 0.05
+
+    def truncate(self) -> tuple[int, int]:
+        """Copy the log into the database and cut it to nothing; return (-1, -1) if readers block that."""
+        return self._fold("truncate")
+
+    def _run(self, plan: checkpoint.Plan) -> tuple[int, int]:
+        """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
+        if plan.pressure is Pressure.NONE:
+            with self._busy_handler.at_most(plan.busy_ms):
+                return self._fold(plan.mode)
+        log_bytes = self.frames * checkpoint.PAGE_BYTES
+        with self._busy_handler.at_most(plan.busy_ms // 2):
+            self._loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
+            folded = self._fold("full")
+            if folded[0] < 0:
+                return folded
+            self._loop.tell_supervisor(WalPressure(log_bytes, severe=False))
+            return self._fold(plan.mode)
+
+    def _fold(self, mode: str) -> tuple[int, int]:
+        """Run a checkpoint, whose syncs are reported while they last."""
+        with self._loop.calls.sync:
+            return checkpoint.checkpoint(self._connection, mode)
+
+    def _warn_not_truncated(self) -> None:
+        """Warn at most once a minute that the log keeps growing although none of our readers can be in the way."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._warn_not_before_ns:
+            self._warn_not_before_ns = now_ns + _WARN_EVERY_NS
+            self._log.warning(
+                "wal_not_checkpointed",
+                log_bytes=self.frames * checkpoint.PAGE_BYTES,
+                remedy="another program has an open read transaction on the database: stop that program",
+            )
