@@ -1,8 +1,14 @@
-"""Public bodies of the backups. Departs: the reference daemon has no such endpoint; these are ours."""
+"""Back up the database, and list the backups. Departs: the reference daemon has no such endpoint; these are ours."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.request_fields import NoFields
 
 
 class BackupEntry(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,3 +54,35 @@ class BackupReply(msgspec.Struct, frozen=True, rename="camel"):
     backups: list[BackupEntry]
     directory: str
     queued: bool = False
+
+
+BACK_UP: Final = Operation(
+    name="backup.start",
+    summary="Back up the database and check the copy",
+    tag="repair",
+    method="POST",
+    paths=("/api/repair/backup",),
+    request=NoFields,
+    replies={200: BackupReply},
+    permission=Permission.ADMIN,
+    served_by="retention",
+    effect=Effect.OTHER,
+    rate="admin",
+    owner_only=True,
+    body_required=False,
+    description="Starts a backup while the daemon runs. One that is running may lack what was stored since it"
+    " began, so another one follows it (`queued`). GET reports the result.",
+)
+LIST_BACKUPS: Final = Operation(
+    name="backup.list",
+    summary="List backups and the progress of a running one",
+    tag="repair",
+    method="GET",
+    paths=("/api/repair/backup",),
+    request=NoFields,
+    replies={200: BackupReply},
+    permission=Permission.DIAGNOSTICS,
+    served_by="retention",
+    owner_only=True,
+)
+OPERATIONS: Final = (BACK_UP, LIST_BACKUPS)

@@ -1,11 +1,18 @@
-"""Public body of a background job.
+"""The state of a background job.
 
 Source: docs/compatibility.md "Reading memories".
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import AgentFields
 
 
 class JobReply(msgspec.Struct, frozen=True):
@@ -28,3 +35,17 @@ class JobReply(msgspec.Struct, frozen=True):
     failed_at: str | None
     created_at: str
     updated_at: str
+
+
+GET_JOB: Final = Operation(
+    name="jobs.get",
+    summary="State of a background job",
+    tag="Jobs",
+    method="GET",
+    paths=("/api/memory/jobs/{id}",),
+    request=AgentFields,
+    replies={200: JobReply, 404: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+OPERATIONS: Final = (GET_JOB,)

@@ -1,4 +1,4 @@
-"""Public bodies of the pipeline: its status, its runs, and the requeueing of dead jobs.
+"""The status of the pipeline.
 
 ``workers``, ``queues``, ``diagnostics``, ``latency``, ``errorSummary``, ``mode``, ``feedback``, ``traversal`` and
 ``predictor`` are the reference's; the rest of the status is ours. What this daemon does not have is reported as
@@ -10,9 +10,13 @@ docs/decisions.md 14, 16, 18.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final
 
 import msgspec
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.request_fields import NoFields
 
 
 class WorkerState(msgspec.Struct, frozen=True):
@@ -329,139 +333,14 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     predictor: None = None
 
 
-class RunReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of one extract job; ``counts`` maps outcomes to proposals, as of when the run was written."""
-
-    id: str
-    job_id: str
-    memory_id: str
-    agent_id: str
-    mode: str
-    provider: str
-    model: str
-    proposals: int
-    counts: dict[str, int]
-    created_at: str
-    undone_at: str | None
-    undone_by: str | None
-
-
-class ProposalReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One proposal of a run. ``reason`` says why it was not applied; ``rationale`` is the model's.
-
-    Text is null once a memory that it came from, is about or may quote was erased, and while that memory is forgotten.
-    """
-
-    id: str
-    ordinal: int
-    action: str
-    outcome: str
-    reason: str | None
-    rationale: str | None
-    fact_content: str | None
-    fact_type: str
-    fact_confidence: float
-    confidence: float
-    target_id: str | None
-    target_version: int | None
-    result_memory_id: str | None
-    result_version: int | None
-    syntactic_contradiction: bool
-    semantic_contradiction: bool | None
-    review_state: str | None
-    reviewed_by: str | None
-    reviewed_at: str | None
-    undo_note: str | None
-
-
-class RunListReply(msgspec.Struct, frozen=True):
-    """A page, newest first."""
-
-    runs: list[RunReport]
-
-
-class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
-    """``source`` has the ``relationship`` to ``target``; types may be unknown."""
-
-    source: str
-    relationship: str
-    target: str
-    confidence: float
-    source_type: str | None
-    target_type: str | None
-
-
-class RunReply(msgspec.Struct, frozen=True):
-    """A run with its proposals in order, and the relations between entities that it found.
-
-    The relations are kept as long as its job, and hidden while its memory is forgotten.
-    """
-
-    run: RunReport
-    proposals: list[ProposalReport]
-    entities: list[RelationReport]
-
-
-class UndoRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The author of the undo; the header ``x-signet-actor`` sets the same."""
-
-    changed_by: str | None = None
-
-
-class UndoResult(msgspec.Struct, frozen=True, rename="camel"):
-    """One proposal that had changed something. ``status``: undone, or kept for the ``reason``."""
-
-    ordinal: int
-    action: str
-    status: str
-    memory_id: str | None
-    reason: str | None
-
-
-class UndoReply(msgspec.Struct, frozen=True, rename="camel"):
-    """What the run changed is restored, except what is ``kept``.
-
-    ``reviewsClosed`` counts its proposals that were removed from the review queue.
-    """
-
-    run_id: str
-    status: Literal["undone", "already_undone"]
-    undone: int
-    kept: int
-    results: list[UndoResult]
-    reviews_closed: int = 0
-    success: Literal[True] = True
-
-
-class RequeueRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which dead jobs: at most 50 ``ids``, or those of ``kinds`` (none = every kind), oldest first, up to ``limit``."""
-
-    ids: list[str] | None = None
-    kinds: list[str] | None = None
-    limit: int | None = None
-    changed_by: str | None = None
-
-
-class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
-    """Why a job was not requeued. ``reason``: not_found, not_dead, memory_gone, already_waiting.
-
-    A job of a memory that the caller may not read is ``not_found``.
-    """
-
-    job_id: str
-    reason: str
-
-
-class RequeueReply(msgspec.Struct, frozen=True):
-    """The jobs that were requeued with all their attempts, and those that were not; ``more`` dead jobs may be left.
-
-    ``action``, ``affected`` and ``message`` are those of every repair.
-    """
-
-    action: str
-    affected: int
-    message: str
-    requeued: list[str]
-    refused: list[NotRequeued]
-    more: bool
-    success: Literal[True] = True
+PIPELINE_STATUS: Final = Operation(
+    name="pipeline.status",
+    summary="Pipeline status: jobs, models, budgets, and why jobs wait",
+    tag="Pipeline",
+    method="GET",
+    paths=("/api/pipeline/status",),
+    request=NoFields,
+    replies={200: PipelineStatusReply},
+    permission=Permission.DIAGNOSTICS,
+)
+OPERATIONS: Final = (PIPELINE_STATUS,)

@@ -22,3 +22,5 @@ class Problem(msgspec.Struct, frozen=True):
 
 PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 """Errors of every operation that reads fields."""
+CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Problem, **PROBLEMS}
+"""Errors of an operation whose changes the writer stores."""

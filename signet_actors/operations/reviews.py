@@ -1,14 +1,21 @@
-"""Public bodies of the review queue.
+"""The review queue: proposals of the pipeline that wait for the decision of a person.
 
 Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Clamped
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
+from signet_actors.operations.request_fields import AgentFields, CallerFields, LongText, Offset, SelectionText
 
 
 class ReviewReport(msgspec.Struct, frozen=True):
@@ -51,11 +58,18 @@ class ReviewListReply(msgspec.Struct, frozen=True):
     total: int
 
 
-class ReviewRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class ListReviewsRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Which page of the proposals in which state."""
+
+    state: Annotated[SelectionText, Meta(description="pending, approved, rejected or all")] = "pending"
+    limit: Annotated[int, Clamped(low=1, high=500), Meta(description="Proposals to return")] = 50
+    offset: Offset = 0
+
+
+class ReviewRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """The reason; it is recorded in the history."""
 
-    reason: str | None = None
-    changed_by: str | None = None
+    reason: LongText | None = None
 
 
 class ReviewReply(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,3 +96,59 @@ class ReviewRefusal(msgspec.Struct, frozen=True, rename="camel"):
     code: str
     memory_id: str | UnsetType = UNSET
     current_version: int | UnsetType = UNSET
+
+
+_DECISION_PROBLEMS: Final[Mapping[int, Any]] = {
+    404: ReviewRefusal,
+    **CHANGE_PROBLEMS,
+    403: ReviewRefusal | Problem,
+    409: ReviewRefusal | Problem,
+    503: ReviewRefusal | Problem,
+}
+
+LIST_REVIEWS: Final = Operation(
+    name="reviews.list",
+    summary="List proposals for review",
+    tag="Reviews",
+    method="GET",
+    paths=("/api/memory/review-queue",),
+    request=ListReviewsRequest,
+    replies={200: ReviewListReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+APPROVE: Final = Operation(
+    name="reviews.approve",
+    summary="Approve a proposal",
+    tag="Reviews",
+    method="POST",
+    paths=("/api/memory/review-queue/{id}/approve",),
+    request=ReviewRequest,
+    replies={200: ReviewReply, **_DECISION_PROBLEMS},
+    permission=Permission.MODIFY,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    rate="modify",
+    owner_only=True,
+    query_too=True,
+    body_required=False,
+    description="Idempotent.",
+)
+REJECT: Final = Operation(
+    name="reviews.reject",
+    summary="Reject a proposal",
+    tag="Reviews",
+    method="POST",
+    paths=("/api/memory/review-queue/{id}/reject",),
+    request=ReviewRequest,
+    replies={200: ReviewReply, **_DECISION_PROBLEMS},
+    permission=Permission.MODIFY,
+    served_by="writer",
+    effect=Effect.OTHER,
+    rate="modify",
+    owner_only=True,
+    query_too=True,
+    body_required=False,
+    description="Idempotent. Possible while mutations are frozen, because no memory changes.",
+)
+OPERATIONS: Final = (LIST_REVIEWS, APPROVE, REJECT)

@@ -24,6 +24,7 @@ from signet_actors.gateway.routes import (
     repair,
     requeue,
     reviews,
+    runs,
     status,
     transfer,
 )
@@ -39,6 +40,7 @@ ROUTES: tuple[Route, ...] = (
     *codex_notes.ROUTES,
     *jobs.ROUTES,
     *pipeline.ROUTES,
+    *runs.ROUTES,
     *requeue.ROUTES,
     *reviews.ROUTES,
     *embeddings.ROUTES,

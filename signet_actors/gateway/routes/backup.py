@@ -7,28 +7,30 @@ Source: docs/reliability.md R17, R18.
 
 from __future__ import annotations
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.timestamps import iso
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.operations.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.operations.backup import BACK_UP, LIST_BACKUPS, BackupEnd, BackupEntry, BackupFinding, BackupReply
+from signet_actors.operations.request_fields import NoFields
+from signet_actors.protocol.message import Request
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
 
 ASK_MS = 5000
 
 
-async def back_up(request: HttpRequest) -> HttpResponse:
+async def back_up(call: Call[NoFields]) -> HttpResponse:
     """Start a backup, or queue one behind the running one, and return at once: a large database takes a while."""
-    request.json_object(required=False)
-    return HttpResponse(
-        _backup_reply(await request.state.bus.ask_retention(BackUpNow(), trace_id=request.trace_id, timeout_ms=ASK_MS))
-    )
+    return await _ask(call, BackUpNow())
 
 
-async def backups(request: HttpRequest) -> HttpResponse:
+async def backups(call: Call[NoFields]) -> HttpResponse:
     """List the backups and report the progress of a running one."""
-    return HttpResponse(
-        _backup_reply(await request.state.bus.ask_retention(GetBackups(), trace_id=request.trace_id, timeout_ms=ASK_MS))
-    )
+    return await _ask(call, GetBackups())
+
+
+async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResponse:
+    state = await call.state.bus.ask_retention(question, trace_id=call.http.trace_id, timeout_ms=ASK_MS)
+    return HttpResponse(_backup_reply(state))
 
 
 def _backup_reply(state: BackupState) -> BackupReply:
@@ -58,28 +60,6 @@ def _backup_reply(state: BackupState) -> BackupReply:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        "POST",
-        "/api/repair/backup",
-        back_up,
-        Permission.ADMIN,
-        "Back up the database and check the copy",
-        "repair",
-        replies={200: BackupReply},
-        limit="admin",
-        owner=True,
-        writes=True,
-        description="Starts a backup while the daemon runs. One that is running may lack what was stored since it"
-        " began, so another one follows it (`queued`). GET reports the result.",
-    ),
-    Route(
-        "GET",
-        "/api/repair/backup",
-        backups,
-        Permission.DIAGNOSTICS,
-        "List backups and the progress of a running one",
-        "repair",
-        replies={200: BackupReply},
-        owner=True,
-    ),
+    *serve(BACK_UP, back_up),
+    *serve(LIST_BACKUPS, backups),
 )

@@ -5,21 +5,17 @@ Source: docs/compatibility.md "Reading memories".
 
 from __future__ import annotations
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.request_reader import read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.operations.jobs import JobReply
-from signet_actors.operations.problem import Problem
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.operations.jobs import GET_JOB, JobReply
+from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.searcher import GetJob
 
 
-async def get_job(request: HttpRequest) -> HttpResponse:
+async def get_job(call: Call[AgentFields]) -> HttpResponse:
     """Return the job; 404 if it belongs to a memory outside the caller's scope."""
-    found, _ = await request.state.bus.ask_searcher(
-        GetJob(id=request.path["id"], read=read_scope_of(request)), trace_id=request.trace_id
-    )
+    found = await call.ask_searcher(GetJob(id=call.path["id"], read=call.read))
     job = found.job
     if job is None:
         raise NotFound("Job not found")
@@ -46,15 +42,4 @@ async def get_job(request: HttpRequest) -> HttpResponse:
     )
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/api/memory/jobs/{id}",
-        handler=get_job,
-        permission=Permission.RECALL,
-        summary="State of a background job",
-        tag="Jobs",
-        query=AGENT_PARAMETERS,
-        replies={200: JobReply, 404: Problem, **PROBLEMS},
-    ),
-)
+ROUTES: tuple[Route, ...] = serve(GET_JOB, get_job)

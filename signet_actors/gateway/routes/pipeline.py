@@ -1,32 +1,27 @@
-"""The pipeline over HTTP: its status and why jobs wait, its runs, and undoing a run.
+"""The status of the pipeline over HTTP, and why jobs wait.
 
-Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model"; architecture.txt
-"Repair Actions"; docs/decisions.md 14, 16, 18.
+Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model";
+docs/decisions.md 14.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Final
 
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.jobs import JOB_KINDS
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms, iso
-from signet_actors.errors import NotFound
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
-from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.routes.requeue import CHANGE_PROBLEMS
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_reasons
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
 from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, probe
-from signet_actors.operations.field_types import MAX_OFFSET
 from signet_actors.operations.pipeline import (
+    PIPELINE_STATUS,
     BudgetReport,
     CallsReport,
     DeadReport,
@@ -38,33 +33,20 @@ from signet_actors.operations.pipeline import (
     ModelReport,
     ModelReports,
     PipelineStatusReply,
-    ProposalReport,
     QueueCounts,
     Queues,
     RecentCalls,
-    RelationReport,
     RunCounts,
-    RunListReply,
-    RunReply,
-    RunReport,
-    UndoReply,
-    UndoRequest,
-    UndoResult,
     UsageReport,
     WorkerState,
 )
-from signet_actors.operations.problem import Problem
+from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import LaneState
-from signet_actors.protocol.pipeline import UndoRun
 from signet_actors.protocol.pipeline_queries import (
     DeadCause,
-    GetRun,
     KindQueue,
-    ListRuns,
-    ProposalRow,
     ProviderUsage,
-    RunRow,
 )
 
 _SUMMARY: Final = "summary"
@@ -87,12 +69,12 @@ _UNIMPLEMENTED_WORKERS: Final = (
 )
 
 
-async def pipeline_status(request: HttpRequest) -> HttpResponse:
+async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     """Report the pipeline's status, always with 200.
 
     A part that does not answer within a second is null, and ``notes`` gives the reason.
     """
-    state = request.state
+    request, state = call.http, call.state
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
     store, stats, extractor, decider = await asyncio.gather(
@@ -142,78 +124,6 @@ async def pipeline_status(request: HttpRequest) -> HttpResponse:
                 iso(now_ms),
             ),
             latency=latency(state.request_metrics),
-        )
-    )
-
-
-async def list_runs(request: HttpRequest) -> HttpResponse:
-    """Return a page of the runs over memories that the caller may read, newest first."""
-    fields = RequestReader(request.query, warnings=request.warnings)
-    listed, _ = await request.state.bus.ask_searcher(
-        ListRuns(
-            read=read_scope_of(request),
-            memory_id=fields.text("memory_id", "memoryId"),
-            limit=fields.query_integer("limit", 50, 1, 500),
-            offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
-        ),
-        trace_id=request.trace_id,
-    )
-    return HttpResponse(RunListReply([_run(row) for row in listed.runs]))
-
-
-async def get_run(request: HttpRequest) -> HttpResponse:
-    """Return the run with this id or job id; 404 if it is over a memory outside the caller's scope."""
-    found, _ = await request.state.bus.ask_searcher(
-        GetRun(id=request.path["run"], read=read_scope_of(request)), trace_id=request.trace_id
-    )
-    if found.run is None:
-        raise NotFound("Run not found")
-    return HttpResponse(
-        RunReply(
-            _run(found.run),
-            [_proposal(row) for row in found.proposals],
-            [
-                RelationReport(
-                    source=one.source,
-                    relationship=one.relationship,
-                    target=one.target,
-                    confidence=one.confidence,
-                    source_type=one.source_type,
-                    target_type=one.target_type,
-                )
-                for one in found.entities
-            ],
-        )
-    )
-
-
-async def undo_run(request: HttpRequest) -> HttpResponse:
-    """Undo the run's changes, except to memories that were changed since.
-
-    Repeating the request gives the same result.
-    """
-    body = request.json_object(required=False)
-    done = await request.state.bus.ask_writer(
-        UndoRun(
-            run_id=request.path["run"],
-            principal=FieldRedactor(request.state).principal(request.principal(body)),
-            read=read_scope_of(request, body),
-            idempotency=request.idempotency(body),
-        ),
-        trace_id=request.trace_id,
-    )
-    if done.status == "not_found":
-        raise NotFound("Run not found")
-    results = [UndoResult(one.ordinal, one.action, one.status, one.memory_id, one.reason) for one in done.results]
-    undone = sum(one.status == "undone" for one in results)
-    return HttpResponse(
-        UndoReply(
-            run_id=done.run_id,
-            status=cast("Any", done.status),
-            undone=undone,
-            kept=len(results) - undone,
-            results=results,
-            reviews_closed=done.reviews_closed,
         )
     )
 
@@ -389,98 +299,4 @@ def _figures(counters: Mapping[str, int]) -> FactFigures:
     )
 
 
-def _run(row: RunRow) -> RunReport:
-    return RunReport(
-        id=row.id,
-        job_id=row.job_id,
-        memory_id=row.memory_id,
-        agent_id=row.agent_id,
-        mode=row.mode,
-        provider=row.provider,
-        model=row.model,
-        proposals=row.proposals,
-        counts=row.counts,
-        created_at=row.created_at,
-        undone_at=row.undone_at,
-        undone_by=row.undone_by,
-    )
-
-
-def _proposal(row: ProposalRow) -> ProposalReport:
-    return ProposalReport(
-        id=row.id,
-        ordinal=row.ordinal,
-        action=row.action,
-        outcome=row.outcome,
-        reason=row.reason,
-        rationale=row.rationale,
-        fact_content=row.fact_content,
-        fact_type=row.fact_type,
-        fact_confidence=row.fact_confidence,
-        confidence=row.confidence,
-        target_id=row.target_id,
-        target_version=row.target_version,
-        result_memory_id=row.result_memory_id,
-        result_version=row.result_version,
-        syntactic_contradiction=row.syntactic_contradiction,
-        semantic_contradiction=row.semantic_contradiction,
-        review_state=row.review_state,
-        reviewed_by=row.reviewed_by,
-        reviewed_at=row.reviewed_at,
-        undo_note=row.undo_note,
-    )
-
-
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/api/pipeline/status",
-        handler=pipeline_status,
-        permission=Permission.DIAGNOSTICS,
-        summary="Pipeline status: jobs, models, budgets, and why jobs wait",
-        tag="Pipeline",
-        replies={200: PipelineStatusReply},
-    ),
-    Route(
-        method="GET",
-        path="/api/pipeline/runs",
-        handler=list_runs,
-        permission=Permission.RECALL,
-        summary="List the pipeline's runs",
-        tag="Pipeline",
-        query=(
-            Parameter("memory_id", description="Only the runs on this memory"),
-            Parameter("limit", "integer", "Runs to return, 1 to 500; default 50"),
-            Parameter("offset", "integer", "Runs to skip"),
-            *AGENT_PARAMETERS,
-        ),
-        replies={200: RunListReply, **PROBLEMS},
-    ),
-    Route(
-        method="GET",
-        path="/api/pipeline/runs/{run}",
-        handler=get_run,
-        permission=Permission.RECALL,
-        summary="Read a run with its proposals",
-        tag="Pipeline",
-        query=AGENT_PARAMETERS,
-        replies={200: RunReply, 404: Problem, **PROBLEMS},
-        description="By the id of the run or of its job.",
-    ),
-    Route(
-        method="POST",
-        path="/api/pipeline/runs/{run}/undo",
-        handler=undo_run,
-        permission=Permission.MODIFY,
-        owner=True,
-        summary="Undo the changes of a run",
-        tag="Pipeline",
-        body=UndoRequest,
-        query=AGENT_PARAMETERS,
-        replies={200: UndoReply, 404: Problem, **CHANGE_PROBLEMS},
-        limit="modify",
-        mutates=True,
-        description="Memories that were changed since are kept and reported. Pending reviews of the run are closed. "
-        "Idempotent.",
-    ),
-)
+ROUTES: tuple[Route, ...] = serve(PIPELINE_STATUS, pipeline_status)

@@ -10,16 +10,16 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET
 
-from signet_actors.domain.permissions import PERSON_ACTOR_TYPE, Permission
+from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.http.write_errors import OutcomeError
-from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.operations.field_types import MAX_OFFSET, MAX_TEXT_CHARS
-from signet_actors.operations.problem import Problem
 from signet_actors.operations.reviews import (
+    APPROVE,
+    LIST_REVIEWS,
+    REJECT,
+    ListReviewsRequest,
     ReviewListReply,
     ReviewRefusal,
     ReviewReply,
@@ -51,50 +51,40 @@ _OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be appli
 _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
-async def list_reviews(request: HttpRequest) -> HttpResponse:
+async def list_reviews(call: Call[ListReviewsRequest]) -> HttpResponse:
     """Return a page of proposals in the given state, over memories that the caller may read."""
-    fields = RequestReader(request.query, warnings=request.warnings)
-    listed, _ = await request.state.bus.ask_searcher(
-        ListReviews(
-            read=read_scope_of(request),
-            state=fields.text("state") or "pending",
-            limit=fields.query_integer("limit", 50, 1, 500),
-            offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
-        ),
-        trace_id=request.trace_id,
+    request = call.request
+    listed = await call.ask_searcher(
+        ListReviews(read=call.read, state=request.state, limit=request.limit, offset=request.offset)
     )
     return HttpResponse(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
 
 
-async def approve(request: HttpRequest) -> HttpResponse:
+async def approve(call: Call[ReviewRequest]) -> HttpResponse:
     """Apply the proposal as the caller, if its target has not changed since the model saw it.
 
     Elsewhere an unknown actor type counts as an operator. Here it is refused.
     """
-    actor_type = request.headers.get("x-signet-actor-type")
+    actor_type = call.http.headers.get("x-signet-actor-type")
     if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
-        return _refusal(ReviewDecided(request.path["id"], "autonomous_denied"))
-    return await _decide(request, ApproveProposal)
+        return _refusal(ReviewDecided(call.path["id"], "autonomous_denied"))
+    return await _decide(call, ApproveProposal)
 
 
-async def reject(request: HttpRequest) -> HttpResponse:
+async def reject(call: Call[ReviewRequest]) -> HttpResponse:
     """Reject the proposal permanently."""
-    return await _decide(request, RejectProposal)
+    return await _decide(call, RejectProposal)
 
 
-async def _decide(request: HttpRequest, decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
-    body = request.json_object(required=False)
-    redactor = FieldRedactor(request.state)
-    reason = RequestReader(body, request.query, warnings=request.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
-    done = await request.state.bus.ask_writer(
+async def _decide(call: Call[ReviewRequest], decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
+    done = await call.ask_writer(
         decision(
-            id=request.path["id"],
-            principal=redactor.principal(request.principal(body)),
-            reason=redactor.clean(reason or ""),
-            read=read_scope_of(request, body),
-            idempotency=request.idempotency(body),
-        ),
-        trace_id=request.trace_id,
+            id=call.path["id"],
+            principal=call.principal,
+            reason=call.request.reason or "",
+            read=call.read,
+            idempotency=call.idempotency,
+        )
     )
     if done.status not in {"approved", "rejected"}:
         return _refusal(done)
@@ -151,60 +141,8 @@ def _item(item: ReviewItem) -> ReviewReport:
     )
 
 
-_DECISION_PROBLEMS: Final[Mapping[int, Any]] = {
-    404: ReviewRefusal,
-    409: ReviewRefusal | Problem,
-    504: Problem,
-    507: Problem,
-    **PROBLEMS,
-    403: ReviewRefusal | Problem,
-    503: ReviewRefusal | Problem,
-}
-
 ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/api/memory/review-queue",
-        handler=list_reviews,
-        permission=Permission.RECALL,
-        summary="List proposals for review",
-        tag="Reviews",
-        query=(
-            Parameter("state", description="pending (default), approved, rejected or all"),
-            Parameter("limit", "integer", "Proposals to return, 1 to 500; default 50"),
-            Parameter("offset", "integer", "Proposals to skip"),
-            *AGENT_PARAMETERS,
-        ),
-        replies={200: ReviewListReply, **PROBLEMS},
-    ),
-    Route(
-        method="POST",
-        path="/api/memory/review-queue/{id}/approve",
-        handler=approve,
-        permission=Permission.MODIFY,
-        owner=True,
-        summary="Approve a proposal",
-        tag="Reviews",
-        body=ReviewRequest,
-        query=AGENT_PARAMETERS,
-        replies={200: ReviewReply, **_DECISION_PROBLEMS},
-        limit="modify",
-        mutates=True,
-        description="Idempotent.",
-    ),
-    Route(
-        method="POST",
-        path="/api/memory/review-queue/{id}/reject",
-        handler=reject,
-        permission=Permission.MODIFY,
-        owner=True,
-        summary="Reject a proposal",
-        tag="Reviews",
-        body=ReviewRequest,
-        query=AGENT_PARAMETERS,
-        replies={200: ReviewReply, **_DECISION_PROBLEMS},
-        limit="modify",
-        writes=True,
-        description="Idempotent. Possible while mutations are frozen, because no memory changes.",
-    ),
+    *serve(LIST_REVIEWS, list_reviews),
+    *serve(APPROVE, approve),
+    *serve(REJECT, reject),
 )
