@@ -1,10 +1,13 @@
-"""Public bodies of authentication. Source: docs/compatibility.md "Authentication"."""
+"""The identity of the caller. Source: docs/compatibility.md "Authentication"."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
+
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.request_fields import NoFields
 
 
 class WhoAmIReply(msgspec.Struct, frozen=True):
@@ -13,3 +16,16 @@ class WhoAmIReply(msgspec.Struct, frozen=True):
     authenticated: bool
     claims: None
     mode: Literal["local"]
+
+
+WHO_AM_I: Final = Operation(
+    name="auth.whoami",
+    summary="Identity of the caller",
+    tag="auth",
+    method="GET",
+    paths=("/api/auth/whoami",),
+    request=NoFields,
+    replies={200: WhoAmIReply},
+    permission=None,
+)
+OPERATIONS: Final = (WHO_AM_I,)

@@ -1,8 +1,29 @@
-"""Public bodies of the configuration files. Source: docs/compatibility.md "Configuration files"."""
+"""Read and replace whole files that the user edits. Source: docs/compatibility.md "Configuration files"."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
 import msgspec
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import FieldType, Given
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.request_fields import NoFields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verbatim(FieldType):
+    """A string exactly as given: blank, with white space, with any secret."""
+
+    missing: str = "Invalid request"
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, str):
+            raise InvalidRequest(self.missing, field=given.name)
+        return given.value
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
@@ -27,11 +48,11 @@ class ConfigFilesReply(msgspec.Struct, frozen=True):
     skipped: list[SkippedFile]
 
 
-class WriteConfigRequest(msgspec.Struct, frozen=True):
+class WriteConfigRequest(msgspec.Struct, frozen=True, kw_only=True):
     """``file`` is one of the names that GET may list; ``content`` replaces the whole file."""
 
-    file: str
-    content: str
+    file: Annotated[str, Verbatim()]
+    content: Annotated[str, Verbatim()]
 
 
 class WriteConfigReply(msgspec.Struct, frozen=True):
@@ -40,3 +61,35 @@ class WriteConfigReply(msgspec.Struct, frozen=True):
     success: bool
     warnings: list[str]
     message: str
+
+
+READ_CONFIG: Final = Operation(
+    name="config.read",
+    summary="The configuration and identity files",
+    tag="config",
+    method="GET",
+    paths=("/api/config",),
+    request=NoFields,
+    replies={200: ConfigFilesReply},
+    permission=Permission.ADMIN,
+    owner_only=True,
+)
+WRITE_CONFIG: Final = Operation(
+    name="config.write",
+    summary="Replace a configuration or identity file",
+    tag="config",
+    method="POST",
+    paths=("/api/config",),
+    request=WriteConfigRequest,
+    replies={200: WriteConfigReply},
+    permission=Permission.ADMIN,
+    effect=Effect.OTHER,
+    rate="admin",
+    owner_only=True,
+    description=(
+        "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
+        "or start. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "
+        "sent, or that protect them, can be changed only in the file (403)."
+    ),
+)
+OPERATIONS: Final = (READ_CONFIG, WRITE_CONFIG)

@@ -87,12 +87,12 @@ class FieldType:
     """A type of field. ``schema`` are keywords for its JSON Schema.
 
     ``null`` is what the request holds for a null in the body; ABSENT if null counts as absent. A request without a
-    required field is refused with "<name> <missing>".
+    required field is refused with ``missing``, where ``{name}`` is the field's name.
     """
 
     secret: SecretRule = SecretRule.KEEP
     null: Any = ABSENT
-    missing: str = "is required"
+    missing: str = "{name} is required"
 
     @property
     def schema(self) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ class Items(FieldType):
 
     kind: type[msgspec.Struct]
     max_items: int
-    missing: str = "must be a non-empty array"
+    missing: str = "{name} must be a non-empty array"
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -56,7 +56,7 @@ class Items(FieldType):
 
     def read(self, given: Given) -> Any:
         if not isinstance(given.value, list) or not given.value:
-            raise given.invalid(self.missing)
+            raise InvalidRequest(self.missing.format(name=given.name), field=given.name)
         if len(given.value) > self.max_items:
             raise given.invalid(f"must be at most {self.max_items}")
         return given.value
@@ -99,7 +99,7 @@ def read_request(
         if field.type.null is not ABSENT and body is not None and _has_null(body, field.spellings):
             values[field.name] = field.type.null
         elif field.required:
-            raise InvalidRequest(f"{field.name} {field.type.missing}", field=field.spellings[0])
+            raise InvalidRequest(field.type.missing.format(name=field.name), field=field.spellings[0])
     return kind(**values)
 
 

@@ -14,10 +14,10 @@ from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCoun
 from signet_actors.errors import StorageFull
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.routes.metrics import MEDIA_TYPE
 from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
+from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
@@ -95,7 +95,7 @@ def scrape(edge: RunningEdge) -> Samples:
     """Every sample by name and labels."""
     answer = edge.request("GET", "/metrics")
     assert answer.status == 200
-    assert answer.headers["content-type"] == MEDIA_TYPE
+    assert answer.headers["content-type"] == METRICS_MEDIA_TYPE
     samples: Samples = {}
     for family in text_string_to_metric_families(answer.raw.decode()):
         for sample in family.samples:

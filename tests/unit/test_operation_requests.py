@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_warnings import known_fields, object_warnings
+from signet_actors.operations.config_files import WriteConfigRequest
 from signet_actors.operations.field_types import Tags
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.memory_changes import DeleteRequest, PatchRequest
 from signet_actors.operations.modify import ModifyPatch, ModifyRequest
 from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
 from signet_actors.operations.remember import RememberRequest
+from signet_actors.operations.repair import SweepRequest
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
+from signet_actors.operations.requeue import RequeueRequest
+from signet_actors.operations.reviews import ListReviewsRequest, ReviewRequest
+from signet_actors.operations.runs import ListRunsRequest
 
 NOW_MS = 1_780_000_000_000
 REQUESTS = (
@@ -33,6 +38,12 @@ REQUESTS = (
     DeleteRequest,
     ModifyPatch,
     ModifyRequest,
+    ListReviewsRequest,
+    ReviewRequest,
+    ListRunsRequest,
+    RequeueRequest,
+    SweepRequest,
+    WriteConfigRequest,
 )
 
 
@@ -172,6 +183,45 @@ def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
         start="2026-05-13T06:00:00.000Z", end="2026-05-14T06:00:00.000Z"
     )
     assert of_body(RecallRequest, query="x").time is None
+
+
+@pytest.mark.parametrize("value", [1, "true", "yes", [], {}])
+def test_a_clock_is_confirmed_by_true_alone(value: Any) -> None:
+    with pytest.raises(InvalidRequest, match="confirmClock must be a boolean"):
+        of_body(SweepRequest, confirmClock=value)
+    assert of_body(SweepRequest, confirmClock=None).confirm_clock is False
+    assert of_body(SweepRequest, confirm_clock=True).confirm_clock is True
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"ids": []}, "ids must be an array of 1 to 50 strings"),
+        ({"ids": ["x"] * 51}, "ids must be an array of 1 to 50 strings"),
+        ({"ids": ["x", " "]}, "ids is required"),
+        ({"ids": [5]}, "ids must be a string"),
+        ({"ids": ["x" * 201]}, "ids must be at most 200 characters"),
+        ({"kinds": ["extract", "dream"]}, "kinds must be among: extract, prospective_index, embed"),
+        ({"limit": 0}, "limit must be an integer from 1 to 50"),
+        ({"limit": 51}, "limit must be an integer from 1 to 50"),
+        ({"limit": 5.0}, "limit must be an integer from 1 to 50"),
+        ({"limit": True}, "limit must be an integer from 1 to 50"),
+    ],
+)
+def test_a_selection_of_jobs_is_never_widened_or_cut(body: dict[str, Any], error: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        of_body(RequeueRequest, **body)
+    assert (refused.value.detail, refused.value.field) == (error, next(iter(body)))
+
+
+def test_jobs_are_selected_once_each() -> None:
+    assert of_body(RequeueRequest, ids=["a", " a ", "b"]).ids == ("a", "b")
+    assert of_body(RequeueRequest) == RequeueRequest(ids=None, kinds=None, limit=50)
+
+
+def test_the_content_of_a_file_is_kept_as_it_is() -> None:
+    request = of_body(WriteConfigRequest, file="USER.md", content="  \n")
+    assert request.content == "  \n"
 
 
 ANYTHING = st.recursive(

@@ -15,9 +15,12 @@ from pathlib import Path
 
 import signet_actors
 from signet_actors.errors import NotFound
+from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document
 from signet_actors.gateway.http.responses import encode_json
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.operations.api_docs import DOCS, DOCS_FILE, INDEX, OPENAPI
+from signet_actors.operations.request_fields import NoFields
 
 DOCS_FILES: dict[str, str] = {
     "swagger-ui.css": "text/css; charset=utf-8",
@@ -94,29 +97,29 @@ PAGE_HEADERS = {
 HTML = "text/html; charset=utf-8"
 
 
-async def index(request: HttpRequest) -> HttpResponse:
+async def index(call: Call[NoFields]) -> HttpResponse:
     """Return an HTML page to a browser and plain text to any other client."""
     version = signet_actors.__version__
-    if "text/html" in request.headers.get("accept", ""):
+    if "text/html" in call.http.headers.get("accept", ""):
         return HttpResponse(INDEX_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
-    base = f"http://{request.headers['host']}"
+    base = f"http://{call.http.headers['host']}"
     text = INDEX_TEXT.format(version=version, base=base)
     return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
 
 
-async def openapi(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - every caller gets the same document
+async def openapi(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - every caller gets the same document
     """Return the API document (OpenAPI 3.1)."""
     return HttpResponse(_openapi_31_document())
 
 
-async def docs(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - every caller gets the same page
+async def docs(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - every caller gets the same page
     """Return the page that shows the API document."""
     return HttpResponse(DOCS_PAGE.encode(), headers=PAGE_HEADERS, media_type=HTML)
 
 
-async def docs_file(request: HttpRequest) -> HttpResponse:
+async def docs_file(call: Call[NoFields]) -> HttpResponse:
     """Return a file that the page loads."""
-    name = request.path["file"]
+    name = call.path["file"]
     if name == "start.js":
         return HttpResponse(START_SCRIPT, headers=PAGE_HEADERS, media_type="text/javascript; charset=utf-8")
     if name == OPENAPI_30_FILE:
@@ -152,17 +155,8 @@ def _all_routes() -> Sequence[Route]:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        "GET",
-        "/",
-        index,
-        None,
-        "Index page",
-        "page",
-        replies={200: str},
-        media_types=("text/html", "text/plain"),
-    ),
-    Route("GET", "/api/openapi.json", openapi, None, "This document", "page", replies={200: dict}),
-    Route("GET", "/api/docs", docs, None, "This document as a page", "page", replies={200: str}),
-    Route("GET", "/api/docs/{file}", docs_file, None, "A file of that page", "page", replies={200: bytes}),
+    *serve(INDEX, index),
+    *serve(OPENAPI, openapi),
+    *serve(DOCS, docs),
+    *serve(DOCS_FILE, docs_file),
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.operations.auth import WhoAmIReply
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.operations.auth import WHO_AM_I, WhoAmIReply
+from signet_actors.operations.request_fields import NoFields
 
 
-async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - all callers get the same reply
+async def who_am_i(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - all callers get the same reply
     """Report local mode, in which callers are not authenticated and have no claims."""
     return HttpResponse(WhoAmIReply(authenticated=False, claims=None, mode="local"))
 
 
-ROUTES: tuple[Route, ...] = (
-    Route("GET", "/api/auth/whoami", who_am_i, None, "Identity of the caller", "auth", replies={200: WhoAmIReply}),
-)
+ROUTES: tuple[Route, ...] = serve(WHO_AM_I, who_am_i)

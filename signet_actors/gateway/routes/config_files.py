@@ -20,17 +20,20 @@ from pathlib import Path
 
 from signet_actors.config.schema import CONFIG_FILE_NAME, Config
 from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.config_files import (
+    READ_CONFIG,
+    WRITE_CONFIG,
     ConfigFile,
     ConfigFilesReply,
     SkippedFile,
     WriteConfigReply,
     WriteConfigRequest,
 )
+from signet_actors.operations.request_fields import NoFields
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.messaging.dispatch import mark_sent
 
@@ -42,27 +45,24 @@ MAX_CONFIG_BYTES = 128 * 1024
 _replace_lock = threading.Lock()
 
 
-async def list_files(request: HttpRequest) -> HttpResponse:
+async def list_files(call: Call[NoFields]) -> HttpResponse:
     """Return the listed files that exist; a file that is not a regular UTF-8 file is reported with the reason."""
-    return HttpResponse(await asyncio.to_thread(_read_files, request.state.workspace))
+    return HttpResponse(await asyncio.to_thread(_read_files, call.state.workspace))
 
 
-async def write_file(request: HttpRequest) -> HttpResponse:
+async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
     """Replace the file with ``content`` durably."""
-    body = request.json_object()
-    name, content = body.get("file"), body.get("content")
-    if not isinstance(name, str) or not isinstance(content, str):
-        raise InvalidRequest("Invalid request", field="file" if not isinstance(name, str) else "content")
+    name = call.request.file
     _check_name(name)
-    data = _encode_content(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
+    data = _encode_content(call.request.content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
     abandoned = threading.Event()
     mark_sent()
     try:
-        warnings = await asyncio.to_thread(_replace, request.state, name, data, abandoned)
+        warnings = await asyncio.to_thread(_replace, call.state, name, data, abandoned)
     except asyncio.CancelledError:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
-    request.state.log.info("config_file_written", file=name, size=len(data), trace=request.trace_id)
+    call.state.log.info("config_file_written", file=name, size=len(data), trace=call.http.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
     return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
 
@@ -210,32 +210,6 @@ def _save_previous(target: Path, directory: Path) -> None:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        "GET",
-        "/api/config",
-        list_files,
-        Permission.ADMIN,
-        "The configuration and identity files",
-        "config",
-        replies={200: ConfigFilesReply},
-        owner=True,
-    ),
-    Route(
-        "POST",
-        "/api/config",
-        write_file,
-        Permission.ADMIN,
-        "Replace a configuration or identity file",
-        "config",
-        body=WriteConfigRequest,
-        replies={200: WriteConfigReply},
-        limit="admin",
-        owner=True,
-        writes=True,
-        description=(
-            "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
-            "or start. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "
-            "sent, or that protect them, can be changed only in the file (403)."
-        ),
-    ),
+    *serve(READ_CONFIG, list_files),
+    *serve(WRITE_CONFIG, write_file),
 )

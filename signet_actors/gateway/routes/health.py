@@ -14,9 +14,13 @@ import signet_actors
 from signet_actors.domain.extraction.gates import extracts, flags_of, pipeline_mode
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.status.readiness import Readiness
 from signet_actors.operations.health import (
+    HEALTH,
+    LIVE,
+    READY,
     ActorBrief,
     HealthReply,
     LiveReply,
@@ -24,6 +28,7 @@ from signet_actors.operations.health import (
     ReadyReply,
     ResourcesHealth,
 )
+from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
 
 if TYPE_CHECKING:
@@ -33,15 +38,15 @@ MAX_COUNT_AGE_MS: Final = 60_000
 """Age above which a job count is not shown."""
 
 
-async def health(request: HttpRequest) -> HttpResponse:
+async def health(call: Call[NoFields]) -> HttpResponse:
     """Report the daemon's state in ``status``. Always 200, because clients take any other code for "no daemon"."""
-    state = request.state
+    state = call.state
     children = state.bus.tree.children
     found = state.readiness()
     return HttpResponse(
         HealthReply(
             status=found.status,  # type: ignore[arg-type]
-            uptime=_uptime(request),
+            uptime=_uptime(state),
             pid=state.boot.supervisor_pid,
             version=signet_actors.__version__,
             port=state.port,
@@ -100,14 +105,14 @@ def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
     )
 
 
-async def live(request: HttpRequest) -> HttpResponse:
+async def live(call: Call[NoFields]) -> HttpResponse:
     """Return 200 while this process serves requests."""
-    return HttpResponse(LiveReply(status="live", uptime=_uptime(request)))
+    return HttpResponse(LiveReply(status="live", uptime=_uptime(call.state)))
 
 
-async def ready(request: HttpRequest) -> HttpResponse:
+async def ready(call: Call[NoFields]) -> HttpResponse:
     """Return 200 if memories can be written and read, else 503 with the processes that are not up."""
-    found = request.state.readiness()
+    found = call.state.readiness()
     return HttpResponse(
         ReadyReply(
             ready=found.ready,
@@ -127,20 +132,12 @@ def _code(found: Readiness) -> ErrorCode:
     return ErrorCode.STORAGE_FULL if only_full else ErrorCode.UNAVAILABLE
 
 
-def _uptime(request: HttpRequest) -> float:
-    return max(0, request.state.clock.wall_ms() - request.state.started_at_ms) / 1000
+def _uptime(state: GatewayState) -> float:
+    return max(0, state.clock.wall_ms() - state.started_at_ms) / 1000
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/health", health, None, "State of the daemon", "health", replies={200: HealthReply}),
-    Route("GET", "/health/live", live, None, "Liveness of the gateway", "health", replies={200: LiveReply}),
-    Route(
-        "GET",
-        "/health/ready",
-        ready,
-        None,
-        "Readiness: whether memories can be written and read",
-        "health",
-        replies={200: ReadyReply, 503: ReadyReply},
-    ),
+    *serve(HEALTH, health),
+    *serve(LIVE, live),
+    *serve(READY, ready),
 )

@@ -12,18 +12,19 @@ from typing import Final
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.identity import identity_of_document, identity_of_text
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.operations.identity import IdentityReply
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.operations.identity import GET_IDENTITY, IdentityReply
+from signet_actors.operations.request_fields import NoFields
 
 DEFAULT_NAME: Final = "Agent"
 MAX_FILE_BYTES: Final = 1024 * 1024
 
 
-async def identity(request: HttpRequest) -> HttpResponse:
+async def identity(call: Call[NoFields]) -> HttpResponse:
     """Return the identity, always with 200. Files that cannot be read are skipped."""
-    return HttpResponse(await asyncio.to_thread(_identity, Workspace(request.state.workspace)))
+    return HttpResponse(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
 
 
 def _identity(workspace: Workspace) -> IdentityReply:
@@ -68,15 +69,4 @@ def _read_file(path: Path) -> bytes | None:
         return None
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        "GET",
-        "/api/identity",
-        identity,
-        Permission.DIAGNOSTICS,
-        "Identity of the workspace's agent",
-        "config",
-        replies={200: IdentityReply},
-        description="From IDENTITY.md; agent.yaml supplies missing values.",
-    ),
-)
+ROUTES: tuple[Route, ...] = serve(GET_IDENTITY, identity)

@@ -13,12 +13,15 @@ import msgspec
 import signet_actors
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.domain.timestamps import iso
+from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
-from signet_actors.operations.health import (
+from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.status import (
+    FEATURES,
+    STATUS,
     ActorReport,
     EmbeddingReport,
     HealthScore,
@@ -39,12 +42,12 @@ from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
 from signet_actors.runtime.logging.configuration import log_path
 
 
-async def status(request: HttpRequest) -> HttpResponse:
+async def status(call: Call[NoFields]) -> HttpResponse:
     """Report the daemon's status, always with 200.
 
     A part that does not answer within a second is null, and ``notes`` gives the reason.
     """
-    state = request.state
+    request, state = call.http, call.state
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
@@ -101,14 +104,14 @@ async def status(request: HttpRequest) -> HttpResponse:
     )
 
 
-async def features(request: HttpRequest) -> HttpResponse:
+async def features(call: Call[NoFields]) -> HttpResponse:
     """List the features of this daemon. Departs: the reference daemon returns an empty object."""
     return HttpResponse(
         {
             "memory": True,
             "recall": True,
-            "embeddings": request.state.embedder is not None,
-            "extraction": request.state.config.memory.pipeline_v2.enabled,
+            "embeddings": call.state.embedder is not None,
+            "extraction": call.state.config.memory.pipeline_v2.enabled,
             "graph": False,
             "sessions": False,
             "documents": False,
@@ -257,22 +260,6 @@ def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderRes
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        "GET",
-        "/api/status",
-        status,
-        Permission.DIAGNOSTICS,
-        "Status of processes, jobs and configuration, with counts",
-        "status",
-        replies={200: StatusReply},
-    ),
-    Route(
-        "GET",
-        "/api/features",
-        features,
-        Permission.DIAGNOSTICS,
-        "What this daemon can do",
-        "status",
-        replies={200: dict[str, bool]},
-    ),
+    *serve(STATUS, status),
+    *serve(FEATURES, features),
 )
