@@ -280,7 +280,7 @@ def test_a_lone_surrogate_does_not_break_an_answer(edge: RunningEdge) -> None:
         b"\xff\xfe{}",
         b'{"a": "\xff"}',
         b'{"a": "\\ud800"}',
-        b"[" * 100_000,
+        b"[" * 40_000,
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
         b'{"a": NaN}',
         b'{"a": 1} trailing',

@@ -59,7 +59,7 @@ def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> Non
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
-@pytest.mark.parametrize("depth", [1_000, 100_000])
+@pytest.mark.parametrize("depth", [1_000, 40_000])
 @pytest.mark.parametrize("field", [b"content", b"unknown"])
 def test_a_deep_body_is_not_valid_also_in_a_field_that_nobody_reads(opening: bytes, depth: int, field: bytes) -> None:
     closing = b"]" if opening == b"[" else b"1}"
