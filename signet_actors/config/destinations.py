@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Config
+from signet_actors.config.schema import Config, EmbeddingConfig
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _LOCAL_EMBEDDING: Final = ("auto", "embedded", "none")

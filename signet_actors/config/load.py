@@ -20,9 +20,10 @@ from typing import Any, Final
 import msgspec
 
 from signet_actors.config.checks import ConfigFinding, findings
+from signet_actors.config.field_forms import ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN
 from signet_actors.config.keys import Field, camel, fields_of, keys, snake
 from signet_actors.config.legacy import ALIASES, FOREIGN_KEYS, MOVED_KEYS
-from signet_actors.config.schema import CONFIG_FILE_NAME, ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN, Config
+from signet_actors.config.schema import CONFIG_FILE_NAME, Config
 from signet_actors.config.suggest import closest, did_you_mean
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 from signet_actors.config.yaml_file import UnreadableYaml, read_yaml

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from signet_actors.config.schema import ExtractionConfig
+from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import parse_semantic

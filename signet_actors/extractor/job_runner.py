@@ -18,9 +18,9 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
 from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.leases import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs, WatchJobs
-from signet_actors.protocol.writer import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Config
+from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind

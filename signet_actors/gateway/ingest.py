@@ -30,7 +30,7 @@ from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
 
 if TYPE_CHECKING:
-    from signet_actors.config.schema import GuardrailsConfig
+    from signet_actors.config.pipeline_schema import GuardrailsConfig
     from signet_actors.gateway.state import GatewayState
 
 INLINE_CHARS: Final = 2048

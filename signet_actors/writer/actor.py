@@ -26,16 +26,15 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
+from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import ReconcileJobs, WatchJobs
 from signet_actors.protocol.writer import (
     AdvanceBackup,
-    AdvanceHighWaterMark,
     BackupProgress,
     ForgetMany,
     GetWriterStatus,
     PurgeStep,
-    ReapLeases,
     ReportDamage,
     TouchMemories,
     WriterCommand,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import (
@@ -20,13 +21,9 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.writer import (
-    AdvanceHighWaterMark,
-    CompleteJob,
-    FailJob,
     ForgetMany,
     ForgetMemory,
     ImportMemories,
-    LeaseJobs,
     ManyForgotten,
     ManyModified,
     MemoryPatch,
@@ -34,11 +31,9 @@ from signet_actors.protocol.writer import (
     ModifyMany,
     ModifyMemory,
     PurgeStep,
-    ReapLeases,
     RecoverMemory,
     Remember,
     RememberChunks,
-    RenewLease,
     WriterReply,
 )
 from signet_actors.writer.command_context import CommandContext
@@ -50,6 +45,7 @@ from signet_actors.writer.commands import (
     jobs,
     leases,
     memories,
+    memory_changes,
     proposals,
     provider_usage,
     purge,
@@ -124,17 +120,17 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
         case ImportMemories():
             return import_memories.import_memories(context, command)
         case ModifyMemory():
-            return memories.modify(context, command.patch, command.principal, command.read)
+            return memory_changes.modify(context, command.patch, command.principal, command.read)
         case ModifyMany():
             return ManyModified(
                 results=[_modify_one(context, patch, command.principal, command.read) for patch in command.patches]
             )
         case ForgetMemory():
-            return memories.forget(context, command)
+            return memory_changes.forget(context, command)
         case ForgetMany():
             return batch_forget.forget(context, command)
         case RecoverMemory():
-            return memories.recover(context, command)
+            return memory_changes.recover(context, command)
         case PurgeStep():
             return purge.step(context, command)
         case LeaseJobs():
@@ -178,4 +174,4 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
 def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
     context.heartbeat()
     with context.tx.savepoint():
-        return memories.modify(context, patch, principal, read)
+        return memory_changes.modify(context, patch, principal, read)

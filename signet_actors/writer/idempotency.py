@@ -16,8 +16,9 @@ import msgspec
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
+from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency
-from signet_actors.protocol.writer import JobsLeased, ManyModified, Modified, Remembered, WriterReply
+from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
 from signet_actors.store.errors import Connection
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands.job_subjects import job_subjects

@@ -14,7 +14,8 @@ import structlog
 
 from signet_actors.errors import Busy, Conflict, ErrorCode, SignetError, Unavailable
 from signet_actors.protocol.control import Ready
-from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
+from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
+from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRef

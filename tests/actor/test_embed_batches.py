@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from signet_actors.config.schema import Config, EmbeddingConfig, EmbeddingTrackerConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import EmbeddingTrackerConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.jobs import embed as embed_jobs
 from signet_actors.extractor.jobs.embed import Embed

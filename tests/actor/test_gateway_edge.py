@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from signet_actors.config.schema import Config, GatewayConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, signing_key

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from signet_actors.config.schema import BreakerConfig, ExtractionConfig, ExtractionProvider
+from signet_actors.config.pipeline_schema import BreakerConfig, ExtractionConfig, ExtractionProvider
 from signet_actors.domain.providers import DailyLimits, Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.breaker import BreakerPolicy

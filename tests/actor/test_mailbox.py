@@ -15,8 +15,9 @@ import zmq
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import PROTOCOL_VERSION, Header
+from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, TouchMemories, WriterCommand, WriterReply
+from signet_actors.protocol.writer import TouchMemories, WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
 from signet_actors.runtime.messaging.linger import Linger

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from msgspec import UNSET
 
-from signet_actors.config.schema import Config, GuardrailsConfig, MemoryConfig, PipelineV2Config, RedactionConfig
+from signet_actors.config.pipeline_schema import GuardrailsConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.errors import Busy, Conflict, OutcomeUnknown, StorageFull
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, ReadScope
 from signet_actors.protocol.message import Principal

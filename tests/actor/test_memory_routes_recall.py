@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from signet_actors.config.schema import Config, GatewayConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Busy, InvalidRequest, Unavailable
 from signet_actors.gateway.query_embedding import CommonWordsCache, query_vector
 from signet_actors.protocol.memories import Filters, ReadScope

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import structlog
 
-from signet_actors.config.schema import ExtractionConfig
+from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, UsageRecorded
 from signet_actors.providers.llm import provider_manager as chosen_module

@@ -13,14 +13,8 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from signet_actors.config.schema import (
-    Config,
-    EmbeddingConfig,
-    EmbeddingTrackerConfig,
-    GatewayConfig,
-    MemoryConfig,
-    PipelineV2Config,
-)
+from signet_actors.config.pipeline_schema import EmbeddingTrackerConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route

@@ -16,6 +16,7 @@ from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
+from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark, LeasesReaped, ReapLeases
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline import JobsReconciled, ReconcileJobs
 from signet_actors.protocol.retention import (
@@ -31,14 +32,10 @@ from signet_actors.protocol.retention import (
 )
 from signet_actors.protocol.writer import (
     AdvanceBackup,
-    AdvanceHighWaterMark,
     BackupProgress,
     GetWriterStatus,
-    HighWaterMark,
-    LeasesReaped,
     Purged,
     PurgeStep,
-    ReapLeases,
     ReportDamage,
     WriterStatus,
     WritesDisabled,

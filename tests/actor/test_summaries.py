@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.config.schema import PipelineV2Config
+from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.extractor.summaries import MAX_CONCURRENT, Summaries

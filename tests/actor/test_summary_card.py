@@ -9,16 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from signet_actors.config.schema import (
-    AuthConfig,
-    Config,
-    GatewayConfig,
-    MemoryConfig,
-    PipelineV2Config,
-    RateLimit,
-    RateLimitsConfig,
-    RerankerConfig,
-)
+from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config, RerankerConfig
+from signet_actors.config.schema import AuthConfig, Config, GatewayConfig, RateLimit, RateLimitsConfig
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.summary_card import MAX_CONCURRENT

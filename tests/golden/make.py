@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from signet_actors.domain.extraction.facts import EntityTriple
+from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
 from signet_actors.protocol.writer import (
-    FailJob,
     ForgetMany,
     ForgetMemory,
     ForgetTarget,

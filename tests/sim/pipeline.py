@@ -20,25 +20,16 @@ from typing import Any
 import apsw
 import msgspec
 
-from signet_actors.config.schema import Config, ExtractionConfig
+from signet_actors.config.pipeline_schema import ExtractionConfig
+from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.job_runner import JobRunner
+from signet_actors.protocol.leases import FailJob, JobsLeased, LeasedJob, LeaseRenewed, RenewLease
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApplyProposals, ReleaseJobs, StoreHints
-from signet_actors.protocol.writer import (
-    FailJob,
-    JobsLeased,
-    LeasedJob,
-    LeaseRenewed,
-    NewMemory,
-    Remember,
-    Remembered,
-    RenewLease,
-    WriterCommand,
-    WriterReply,
-)
+from signet_actors.protocol.writer import NewMemory, Remember, Remembered, WriterCommand, WriterReply
 from signet_actors.providers.llm import provider_manager
 from signet_actors.providers.llm.provider import Availability, Generated
 from signet_actors.providers.llm.select import Selected

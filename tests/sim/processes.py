@@ -19,8 +19,9 @@ import zmq
 
 from signet_actors.errors import ActorExit
 from signet_actors.protocol.control import Drain, Heartbeat, Ready, Starting, TreeChanged
+from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Request
-from signet_actors.protocol.writer import ReapLeases, WriterCommand, WriterReply
+from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
 from signet_actors.runtime.messaging.mailbox import Mailbox
 from signet_actors.runtime.messaging.request_tracker import RequestTracker

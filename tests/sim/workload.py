@@ -11,24 +11,26 @@ from typing import Any
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
-from signet_actors.protocol.message import Failure, Principal, Request
-from signet_actors.protocol.pipeline import ApplyProposals, HeldLease, JobsReleased, ReleaseJobs, WatchJobs
-from signet_actors.protocol.writer import (
+from signet_actors.protocol.leases import (
     CompleteJob,
     FailJob,
-    ForgetMemory,
-    Idempotency,
     JobsLeased,
     LeasedJob,
     LeaseJobs,
     LeaseRenewed,
+    RenewLease,
+)
+from signet_actors.protocol.message import Failure, Principal, Request
+from signet_actors.protocol.pipeline import ApplyProposals, HeldLease, JobsReleased, ReleaseJobs, WatchJobs
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    Idempotency,
     MemoryPatch,
     ModifyMemory,
     NewMemory,
     RecoverMemory,
     Remember,
     Remembered,
-    RenewLease,
 )
 from tests.sim.daemon import SimDaemon
 from tests.sim.processes import AskingLife, Life

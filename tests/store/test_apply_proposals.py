@@ -12,9 +12,10 @@ import pytest
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ProposalsApplied
-from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory, ReapLeases
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
 from signet_actors.runtime import sync_points
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, add, change, configured, refused
 from tests.support.store_room import kept_sound

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import LeaseJobs
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import ApplyProposals
 from signet_actors.protocol.searcher import ExportMemories
@@ -17,7 +18,6 @@ from signet_actors.protocol.writer import (
     ForgetTarget,
     ImportLine,
     ImportMemories,
-    LeaseJobs,
     LineRefused,
     MemoriesImported,
     NewMemory,

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.config.schema import Config, EmbeddingConfig, RepairConfig
+from signet_actors.config.pipeline_schema import RepairConfig
+from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import CompleteJob, FailJob, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import (
@@ -33,14 +35,11 @@ from signet_actors.protocol.pipeline import (
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
-    CompleteJob,
-    FailJob,
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
     MemoryPatch,
     ModifyMemory,
-    ReapLeases,
     RecoverMemory,
     Remember,
 )
@@ -190,7 +189,7 @@ def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: P
 
 
 def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineRoom) -> None:
-    from signet_actors.protocol.writer import LeaseJobs
+    from signet_actors.protocol.leases import LeaseJobs
 
     first, second = stored(room, "The zebra text"), stored(room, "The other text")
     command = LeaseJobs(kinds=("extract",), limit=2, lease_ms=LEASE_MS)
@@ -684,7 +683,7 @@ def test_whoever_asks_late_is_called_at_once_and_in_the_same_batch_too(life: Lif
 
 
 def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(life: Life) -> None:
-    from signet_actors.protocol.writer import LeaseJobs
+    from signet_actors.protocol.leases import LeaseJobs
 
     leasing = Asked(LeaseJobs(("extract",), 1, LEASE_MS), "lease")
     handed(life, note("a text", "1"), leasing)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import AdvanceHighWaterMark, ForgetMemory, PurgeStep, ReapLeases
+from signet_actors.protocol.writer import ForgetMemory, PurgeStep
 from tests.support.store_room import StoreRoom
 
 DAY_MS = 86_400_000

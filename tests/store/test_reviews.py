@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from signet_actors.domain.extraction.proposals import with_suspicion
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
@@ -26,7 +27,6 @@ from signet_actors.protocol.pipeline_queries import (
     ReviewsListed,
 )
 from signet_actors.protocol.writer import (
-    FailJob,
     ForgetMany,
     ForgetMemory,
     ForgetTarget,

@@ -13,19 +13,13 @@ import pytest
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Proposal
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, HeldLease, ReleaseJobs
 from signet_actors.protocol.pipeline_queries import GetRun, ListReviews, ProposalRow
 from signet_actors.protocol.searcher import GetHistory
-from signet_actors.protocol.writer import (
-    FailJob,
-    ForgetMany,
-    ForgetMemory,
-    ForgetTarget,
-    PurgeStep,
-    RecoverMemory,
-)
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep, RecoverMemory
 from signet_actors.searcher.queries import pipeline
 from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere

@@ -12,6 +12,7 @@ import pytest
 from signet_actors.config.schema import AgentsConfig, Config, RosterEntry, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.control import WalPressure
+from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     AdvanceBackup,
@@ -19,7 +20,6 @@ from signet_actors.protocol.writer import (
     Forgotten,
     GetWriterStatus,
     Idempotency,
-    ReapLeases,
     Remember,
     Remembered,
     ReportDamage,

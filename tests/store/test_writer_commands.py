@@ -5,6 +5,7 @@ import pytest
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import LeaseJobs
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import StoreVector
@@ -13,7 +14,6 @@ from signet_actors.protocol.writer import (
     ForgetMemory,
     ForgetTarget,
     Idempotency,
-    LeaseJobs,
     MemoryPatch,
     ModifyMany,
     ModifyMemory,

@@ -12,9 +12,9 @@ from typing import Any
 import structlog
 
 from signet_actors.config.schema import Config
+from signet_actors.protocol.leases import AdvanceHighWaterMark
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
-from signet_actors.protocol.writer import AdvanceHighWaterMark
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.bus_client import BusClient
 from tests.support.bus_room import BusRoom, bus_room

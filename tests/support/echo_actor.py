@@ -33,8 +33,9 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.errors import Conflict
 from signet_actors.protocol.control import WalPressure
+from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, SearcherQuery
-from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
+from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.messaging.mailbox import Incoming

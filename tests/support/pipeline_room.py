@@ -11,9 +11,9 @@ import msgspec
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.protocol.leases import JobsLeased, LeasedJob, LeaseJobs
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
-from signet_actors.protocol.writer import JobsLeased, LeasedJob, LeaseJobs
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 LEASE_MS = 60_000

@@ -25,8 +25,8 @@ from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.extract import Extract
 from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.header import Header
+from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import FailJob
 from signet_actors.providers.llm.provider import Generated
 from signet_actors.searcher.queries import candidates
 from tests.support.pipeline_room import PipelineRoom, configured

@@ -24,9 +24,9 @@ import structlog
 from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import (
-    AdvanceHighWaterMark,
     ChunksRemembered,
     ForgetMany,
     ForgetMemory,
@@ -41,7 +41,6 @@ from signet_actors.protocol.writer import (
     ModifyMemory,
     NewMemory,
     PurgeStep,
-    ReapLeases,
     Recovered,
     RecoverMemory,
     Remember,

@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from signet_actors.config.schema import ExtractionProvider
+from signet_actors.config.pipeline_schema import ExtractionProvider
 from signet_actors.domain.extraction.gates import PipelineMode, Reason
 from signet_actors.domain.extraction.junk_filter import JunkReason
 from signet_actors.domain.jobs import JOB_KINDS

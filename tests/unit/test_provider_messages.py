@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from signet_actors.config.schema import ExtractionProvider
+from signet_actors.config.pipeline_schema import ExtractionProvider
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState, OutcomeCounts
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.operations.embeddings import Tracker

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from signet_actors.config.schema import ExtractionConfig
+from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, ModelState, Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind

@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from signet_actors.config.checks import is_loopback
-from signet_actors.config.schema import ExtractionConfig
+from signet_actors.config.pipeline_schema import ExtractionConfig
 from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, Selection
 from signet_actors.errors import ProviderError
 from signet_actors.providers.llm.breaker import BreakerPolicy

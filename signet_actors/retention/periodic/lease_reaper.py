@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from signet_actors.protocol.leases import LeasesReaped, ReapLeases
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock
 

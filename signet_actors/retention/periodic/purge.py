@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from signet_actors.config.schema import Config
 from signet_actors.domain.retention import STEPS, ClockDecision, Step, check_clock, cutoff_ms
 from signet_actors.domain.timestamps import epoch_ms, iso
+from signet_actors.protocol.leases import AdvanceHighWaterMark
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import AdvanceHighWaterMark, Purged, PurgeStep
+from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point

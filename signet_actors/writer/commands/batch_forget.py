@@ -13,7 +13,7 @@ from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import memories
+from signet_actors.writer.commands import memory_changes
 
 
 def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
@@ -52,11 +52,11 @@ def _forget_one(
 ) -> Forgotten | None:
     if command.hard:
         with context.tx.savepoint():
-            return memories.erase(
+            return memory_changes.erase(
                 context, target.id, target.version, command.reason, command.principal, command.read, budget
             )
     with context.tx.savepoint():
-        return memories.forget(
+        return memory_changes.forget(
             context,
             ForgetMemory(
                 id=target.id,

@@ -31,6 +31,7 @@ from signet_actors.domain.jobs import (
     event_after_failure,
 )
 from signet_actors.domain.timestamps import iso
+from signet_actors.protocol.leases import LeasesReaped, ReapLeases
 from signet_actors.protocol.pipeline import (
     JobsReconciled,
     JobsRequeued,
@@ -38,7 +39,6 @@ from signet_actors.protocol.pipeline import (
     RequeueJobs,
     RequeueRefused,
 )
-from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs

@@ -26,8 +26,7 @@ from signet_actors.domain.jobs import (
 )
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
-from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
-from signet_actors.protocol.writer import (
+from signet_actors.protocol.leases import (
     CompleteJob,
     FailJob,
     JobEnded,
@@ -37,6 +36,7 @@ from signet_actors.protocol.writer import (
     LeaseRenewed,
     RenewLease,
 )
+from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
 from signet_actors.store.errors import Connection
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs

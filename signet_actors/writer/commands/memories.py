@@ -11,40 +11,28 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, normalized_content
-from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.query_words import cjk_bigrams
-from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
-    ForgetMemory,
-    Forgotten,
     ImportLine,
-    MemoryPatch,
-    Modified,
     NewMemory,
-    Recovered,
-    RecoverMemory,
     Remember,
     Remembered,
 )
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
-from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
     embeddings,
-    entity_mentions,
     history,
     idempotency_keys,
     jobs,
-    proposal_erasure,
 )
 from signet_actors.writer.insert_buffer import Insert
 
@@ -370,243 +358,6 @@ def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, di
         embedded=embedding_seq is not None,
         deduped=True,
         version=row.version,
-    )
-
-
-def modify(
-    context: CommandContext,
-    patch: MemoryPatch,
-    principal: Principal,
-    read: ReadScope,
-    *,
-    evidence: history.Evidence | None = None,
-) -> Modified:
-    """Apply the patch and raise the version, or return a status that tells why not.
-
-    With ``evidence`` the new content comes from the pipeline or was there before, so nothing is extracted from it.
-    """
-    row = _readable_row(context, patch.id, read)
-    if row is None:
-        return Modified(id=patch.id, status="not_found")
-    if row.is_deleted:
-        return Modified(id=patch.id, status="deleted", current_version=row.version)
-    if patch.if_version is not None and patch.if_version != row.version:
-        return Modified(id=patch.id, status="version_conflict", current_version=row.version)
-
-    changes: dict[str, Any] = {}
-    before: dict[str, Any] = {}
-    tags = list(patch.tags) if patch.tags is not UNSET else None
-    for column, new, old in (
-        ("type", patch.type, row.type),
-        ("importance", patch.importance, row.importance),
-        ("who", patch.who, row.who),
-        ("pinned", UNSET if patch.pinned is UNSET else int(patch.pinned), row.pinned),
-        ("tags", UNSET if tags is None else tags, decode_tags(row.tags)),
-    ):
-        if new is not UNSET and new != old:
-            changes[column], before[column] = new, old
-    content_changed = patch.content is not UNSET and patch.content != row.content
-    if not changes and not content_changed:
-        return Modified(id=patch.id, status="no_changes", current_version=row.version, new_version=row.version)
-
-    columns: dict[str, Any] = dict(changes)
-    embedded = False
-    new_content = row.content
-    if content_changed:
-        assert isinstance(patch.content, str)
-        new_content = patch.content
-        digest = content_hash(new_content)
-        duplicate = _row(
-            context,
-            f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
-            (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
-        )
-        if duplicate is not None:
-            return Modified(
-                id=patch.id,
-                status="duplicate_content_hash",
-                current_version=row.version,
-                duplicate_memory_id=duplicate.id,
-            )
-        embeddings.remove(context, row.id)
-        seq = None if patch.vector is None else embeddings.store(context, row.id, digest, patch.vector)
-        embedded = seq is not None
-        columns.update(
-            content=new_content,
-            normalized_content=normalized_content(new_content),
-            content_hash=digest,
-            content_sha256=hashlib.sha256(new_content.encode()).digest(),
-            cjk=cjk_bigrams(new_content),
-            embedding_seq=seq,
-            embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
-        )
-        derived = evidence is not None or row.source_type == jobs.DERIVED
-        kinds = jobs.required_kinds(context.config, derived=derived, embedded=embedded)
-        if EXTRACT in kinds:
-            columns["extraction_status"] = "pending"
-        for kind in kinds:
-            jobs.enqueue(context, kind, row.id)
-    if "tags" in columns:
-        columns["tags"] = msgspec.json.encode(columns["tags"]).decode()
-        context.tx.execute(
-            "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))",
-            (row.seq, row.tags),
-        )
-        for tag in tags or ():
-            context.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
-    assignments = ", ".join(f"{column} = ?" for column in columns)
-    context.heartbeat()
-    context.tx.execute_long(
-        f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
-        " updated_at = ?, updated_by = ? WHERE seq = ?",
-        (*columns.values(), context.now, principal.changed_by, row.seq),
-    )
-    history.record(
-        context,
-        row.id,
-        "updated",
-        principal,
-        old_content=row.content,
-        new_content=new_content,
-        reason=patch.reason,
-        metadata={"before": before, "after": changes, "contentChanged": content_changed},
-        evidence=evidence,
-    )
-    return Modified(
-        id=row.id,
-        status="updated",
-        current_version=row.version,
-        new_version=row.version + 1,
-        content_changed=content_changed,
-        embedded=embedded,
-    )
-
-
-def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
-    """Soft-delete the memory and remove it from every search index, or return a status that tells why not."""
-    row = _readable_row(context, command.id, command.read)
-    if row is None:
-        return Forgotten(id=command.id, status="not_found")
-    if row.is_deleted:
-        return Forgotten(id=command.id, status="already_deleted", current_version=row.version)
-    if command.if_version is not None and command.if_version != row.version:
-        return Forgotten(id=command.id, status="version_conflict", current_version=row.version)
-    if command.force and command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
-        return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
-    if row.pinned and not command.force:
-        return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    context.tx.execute_long(
-        "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
-        " WHERE seq = ?",
-        (context.now, context.now, command.principal.changed_by, row.seq),
-    )
-    embeddings.hide_all(context, row.id)
-    history.record(
-        context,
-        row.id,
-        "deleted",
-        command.principal,
-        old_content=row.content,
-        reason=command.reason,
-        evidence=evidence,
-    )
-    return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1)
-
-
-def erase(
-    context: CommandContext,
-    memory_id: str,
-    version: int | None,
-    reason: str,
-    principal: Principal,
-    read: ReadScope,
-    budget: ByteBudget,
-) -> Forgotten | None:
-    """Delete the row and everything that holds its content; history keeps the events without content.
-
-    Return None if the budget was used up before that: part of the history has lost its content, and the row stays.
-
-    Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
-    """
-    row = _readable_row(context, memory_id, read)
-    if row is None:
-        return Forgotten(id=memory_id, status="not_found")
-    if principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
-        return Forgotten(id=memory_id, status="autonomous_force_denied", current_version=row.version)
-    if version is not None and version != row.version:
-        return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
-    if not history.erase_most(context, row.id, budget):
-        return None
-    embeddings.remove(context, row.id)
-    remove_row(context, row.seq, row.id, row.tags)
-    history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
-    return Forgotten(id=row.id, status="deleted", current_version=row.version)
-
-
-def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> None:
-    """Delete the memory's row and what depends on it; its vectors must have been removed before."""
-    context.tx.execute(
-        "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
-    )
-    context.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
-    entity_mentions.remove(context, memory_id)
-    context.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
-    jobs.erase_texts(context, memory_id)
-    context.tx.execute_long("DELETE FROM memories WHERE seq = ?", (seq,))
-    history.erase_content(context, memory_id, seq)
-    proposal_erasure.erase(context, memory_id, seq)
-
-
-def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
-    """Make a soft-deleted memory live again in every index, or return a status that tells why not."""
-    window_ms = context.config.retention.tombstone_retention_ms
-    days = window_ms // _DAY_MS
-    row = _readable_row(context, command.id, command.read)
-    if row is None:
-        return Recovered(id=command.id, status="not_found", retention_days=days)
-    if not row.is_deleted:
-        return Recovered(id=command.id, status="not_deleted", retention_days=days, current_version=row.version)
-    if row.deleted_at is not None and row.deleted_at < iso(context.now_ms - window_ms):
-        return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
-    if command.if_version is not None and command.if_version != row.version:
-        return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
-    duplicate = _row(
-        context,
-        f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
-        (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
-    )
-    if duplicate is not None:
-        return Recovered(
-            id=command.id,
-            status="duplicate_content_hash",
-            retention_days=days,
-            current_version=row.version,
-            duplicate_memory_id=duplicate.id,
-        )
-    context.tx.execute_long(
-        "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
-        " WHERE seq = ?",
-        (context.now, command.principal.changed_by, row.seq),
-    )
-    embeddings.show_all(context, row.id)
-    key_note = _restore_key(context, row, command.principal)
-    history.record(
-        context,
-        row.id,
-        "recovered",
-        command.principal,
-        new_content=row.content,
-        reason=command.reason,
-        metadata=key_note,
-        evidence=evidence,
-    )
-    jobs.restore_jobs(context, row.id)
-    return Recovered(
-        id=row.id,
-        status="recovered",
-        retention_days=days,
-        current_version=row.version,
-        new_version=row.version + 1,
     )
 
 

@@ -32,7 +32,7 @@ from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, Pro
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import history, jobs, leases, memories
+from signet_actors.writer.commands import history, jobs, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE, ActiveLease
 from signet_actors.writer.commands.memories import StoredRow
 from signet_actors.writer.insert_buffer import Insert
@@ -292,7 +292,7 @@ def _carry_out(
     read = ReadScope(agent_id=run.source.agent_id, scope=run.source.scope)
     why = run.reason(ordinal) or REASON_ERASED
     if proposal.action == "delete":
-        forgotten = memories.forget(
+        forgotten = memory_changes.forget(
             context,
             ForgetMemory(
                 id=proposal.target_id,
@@ -313,7 +313,7 @@ def _carry_out(
         if_version=proposal.target_version,
         vector=_vector(run.command, ordinal),
     )
-    modified = memories.modify(context, patch, by, read, evidence=evidence)
+    modified = memory_changes.modify(context, patch, by, read, evidence=evidence)
     if modified.status != "updated":
         return ProposalResult(ProposalOutcome.SKIPPED, modified.status, modified.duplicate_memory_id)
     return ProposalResult(verdict.outcome, None, modified.id, modified.new_version)

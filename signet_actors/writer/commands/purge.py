@@ -14,11 +14,12 @@ from datetime import datetime
 import msgspec
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, Purged, PurgeStep
+from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
+from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import embeddings, entity_mentions, history, memories
+from signet_actors.writer.commands import embeddings, entity_mentions, history, memory_changes
 
 _EXPIRED = "m.is_deleted = 1 AND m.deleted_at < ?"
 _CHANGES_KEPT = 50_000
@@ -71,7 +72,7 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> tuple[int, 
         context.heartbeat()
         if budget.used_up or not history.erase_most(context, memory_id, budget):
             return count, True
-        memories.remove_row(context, seq, memory_id, tags)
+        memory_changes.remove_row(context, seq, memory_id, tags)
         budget.spend(size)
     return len(rows), len(rows) >= limit
 

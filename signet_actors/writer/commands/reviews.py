@@ -33,7 +33,7 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import history, memories
+from signet_actors.writer.commands import history, memories, memory_changes
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
 
@@ -113,7 +113,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
     why = command.reason or APPROVED
     new_version: int | None
     if row.action == "delete":
-        forgotten = memories.forget(
+        forgotten = memory_changes.forget(
             context,
             ForgetMemory(
                 id=target.id, reason=why, principal=command.principal, if_version=target.version, read=command.read
@@ -123,7 +123,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
         status, new_version = forgotten.status, forgotten.new_version
     else:
         patch = MemoryPatch(id=target.id, reason=why, content=text, if_version=target.version)
-        modified = memories.modify(context, patch, command.principal, command.read, evidence=evidence)
+        modified = memory_changes.modify(context, patch, command.principal, command.read, evidence=evidence)
         status, new_version = modified.status, modified.new_version
     if status not in {"deleted", "updated"}:
         return ReviewDecided(row.id, status, memory_id=target.id, current_version=target.version)
@@ -330,7 +330,7 @@ def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: Re
     command = ForgetMemory(
         id=made.id, reason=_undo_reason(row), principal=principal, force=False, if_version=made.version, read=read
     )
-    status = memories.forget(context, command, evidence=_evidence(context, row, {"undo": True})).status
+    status = memory_changes.forget(context, command, evidence=_evidence(context, row, {"undo": True})).status
     return None if status == "deleted" else status
 
 
@@ -358,7 +358,7 @@ def _undo_update(context: CommandContext, row: _Row, principal: Principal, read:
         return "remembered_since"
     patch = MemoryPatch(id=changed.id, reason=_undo_reason(row), content=before[0], if_version=changed.version)
     evidence = _evidence(context, row, {"undo": True})
-    status = memories.modify(context, patch, principal, read, evidence=evidence).status
+    status = memory_changes.modify(context, patch, principal, read, evidence=evidence).status
     return None if status == "updated" else status
 
 
@@ -371,7 +371,7 @@ def _undo_delete(context: CommandContext, row: _Row, principal: Principal, read:
     if deleted.version != row.result_version:
         return "changed_since"
     command = RecoverMemory(id=deleted.id, reason=_undo_reason(row), principal=principal, read=read)
-    status = memories.recover(context, command, evidence=_evidence(context, row, {"undo": True})).status
+    status = memory_changes.recover(context, command, evidence=_evidence(context, row, {"undo": True})).status
     return None if status == "recovered" else status
 
 
