@@ -1,4 +1,4 @@
-"""Public bodies of the batch forget.
+"""Forget many memories: preview them, then delete exactly those.
 
 Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget and modify"; docs/decisions.md 38 and
 42.
@@ -6,38 +6,41 @@ Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.operations.memories import Importance, TagsInput
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Clamped, Names, SecretRule, Text
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.recall import QueryText
+from signet_actors.operations.request_fields import FilterFields, LongText
+
+BATCH_LIMIT: Final = 200
 
 
-class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class ForgetRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
     """What to forget: ``ids``, ``query`` or at least one filter. ``reason`` is required to execute.
 
     ``force`` removes the rows at once instead of leaving tombstones, and always needs a ``confirm_token``.
     """
 
     mode: Literal["preview", "execute"] = "preview"
-    query: str | None = None
-    ids: list[str] | None = None
-    type: str | None = None
-    tags: TagsInput = None
-    who: str | None = None
-    source_type: str | None = None
-    since: str | None = None
-    until: str | None = None
-    project: str | None = None
-    pinned: bool | None = None
-    importance_min: Importance | None = None
-    limit: Annotated[
-        float, Meta(description="Maximum number of memories; fractions are truncated; limited to 1 to 200")
-    ] = 20
-    reason: str | None = None
+    query: QueryText | None = None
+    ids: Annotated[tuple[str, ...], Names(max_items=BATCH_LIMIT)] = ()
+    limit: (
+        Annotated[
+            int,
+            Clamped(low=1, high=BATCH_LIMIT),
+            Meta(description="Maximum number of memories; fractions are cut off; default: the number of ids, else 20"),
+        ]
+        | None
+    ) = None
+    reason: LongText | None = None
     force: bool = False
-    confirm_token: str | None = None
+    confirm_token: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
 
 
 class ForgetCandidateBody(msgspec.Struct, frozen=True):
@@ -87,3 +90,31 @@ class ForgetProblem(msgspec.Struct, frozen=True, rename="camel"):
     count: int
     confirm_token: str | UnsetType = UNSET
     field: str | UnsetType = UNSET
+
+
+FORGET_MEMORIES: Final = Operation(
+    name="memories.forget",
+    summary="Forget many memories",
+    tag="Memories",
+    method="POST",
+    paths=("/api/memory/forget",),
+    request=ForgetRequest,
+    replies={
+        200: ForgetPreviewReply | ForgetReply,
+        **PROBLEMS,
+        400: ForgetProblem | Problem,
+        403: Problem,
+        409: ForgetProblem | Problem,
+        504: Problem,
+        507: Problem,
+    },
+    permission=Permission.FORGET,
+    served_by="writer",
+    effect=Effect.MAYBE_MEMORIES,
+    rate="batchForget",
+    owner_only=True,
+    description=(
+        "Preview (the default mode) deletes nothing. Its token is required with force, and if more than 25 "
+        "memories match (before limit) or were deleted by such requests within 5 minutes."
+    ),
+)

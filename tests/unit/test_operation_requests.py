@@ -16,6 +16,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_warnings import known_fields, object_warnings
 from signet_actors.operations.config_files import WriteConfigRequest
 from signet_actors.operations.field_types import Tags
+from signet_actors.operations.forget import ForgetRequest
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.memory_changes import DeleteRequest, PatchRequest
 from signet_actors.operations.modify import ModifyPatch, ModifyRequest
@@ -44,6 +45,7 @@ REQUESTS = (
     RequeueRequest,
     SweepRequest,
     WriteConfigRequest,
+    ForgetRequest,
 )
 
 
@@ -128,6 +130,27 @@ def test_null_in_a_patch_is_no_change_but_for_tags() -> None:
     assert of_body(PatchRequest, reason="r", **nothing) == PatchRequest(reason="r")
     assert of_body(PatchRequest, reason="r", tags=None) == PatchRequest(reason="r", tags=())
     assert of_body(PatchRequest, reason="r", tags="") == PatchRequest(reason="r", tags=())
+
+
+@pytest.mark.parametrize("limit", ["abc", "5x", "", [], {}, True, "1e", "1 2", "5" * 501])
+def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
+    with pytest.raises(InvalidRequest, match="limit must be a number") as refused:
+        of_body(ForgetRequest, limit=limit)
+    assert refused.value.field == "limit"
+
+
+@pytest.mark.parametrize(
+    ("limit", "read"), [("5", 5), (" 7 ", 7), ("2.9", 2), ("-1", 1), ("1e99", 200), (10**400, 200), (None, None)]
+)
+def test_a_number_in_a_string_is_a_limit(limit: object, read: int | None) -> None:
+    assert of_body(ForgetRequest, limit=limit).limit == read
+
+
+def test_repeated_names_count_once() -> None:
+    assert of_body(ForgetRequest, ids=["a", " b", "a", "b"] * 500).ids == ("a", "b")
+    for bad in (["a", " "], ["a", 1], "a"):
+        with pytest.raises(InvalidRequest, match="array of strings"):
+            of_body(ForgetRequest, ids=bad)
 
 
 class Patch(msgspec.Struct, kw_only=True):

@@ -101,18 +101,6 @@ def test_a_truth_in_a_query_is_read_in_every_documented_spelling(text: str, flag
     assert RequestReader({"pinned": text}).query_flag("pinned") is flag
 
 
-@pytest.mark.parametrize("limit", ["abc", "5x", "", [], {}, True, "1e", "1 2", "5" * 501])
-def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
-    with pytest.raises(InvalidRequest, match="limit must be a number") as refused:
-        RequestReader({"limit": limit}).limit(10, 1, 100)
-    assert refused.value.field == "limit"
-
-
-@pytest.mark.parametrize(("limit", "read"), [("5", 5), (" 7 ", 7), ("2.9", 2), ("-1", 1), ("1e99", 100), (None, 10)])
-def test_a_number_in_a_string_is_a_limit(limit: object, read: int) -> None:
-    assert RequestReader({"limit": limit}).limit(10, 1, 100) == read
-
-
 @pytest.mark.parametrize(
     ("text", "read", "warnings"),
     [
@@ -159,13 +147,6 @@ def test_a_hundred_tags_of_full_length_are_read_from_a_string_and_from_an_array(
     assert RequestReader({"tags": ",".join(tags)}).tags() == tags
     assert RequestReader({"tags": list(tags)}).tags() == tags
     assert RequestReader({"tags": "a,b," * 12_000}).tags() == ("a", "b")
-
-
-def test_repeated_names_count_once() -> None:
-    assert RequestReader({"ids": ["a", " b", "a", "b"] * 500}).names("ids", max_items=2) == ("a", "b")
-    for bad in (["a", " "], ["a", 1], "a"):
-        with pytest.raises(InvalidRequest, match="array of strings"):
-            RequestReader({"ids": bad}).names("ids", max_items=2)
 
 
 ANYTHING = st.recursive(
