@@ -234,6 +234,13 @@ class Children:
             return [f"{spec.role}-{number}" for number in range(1, count + 1)]
         return [spec.role] * count
 
+    def due_times_ns(self) -> Iterator[int]:
+        """Yield the monotonic times at which a child is to be restarted or killed."""
+        for child in self:
+            for due_ns in (child.restart_at_ns, child.stop_deadline_ns):
+                if due_ns is not None and not (child.process.exists and child.kill_reason):
+                    yield due_ns
+
     def states(self) -> TreeChanged:
         """Return the state of the whole tree, as children receive it."""
         return TreeChanged(

@@ -8,11 +8,17 @@ Source: docs/reliability.md R19, "Supervision policy".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from signet_actors.config.schema import Config
 from signet_actors.protocol.control import STOPPING, Drain
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.supervision.children import Child, Children
 from signet_actors.runtime.supervision.control_socket import ControlSocket
 from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 _MS = 1_000_000
 _RESERVE_MS = 300
@@ -79,3 +85,30 @@ def _kill(child: Child) -> None:
     if child.process.exists and not child.kill_reason:
         child.kill_reason = "was killed because it did not stop in time"
         child.process.kill()
+
+
+def drain_unneeded(
+    children: Children, now: int, config: Config, control: ControlSocket, log: FilteringBoundLogger
+) -> bool:
+    """Drain the children that the configuration no longer needs; kill those that exceed the drain time.
+
+    Return True if the state of a child changed.
+    """
+    changed = False
+    for child in children.stopping():
+        if child.stop_deadline_ns is None:
+            drain_ms = config.supervision.drain_ms
+            child.stop_deadline_ns = now + drain_ms * _MS
+            child.state = STOPPING
+            child.detail = "no longer needed"
+            child.process.kill_standby()
+            changed = True
+            log.info("child_no_longer_needed", child=child.name)
+            if child.ready_ms is not None and control.tell(child.name, Drain(drain_ms)):
+                continue
+        elif now < child.stop_deadline_ns:
+            continue
+        if not child.kill_reason:
+            child.kill_reason = "was killed because it did not stop in time"
+            child.process.kill()
+    return changed

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from signet_actors.config.schema import Config, RestartBudget
+from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.protocol.control import (
     FAILED,
@@ -26,8 +26,6 @@ from signet_actors.protocol.control import (
     STARTING,
     STOPPING,
     UP,
-    Drain,
-    EndSnapshots,
     Exiting,
     FilesOpened,
     GetTree,
@@ -42,18 +40,21 @@ from signet_actors.protocol.control import (
 )
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.configuration import set_level
-from signet_actors.runtime.logging.rotation import rotate_logs
-from signet_actors.runtime.processes.child_context import ChildContext, encode_context, warmup_payload
+from signet_actors.runtime.processes.child_context import ChildContext, encode_context
 from signet_actors.runtime.processes.signals import read_pending
+from signet_actors.runtime.supervision.child_exit import decide_child_restart, exit_cause
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.children import Child, Children, ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlMessage, ControlSocket
 from signet_actors.runtime.supervision.daemon_files import DaemonFiles
-from signet_actors.runtime.supervision.drain import TreeDrain
+from signet_actors.runtime.supervision.drain import TreeDrain, drain_unneeded
 from signet_actors.runtime.supervision.file_watch import FileWatch
-from signet_actors.runtime.supervision.listener import with_address
-from signet_actors.runtime.supervision.restart_policy import GiveUp, RestartPolicy, decide_restart
+from signet_actors.runtime.supervision.liveness import kill_silent, relieve_wal
+from signet_actors.runtime.supervision.reload import load_again
+from signet_actors.runtime.supervision.restart_policy import GiveUp
 from signet_actors.runtime.supervision.sd_notify import Notifier
+from signet_actors.runtime.supervision.standbys import Standbys
+from signet_actors.runtime.supervision.upkeep import Upkeep
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
@@ -62,12 +63,8 @@ if TYPE_CHECKING:
 RETRY_FAILED_MS = 600_000
 """How long until an optional child that exceeded its budget is tried again."""
 
-STANDBY_AFTER_CRASH_MS = 600_000
-"""How long a standby process is kept after a crash, for children that have none otherwise."""
-
 _MS = 1_000_000
 _FATAL_EXIT_CODES = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
-_ROTATE_MS = 10_000
 LATE_START_MS = 1000
 """How long the daemon serves before the groups after the last core group start."""
 _FAILURE_REPORT_MS = 1000
@@ -116,6 +113,7 @@ class Supervisor:
             return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
 
         self._children = Children(tree, config, make_process or real_process)
+        self._standbys = Standbys(self._children, self._context_for)
         self._files = FileWatch(self._children, daemon_files, log)
         self._started_groups = 0
         self._last_core_group = max((child.group for child in self._children if child.spec.core), default=0)
@@ -123,10 +121,7 @@ class Supervisor:
         self._late_start_ns = 0
         self._changed = False
         self._last_pass_ns = 0
-        self._next_rotation = 0
-        self._next_path_check = 0
-        self._next_watchdog = 0
-        self._next_extension = 0
+        self._upkeep = Upkeep(Path(boot.workspace), control, notifier, clock, log)
         self._exit_code = int(ExitCode.OK)
         self._exit_reason = ""
         self._drain: TreeDrain | None = None
@@ -159,8 +154,6 @@ class Supervisor:
                 child.process.terminate()
         return self._exit_code
 
-    # one pass of the loop
-
     def run_once(self, signals: int) -> None:
         """Handle everything that has happened since the last call; never waits."""
         now = self._clock.monotonic_ns()
@@ -170,31 +163,32 @@ class Supervisor:
         if self._drain is None:
             self._check_files(now)
         if self._drain is None:
-            self._check_liveness(now)
+            delayed = now - self._last_pass_ns > 2 * self.config.supervision.heartbeat_ms * _MS
+            self._changed |= kill_silent(
+                self._children, now, self.config.supervision, self._log, self.counters, loop_was_delayed=delayed
+            )
             self._start_groups()
             self._restart_due()
-            self._stop_unneeded(now)
+            self._changed |= drain_unneeded(self._children, now, self.config, self._control, self._log)
             self._check_serving()
         elif self._drain.step():
             self._changed = True
         self._last_pass_ns = now
         if self._changed:
             self._changed = False
-            self._broadcast(self._children.states())
-        if self._drain is None:
-            self._spawn_standbys()  # after the broadcast, which others wait for
-        self._housekeeping()
+            self._control.broadcast(self._children.reachable(), self._children.states())
+        if self._drain is None and self._serving:
+            self._standbys.spawn_due()  # after the broadcast, which others wait for
+        if self._upkeep.run(self.config) and self._standbys.drop_after_crash(self._clock.monotonic_ns()):
+            self._apply_child_set()
 
     def wait_ms(self) -> int:
         """Return how long ``run`` may wait for events before the next call of ``run_once``."""
         now = self._clock.monotonic_ns()
-        until = min(now + self.config.supervision.heartbeat_ms * _MS, self._next_rotation)
+        until = min(now + self.config.supervision.heartbeat_ms * _MS, self._upkeep.next_rotation_ns)
         if self._notifier.watchdog_s is not None:
-            until = min(until, self._next_watchdog)
-        for child in self._children:
-            for due_ns in (child.restart_at_ns, child.stop_deadline_ns):
-                if due_ns is not None and not (child.process.exists and child.kill_reason):
-                    until = min(until, due_ns)
+            until = min(until, self._upkeep.next_watchdog_ns)
+        until = min([until, *self._children.due_times_ns()])
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
@@ -202,23 +196,6 @@ class Supervisor:
             if self._drain.due_ns > now:
                 until = min(until, self._drain.due_ns)
         return max(0, -(-(until - now) // _MS))
-
-    def _housekeeping(self) -> None:
-        now = self._clock.monotonic_ns()
-        if now >= self._next_path_check:
-            self._next_path_check = now + self.config.supervision.heartbeat_ms * _MS
-            if self._control.reclaim_path():
-                self._log.error("socket_path_missing", socket="supervisor")
-        if now >= self._next_rotation:
-            self._next_rotation = now + _ROTATE_MS * _MS
-            try:
-                rotate_logs(Path(self._boot.workspace) / ".daemon" / "logs", self.config.logging, self._clock.wall_ms())
-            except OSError as error:
-                self._log.warning("log_rotation_failed", exc_info=error)
-            self._kill_unneeded_standbys(now)
-        if self._notifier.watchdog_s is not None and now >= self._next_watchdog:
-            self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
-            self._notifier.notify("WATCHDOG=1", wait_s=0)
 
     def _check_files(self, now: int) -> None:
         """Stop when a file that the daemon opened is missing, after health has reported it for a moment."""
@@ -238,8 +215,6 @@ class Supervisor:
             self._children.failure = reason
             self._changed = True
             self._log.critical("daemon_failed", detail=reason)
-
-    # starting
 
     def _start_groups(self) -> None:
         """Start each group when the one before it is ready; optional children delay no group.
@@ -261,7 +236,7 @@ class Supervisor:
             if self._started_groups == 1:
                 for child in self._children:
                     if child.group <= self._last_core_group and not child.process.exists:
-                        self._spawn_standby(child)
+                        self._standbys.spawn(child)
 
     def _check_serving(self) -> None:
         """Report once that everything needed is up: to systemd, the log and the terminal."""
@@ -274,24 +249,6 @@ class Supervisor:
             self._notifier.notify("READY=1")
             if self.on_serving is not None:
                 self.on_serving()
-
-    def _spawn_standbys(self) -> None:
-        """Start standby processes that are due, unless a child is starting: they would slow it down."""
-        due = [child for child in self._children if child.standby_due and child.state == UP]
-        if not due or not self._serving or not self._children.all_ready():
-            return
-        for child in due:
-            child.standby_due = False
-            self._spawn_standby(child)
-
-    def _kill_unneeded_standbys(self, now: int) -> None:
-        """Kill standby processes that were started because of a crash, when no other crash has followed."""
-        for child in self._children:
-            lived_ns = 0 if child.ready_ms is None else now - child.ready_ms * _MS
-            if child.spec.standby_after_crash and lived_ns > STANDBY_AFTER_CRASH_MS * _MS:
-                child.process.kill_standby()
-        if self._children.forget_crashes(now - STANDBY_AFTER_CRASH_MS * _MS):
-            self._apply_child_set()
 
     def _launch(self, child: Child) -> None:
         """Start a process of ``child``; a failure to start counts as an early crash."""
@@ -317,56 +274,16 @@ class Supervisor:
         return missing is None
 
     def _context_for(self, child: Child) -> ChildContext:
-        return ChildContext(
+        return msgspec.structs.replace(
+            self._boot,
             name=child.name,
             role=child.spec.role,
             incarnation=child.incarnation,
-            boot_id=self._boot.boot_id,
             supervisor_pid=os.getpid(),
-            workspace=self._boot.workspace,
-            socket_dir=self._boot.socket_dir,
             config=self.config,
             listen_fds=child.process.inherited,
-            console=self._boot.console,
-            started_at_ms=self._boot.started_at_ms,
-            bus_key=self._boot.bus_key,
             files=self._files.lasting,
         )
-
-    # watching
-
-    def _check_liveness(self, now: int) -> None:
-        """Kill each child that has been silent for too long; it is restarted after its exit.
-
-        When this loop itself was delayed (machine suspended, process stopped), silence proves nothing: timeouts start
-        again.
-        """
-        limits = self.config.supervision
-        loop_was_delayed = now - self._last_pass_ns > 2 * limits.heartbeat_ms * _MS
-        for child in self._children:
-            if not child.process.exists or child.kill_reason:
-                continue
-            if loop_was_delayed:
-                child.last_seen_ns = now
-            if child.exit_notice is not None:
-                # It has announced its exit, and no caller waits for anything that it still does.
-                allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
-            elif child.ready_ms is None:
-                allowed, why = limits.start_timeout_ms, "was not ready in time"
-            else:
-                allowed, why = limits.heartbeat_ms * limits.liveness, "stopped sending heartbeats"
-            if now - child.last_seen_ns > allowed * _MS:
-                silent_ms = (now - child.last_seen_ns) // _MS
-                if child.exit_notice is not None:
-                    self._log.warning("exiting_child_killed", child=child.name, silent_ms=silent_ms)
-                else:
-                    self.counters["hb_missed"] += 1
-                    self._log.error("unresponsive_child_killed", child=child.name, silent_ms=silent_ms)
-                child.kill_reason = why
-                child.state = RESTARTING
-                child.detail = why
-                self._changed = True
-                child.process.kill()
 
     def _reap(self) -> None:
         """Handle the exits of children; waits for no other processes."""
@@ -380,17 +297,7 @@ class Supervisor:
 
     def _on_exit(self, child: Child, code: int) -> None:
         sync_point("supervisor.on_child_exit")
-        notice = child.exit_notice.detail if child.exit_notice is not None else ""
-        if child.kill_reason:
-            how = child.kill_reason
-        elif code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        else:
-            how = f"exited with {code}"
-        if code < 0 and child.exit_notice is not None:
-            code = child.exit_notice.code  # its announced exit code counts, however the process ended
-            how = f"{how} while exiting with {code}"
-        cause = f"{how}: {notice}" if notice else how
+        code, notice, cause = exit_cause(child, code)
         self._changed = True
         if self._drain is not None or child.stop_deadline_ns is not None or not child.wanted:
             child.state = STOPPING
@@ -404,7 +311,7 @@ class Supervisor:
         if code in _FATAL_EXIT_CODES:
             child.state = FAILED
             child.detail = cause
-            self._stop(code, f"{child.name}: {notice or how}")
+            self._stop(code, f"{child.name}: {notice or cause}")
             return
         if (missing := self._files.missing(exited=child)) is not None:
             child.state = FAILED
@@ -417,12 +324,7 @@ class Supervisor:
 
     def _restart_or_give_up(self, child: Child, cause: str) -> None:
         now_ms = self._clock.monotonic_ns() // _MS
-        limits = self.config.supervision
-        budget = getattr(limits.budgets, child.spec.role, RestartBudget())
-        policy = RestartPolicy(
-            budget.restarts, budget.window_ms, limits.backoff_min_ms, limits.backoff_max_ms, limits.settled_ms
-        )
-        decision = decide_restart(policy, child.crash_history, now_ms=now_ms, ready_at_ms=child.ready_ms, rng=self._rng)
+        decision = decide_child_restart(child, self.config.supervision, now_ms=now_ms, rng=self._rng)
         early = decision.history.in_a_row > 0
         child.crash_history = decision.history
         child.detail = cause
@@ -465,27 +367,6 @@ class Supervisor:
         child.restart_at_ns = self._clock.monotonic_ns() + wait_ms * _MS
         self._changed = True
 
-    def _stop_unneeded(self, now: int) -> None:
-        """Drain the children that the configuration no longer needs; kill those that exceed the drain time."""
-        for child in self._children.stopping():
-            if child.stop_deadline_ns is None:
-                drain_ms = self.config.supervision.drain_ms
-                child.stop_deadline_ns = now + drain_ms * _MS
-                child.state = STOPPING
-                child.detail = "no longer needed"
-                child.process.kill_standby()
-                self._changed = True
-                self._log.info("child_no_longer_needed", child=child.name)
-                if child.ready_ms is not None and self._control.tell(child.name, Drain(drain_ms)):
-                    continue
-            elif now < child.stop_deadline_ns:
-                continue
-            if not child.kill_reason:
-                child.kill_reason = "was killed because it did not stop in time"
-                child.process.kill()
-
-    # messages
-
     def _read_messages(self) -> None:
         for message in self._control.read(self._children.incarnations()):
             self._on_message(self._children[message.name], message)
@@ -493,7 +374,7 @@ class Supervisor:
     def _on_message(self, child: Child, message: ControlMessage) -> None:
         child.last_seen_ns = self._clock.monotonic_ns()
         if not self._serving and child.ready_ms is None:
-            self._extend_start()
+            self._upkeep.extend_start(self._clock.monotonic_ns(), self.config.supervision.start_timeout_ms)
         if not child.has_reported:
             child.has_reported = True
             self._control.tell(child.name, self._children.states())
@@ -518,7 +399,7 @@ class Supervisor:
             case GetTree():
                 self._control.answer(message, self._children.states())
             case WalPressure():
-                self._relieve_wal(message.body)
+                self._changed |= relieve_wal(self._children, message.body, self._control, self._log)
             case SnapshotsEnded(asked):
                 child.snapshots_ended = asked
             case FilesOpened():
@@ -535,13 +416,6 @@ class Supervisor:
         except ConfigError as error:
             self._stop(ExitCode.CONFIG, error.detail)
 
-    def _extend_start(self) -> None:
-        """Ask systemd for more time, since a child reports progress in starting."""
-        now, allowed_ms = self._clock.monotonic_ns(), self.config.supervision.start_timeout_ms
-        if now >= self._next_extension:
-            self._next_extension = now + allowed_ms * _MS // 4
-            self._notifier.notify(f"EXTEND_TIMEOUT_USEC={2 * allowed_ms * 1000}", wait_s=0)
-
     def _on_ready(self, child: Child, detail: str) -> None:
         """Mark the child as up: once per incarnation, and never after it was killed."""
         if child.ready_ms is not None or not child.process.exists or child.kill_reason:
@@ -554,34 +428,6 @@ class Supervisor:
         child.standby_due = child.spec.standby or (
             child.spec.standby_after_crash and child.incarnation > child.earlier_incarnations + 1
         )
-
-    def _spawn_standby(self, child: Child) -> None:
-        """Start a standby process for ``child`` with the present configuration."""
-        child.process.spawn_standby(warmup_payload(self._context_for(child)))
-
-    def _relieve_wal(self, pressure: WalPressure) -> None:
-        """Ask all readers to end their snapshots; if severe, kill those that ignored the last request.
-
-        A working reader complies within milliseconds, and a hanging one is killed for its silence. This is for a reader
-        that does neither. Afterwards only a reader outside the daemon can still block the WAL checkpoint.
-        """
-        for child in self._children:
-            if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
-                continue
-            if pressure.severe and child.snapshots_ended < child.snapshots_asked:
-                child.kill_reason = "held a snapshot that kept the write-ahead log from shrinking"
-                child.state = RESTARTING
-                child.detail = child.kill_reason
-                self._changed = True
-                self._log.error("reader_killed", child=child.name, log_bytes=pressure.log_bytes)
-                child.process.kill()
-            elif self._control.tell(child.name, EndSnapshots(child.snapshots_asked + 1)):
-                child.snapshots_asked += 1
-
-    def _broadcast(self, body: msgspec.Struct) -> None:
-        self._control.broadcast(self._children.reachable(), body)
-
-    # signals, reload, the end
 
     def _read_signals(self, signals: int) -> None:
         for number in read_pending(signals):
@@ -601,18 +447,10 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Load the configuration and apply it everywhere, or keep the old one and log what is wrong."""
-        try:
-            loaded = self._load()
-        except ConfigError as error:
-            for problem in error.detail.splitlines():
-                self._log.error("configuration_refused", problem=problem)
+        loaded = load_again(self._load, self.config, requested=self._boot.config, log=self._log)
+        if loaded is None:
             return
-        requested = self._boot.config.gateway
-        if (loaded.gateway.host, loaded.gateway.port) != (requested.host, requested.port):
-            self._log.warning("listen_address_change_needs_restart")
-        if loaded.searcher.processes != self.config.searcher.processes:
-            self._log.warning("searcher_count_change_needs_restart")
-        self.config = with_address(loaded, self.config.gateway.host, self.config.gateway.port)
+        self.config = loaded
         set_level(self.config.logging)
         if self._drain is None:
             self._apply_child_set()
@@ -650,7 +488,7 @@ class Supervisor:
         if reason:
             self._log.critical("stopping_after_failure", code=code, reason=reason)
             self._children.failure = reason
-            self._broadcast(self._children.states())
+            self._control.broadcast(self._children.reachable(), self._children.states())
         self._notifier.notify("STOPPING=1")
         self._drain = TreeDrain(self._children, self._control, self._clock, self.config.supervision.drain_ms)
         self._drain.begin()

@@ -1,0 +1,84 @@
+"""Which children the supervisor kills: those that are silent, and readers that keep the write-ahead log from shrinking.
+
+Source: docs/reliability.md "Supervision policy", R14.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.config.schema import SupervisionConfig
+from signet_actors.protocol.control import RESTARTING, EndSnapshots, WalPressure
+from signet_actors.runtime.supervision.children import Children
+from signet_actors.runtime.supervision.control_socket import ControlSocket
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+_MS: Final = 1_000_000
+
+
+def kill_silent(
+    children: Children,
+    now: int,
+    limits: SupervisionConfig,
+    log: FilteringBoundLogger,
+    counters: dict[str, int],
+    *,
+    loop_was_delayed: bool,
+) -> bool:
+    """Kill each child that has been silent for too long; return True if there was one. It is restarted after its exit.
+
+    When the supervisor's own loop was delayed (machine suspended, process stopped), silence proves nothing: timeouts
+    start again.
+    """
+    killed = False
+    for child in children:
+        if not child.process.exists or child.kill_reason:
+            continue
+        if loop_was_delayed:
+            child.last_seen_ns = now
+        if child.exit_notice is not None:
+            # It has announced its exit, and no caller waits for anything that it still does.
+            allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
+        elif child.ready_ms is None:
+            allowed, why = limits.start_timeout_ms, "was not ready in time"
+        else:
+            allowed, why = limits.heartbeat_ms * limits.liveness, "stopped sending heartbeats"
+        if now - child.last_seen_ns <= allowed * _MS:
+            continue
+        silent_ms = (now - child.last_seen_ns) // _MS
+        if child.exit_notice is not None:
+            log.warning("exiting_child_killed", child=child.name, silent_ms=silent_ms)
+        else:
+            counters["hb_missed"] += 1
+            log.error("unresponsive_child_killed", child=child.name, silent_ms=silent_ms)
+        child.kill_reason = why
+        child.state = RESTARTING
+        child.detail = why
+        child.process.kill()
+        killed = True
+    return killed
+
+
+def relieve_wal(children: Children, pressure: WalPressure, control: ControlSocket, log: FilteringBoundLogger) -> bool:
+    """Ask all readers to end their snapshots; if severe, kill those that ignored the last request.
+
+    A working reader complies within milliseconds, and a hanging one is killed for its silence. This is for a reader
+    that does neither. Afterwards only a reader outside the daemon can still block the WAL checkpoint. Return True if a
+    reader was killed.
+    """
+    killed = False
+    for child in children:
+        if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
+            continue
+        if pressure.severe and child.snapshots_ended < child.snapshots_asked:
+            child.kill_reason = "held a snapshot that kept the write-ahead log from shrinking"
+            child.state = RESTARTING
+            child.detail = child.kill_reason
+            log.error("reader_killed", child=child.name, log_bytes=pressure.log_bytes)
+            child.process.kill()
+            killed = True
+        elif control.tell(child.name, EndSnapshots(child.snapshots_asked + 1)):
+            child.snapshots_asked += 1
+    return killed
