@@ -1,16 +1,83 @@
-"""The lines of an export or import of memories: JSON Lines, documented in docs/transfer.md.
+"""Export and import memories in bulk: JSON Lines, documented in docs/transfer.md.
 
 Source: docs/performance.md "Write targets" (bulk import); docs/architecture.md "Directories".
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
+
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.memories import TIME_FACETS
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import (
+    ABSENT,
+    CallerField,
+    Clamped,
+    Content,
+    Cursor,
+    FieldType,
+    Given,
+    MemoryType,
+    Number,
+    SecretRule,
+    Tags,
+    Text,
+    Timestamp,
+)
+from signet_actors.operations.headers import NEXT_CURSOR_HEADER
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.remember import RowKey
+from signet_actors.operations.request_fields import AgentFields, Importance, LongText, NoFields
 
 FORMAT = "signet-memories"
 FORMAT_VERSION = 1
 MEDIA_TYPE = "application/x-ndjson"
+MAX_LINES: Final = 1000
+"""Lines per request. With their vectors they occupy the writer for less than a quarter of a second."""
+MAX_TIMES: Final = 20
+MAX_COUNT: Final = 2**53
+MAX_CURSOR: Final = 2**62
+
+_NUMBER: Final = Number()
+_FACET: Final = Text(secret=SecretRule.KEEP)
+_TIME: Final = Timestamp()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(FieldType):
+    """A whole number, 0 or more."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"minimum": 0, "maximum": MAX_COUNT}
+
+    def read(self, given: Given) -> Any:
+        value = _NUMBER.read(given)
+        if not value.is_integer() or not 0 <= value <= MAX_COUNT:
+            raise given.invalid("must be a whole number, 0 or more")
+        return int(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineTimes(FieldType):
+    """The times of a memory, as ``LineTime`` whose start and end are in storage form."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"maxItems": MAX_TIMES}
+
+    def read(self, given: Given) -> Any:
+        times = given.value
+        if not isinstance(times, list) or len(times) > MAX_TIMES or not all(isinstance(time, dict) for time in times):
+            raise given.invalid(f"must be an array of at most {MAX_TIMES} objects")
+        return [_line_time(given, time) for time in times]
 
 
 class ExportHeader(msgspec.Struct, frozen=True):
@@ -28,35 +95,57 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
     end: str | None = None
 
 
+def _line_time(given: Given, time: Mapping[str, Any]) -> LineTime:
+    def part(name: str, kind: FieldType) -> Any:
+        value = time.get(name)
+        read = ABSENT if value is None else kind.read(replace(given, name=name, value=value))
+        return None if read is ABSENT else read
+
+    facet = part("facet", _FACET)
+    if facet not in TIME_FACETS:
+        raise InvalidRequest(f"times.facet must be one of: {', '.join(TIME_FACETS)}", field="times")
+    return LineTime(facet, part("start", _TIME), part("end", _TIME))
+
+
 class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One live memory with everything that an import restores. Absent fields have their defaults.
 
     Times are ISO 8601. ``id`` is kept if it is a UUID that is not in use; ``agent_id`` is the owner of the memory.
     """
 
-    content: str
-    id: str | None = None
-    type: str | None = None
-    tags: list[str] = msgspec.field(default_factory=list)
-    importance: float | None = None
+    content: Annotated[str, Content()]
+    id: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
+    type: Annotated[str, MemoryType()] | None = None
+    tags: Annotated[Sequence[str], Tags()] = msgspec.field(default_factory=list)
+    importance: Importance | None = None
     pinned: bool = False
     who: str | None = None
     project: str | None = None
-    scope: str | None = None
-    agent_id: str | None = None
-    visibility: str | None = None
+    scope: Annotated[str, Text(secret=SecretRule.REFUSE)] | None = None
+    agent_id: Annotated[str | None, CallerField()] = None
+    visibility: Literal["global", "private"] | None = None
     source_type: str | None = None
-    source_id: str | None = None
-    source_path: str | None = None
-    runtime_path: str | None = None
-    idempotency_key: str | None = None
+    source_id: LongText | None = None
+    source_path: LongText | None = None
+    runtime_path: LongText | None = None
+    idempotency_key: RowKey | None = None
     session_id: str | None = None
-    created_at: str | None = None
-    updated_at: str | None = None
-    access_count: int = 0
-    injected_count: int = 0
-    last_accessed: str | None = None
-    times: list[LineTime] = msgspec.field(default_factory=list)
+    created_at: Annotated[str, Timestamp(past=True)] | None = None
+    updated_at: Annotated[str, Timestamp(past=True)] | None = None
+    access_count: Annotated[int, Count()] = 0
+    injected_count: Annotated[int, Count()] = 0
+    last_accessed: Annotated[str, Timestamp(past=True)] | None = None
+    times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
+
+
+class ExportRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Which page of the memories to read."""
+
+    scope: Annotated[
+        str | None, CallerField(), Meta(description="Only memories of this scope; default: all scopes")
+    ] = None
+    after: Annotated[int, Cursor(high=MAX_CURSOR), Meta(description=f"{NEXT_CURSOR_HEADER} of the previous page")] = 0
+    limit: Annotated[int, Clamped(low=1, high=MAX_LINES), Meta(description="Lines per page")] = 500
 
 
 class RefusedLine(msgspec.Struct, frozen=True):
@@ -82,3 +171,38 @@ class ImportReply(msgspec.Struct, frozen=True):
     refused: list[RefusedLine]
     redactions: list[str] | UnsetType = UNSET
     receipt: str | UnsetType = UNSET
+
+
+IMPORT_MEMORIES: Final = Operation(
+    name="memories.import",
+    summary="Store many memories",
+    tag="Transfer",
+    method="POST",
+    paths=("/api/memory/import",),
+    request=NoFields,
+    lines=MemoryLine,
+    replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
+    permission=Permission.ADMIN,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    owner_only=True,
+    description=(
+        f"JSON Lines: one memory per line, at most {MAX_LINES} lines; the header line of an export may come first."
+        " A refused line does not affect the others."
+    ),
+)
+EXPORT_MEMORIES: Final = Operation(
+    name="memories.export",
+    summary="Read memories in bulk",
+    tag="Transfer",
+    method="GET",
+    paths=("/api/memory/export",),
+    request=ExportRequest,
+    replies={200: bytes, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+    media_types=(MEDIA_TYPE,),
+    description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is set on every page but the last.",
+)
+OPERATIONS: Final = (IMPORT_MEMORIES, EXPORT_MEMORIES)

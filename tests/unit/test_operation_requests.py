@@ -27,6 +27,7 @@ from signet_actors.operations.request_reader import Items, inner_structs, read_r
 from signet_actors.operations.requeue import RequeueRequest
 from signet_actors.operations.reviews import ListReviewsRequest, ReviewRequest
 from signet_actors.operations.runs import ListRunsRequest
+from signet_actors.operations.transfer import ExportRequest, MemoryLine
 
 NOW_MS = 1_780_000_000_000
 REQUESTS = (
@@ -46,6 +47,8 @@ REQUESTS = (
     SweepRequest,
     WriteConfigRequest,
     ForgetRequest,
+    MemoryLine,
+    ExportRequest,
 )
 
 
@@ -151,6 +154,38 @@ def test_repeated_names_count_once() -> None:
     for bad in (["a", " "], ["a", 1], "a"):
         with pytest.raises(InvalidRequest, match="array of strings"):
             of_body(ForgetRequest, ids=bad)
+
+
+@pytest.mark.parametrize(("value", "count"), [(3, 3), (3.0, 3), (0, 0), (2**53, 2**53), (None, 0)])
+def test_a_count_of_a_line_is_a_whole_number(value: object, count: int) -> None:
+    assert of_body(MemoryLine, content="x", accessCount=value).access_count == count
+    assert of_body(MemoryLine, content="x", access_count=value).access_count == count
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, 2**53 + 2, "3", True, [], 1e300])
+def test_what_is_no_count_of_a_line_is_refused_under_the_name_that_was_used(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="injected_count must be a ") as refused:
+        of_body(MemoryLine, content="x", injected_count=value)
+    assert refused.value.field == "injected_count"
+
+
+def test_the_times_of_a_line_are_read_in_storage_form() -> None:
+    (time,) = of_body(MemoryLine, content="x", times=[{"facet": " valid ", "start": "2026-05-13", "end": None}]).times
+    assert (time.facet, time.start, time.end) == ("valid", "2026-05-13T00:00:00.000Z", None)
+    for times in ({}, [5], [{}] * 21):
+        with pytest.raises(InvalidRequest, match="times must be an array of at most 20 objects"):
+            of_body(MemoryLine, content="x", times=times)
+    for facet in (None, "", "other"):
+        with pytest.raises(InvalidRequest, match=r"times\.facet must be one of: "):
+            of_body(MemoryLine, content="x", times=[{"facet": facet}])
+
+
+def test_a_cursor_that_is_no_integer_is_refused() -> None:
+    assert of_query(ExportRequest).after == 0
+    assert of_query(ExportRequest, after=" 12 ").after == 12
+    for cursor in ("x", "-1", "1.5", "12abc"):
+        with pytest.raises(InvalidRequest, match="after must be an integer"):
+            of_query(ExportRequest, after=cursor)
 
 
 class Patch(msgspec.Struct, kw_only=True):

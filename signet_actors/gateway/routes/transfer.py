@@ -13,32 +13,34 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, importance_to_store, infer_type
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store, infer_type
 from signet_actors.domain.normalization import collapsed, storage_content
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
+from signet_actors.gateway.http.endpoints import Call, redacted, serve
 from signet_actors.gateway.http.json_body import TooManyValues, decode_json
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import TEXT_EXECUTOR, FieldRedactor, chunks_of
 from signet_actors.gateway.redaction import Kinds, redaction_fields
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.operations.field_types import MAX_TEXT_CHARS
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER
-from signet_actors.operations.problem import Problem
-from signet_actors.operations.request_fields import CallerFields
+from signet_actors.operations.request_fields import CallerFields, NoFields
+from signet_actors.operations.request_reader import read_request
 from signet_actors.operations.transfer import (
+    EXPORT_MEMORIES,
     FORMAT,
     FORMAT_VERSION,
+    IMPORT_MEMORIES,
+    MAX_LINES,
     MEDIA_TYPE,
     ExportHeader,
+    ExportRequest,
     ImportReply,
     MemoryLine,
     RefusedLine,
@@ -55,20 +57,12 @@ from signet_actors.protocol.writer import (
     Vector,
 )
 
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
-
-MAX_LINES: Final = 1000
-"""Lines per request. With their vectors they occupy the writer for less than a quarter of a second."""
 MAX_ROWS: Final = 1500
 """Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
 MAX_BYTES: Final = 3_670_016
 """Bytes per request. They fit into one message to the writer, even with each oversized content next to its chunks."""
 PART_BYTES: Final = 512 * 1024
 """Content per message to the writer, unless a single line is longer: other writes wait for one message at most."""
-MAX_TIMES: Final = 20
-MAX_COUNT: Final = 2**53
-MAX_CURSOR: Final = 2**62
 
 _LINE: Final = known_fields(MemoryLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -85,16 +79,15 @@ class _Batch(NamedTuple):
     redactions: Kinds = ()
 
 
-async def import_memories(request: HttpRequest) -> HttpResponse:
+async def import_memories(call: Call[NoFields]) -> HttpResponse:
     """Store every line that is not refused, durably before replying."""
-    state = request.state
-    principal = FieldRedactor(state).principal(request.principal())
-    idempotency = request.idempotency()
-    batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(request))
+    state = call.state
+    principal, idempotency = call.principal, call.idempotency
+    batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call.http))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
-        done = await _send(request, batch, principal, idempotency)
+        done = await _send(call, batch, principal, idempotency)
     refused = [
         RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
@@ -112,7 +105,7 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
 
 
 async def _send(
-    request: HttpRequest, batch: _Batch, principal: Principal, idempotency: Idempotency | None
+    call: Call[NoFields], batch: _Batch, principal: Principal, idempotency: Idempotency | None
 ) -> MemoriesImported:
     """Send the lines to the writer in parts; return the sum of the replies, with a receipt of all commits.
 
@@ -127,9 +120,8 @@ async def _send(
         if key is not None and number:
             key = msgspec.structs.replace(key, key=f"{key.key}#{number}")
         try:
-            done = await request.state.bus.ask_writer(
+            done = await call.ask_writer(
                 ImportMemories(lines=lines, principal=principal, dimensions=batch.dimensions, idempotency=key),
-                trace_id=request.trace_id,
                 frames=[vectors] if vectors else [],
             )
         except SignetError as error:
@@ -179,22 +171,15 @@ def _part(batch: _Batch, lines: list[ImportLine], first_row: int, rows: int) -> 
     return tuple(moved), batch.vectors[first_row * width : (first_row + rows) * width]
 
 
-async def export_memories(request: HttpRequest) -> HttpResponse:
+async def export_memories(call: Call[ExportRequest]) -> HttpResponse:
     """Return a page of the memories that the caller may read, oldest first.
 
     The first page starts with the header line.
     """
-    fields = RequestReader(request.query, warnings=request.warnings)
-    scope = read_scope_of(request)
-    after = fields.cursor("after", MAX_CURSOR)
-    page, frames = await request.state.bus.ask_searcher(
-        ExportMemories(
-            agent_id=scope.agent_id,
-            scope=scope.scope,
-            after=after,
-            limit=fields.query_integer("limit", 500, 1, MAX_LINES),
-        ),
-        trace_id=request.trace_id,
+    after = call.request.after
+    page, frames = await call.state.bus.ask_searcher(
+        ExportMemories(agent_id=call.read.agent_id, scope=call.read.scope, after=after, limit=call.request.limit),
+        trace_id=call.http.trace_id,
     )
     head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
@@ -271,78 +256,44 @@ def _check_header(header: Mapping[str, Any]) -> None:
 def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
     """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
     state = request.state
-    now_ms = state.clock.wall_ms()
-    fields = RequestReader(body)
-    raw = fields.content()
-    if raw is None:
-        raise InvalidRequest("content is required", field="content")
-    content = redactor.content(raw)
+    fields = read_request(MemoryLine, body=body, now_ms=state.clock.wall_ms(), warnings=request.warnings)
+    content = redactor.content(fields.content)
     if not content:
         raise InvalidRequest("content is required", field="content")
-    memory_id = fields.text("id")
-    former_id = memory_id.lower() if memory_id is not None and _UUID.fullmatch(memory_id.lower()) else None
-    pinned = fields.flag("pinned") is True
-    key = fields.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
-    if key is not None and redactor.clean(key) != key:
-        key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
+    fields = redacted(redactor, fields)
     memory = NewMemory(
         content=content,
-        type=redactor.type_name(fields.memory_type()) or infer_type(content),
-        importance=importance_to_store(fields.importance("importance"), pinned=pinned, otherwise=DEFAULT_IMPORTANCE),
-        tags=redactor.tags(fields.tags()),
-        pinned=pinned,
-        who=redactor.clean(fields.text("who") or "daemon"),
-        project=redactor.optional(fields.text("project")),
-        scope=redactor.scope(fields.text("scope")),
+        type=fields.type or infer_type(content),
+        importance=importance_to_store(fields.importance, pinned=fields.pinned, otherwise=DEFAULT_IMPORTANCE),
+        tags=tuple(fields.tags),
+        pinned=fields.pinned,
+        who=fields.who or "daemon",
+        project=fields.project,
+        scope=fields.scope,
         agent_id=redactor.identifier(request.agent_id(body), "agentId"),
-        visibility=fields.visibility(),
-        source_type=redactor.clean(fields.text("sourceType", "source_type") or "import"),
-        source_id=redactor.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
-        source_path=redactor.optional(fields.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
-        runtime_path=redactor.optional(fields.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
-        idempotency_key=key,
-        session_bound=memory_id is not None,
-        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=now_ms),
-        temporal=_temporal_edges(body),
+        visibility=fields.visibility or "global",
+        source_type=fields.source_type or "import",
+        source_id=fields.source_id,
+        source_path=fields.source_path,
+        runtime_path=fields.runtime_path,
+        idempotency_key=fields.idempotency_key,
+        session_bound=fields.id is not None,
+        created_at=fields.created_at,
+        temporal=tuple(TemporalEdge(facet=time.facet, start=time.start, end=time.end) for time in fields.times),
     )
     # A line with an id was one row in the store that exported it: keep it as one row.
-    chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if memory_id is None else ()
+    chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if fields.id is None else ()
     return ImportLine(
         line=number,
         memory=memory,
-        id=former_id,
-        session_id=redactor.optional(fields.text("sessionId", "session_id")),
-        updated_at=fields.past_timestamp("updatedAt", "updated_at", now_ms=now_ms),
-        access_count=_count(fields, "accessCount", "access_count"),
-        injected_count=_count(fields, "injectedCount", "injected_count"),
-        last_accessed=fields.past_timestamp("lastAccessed", "last_accessed", now_ms=now_ms),
+        id=fields.id.lower() if fields.id is not None and _UUID.fullmatch(fields.id.lower()) else None,
+        session_id=fields.session_id,
+        updated_at=fields.updated_at,
+        access_count=fields.access_count,
+        injected_count=fields.injected_count,
+        last_accessed=fields.last_accessed,
         chunks=chunks,
     )
-
-
-def _count(fields: RequestReader, *names: str) -> int:
-    value = fields.number(*names)
-    if value is None:
-        return 0
-    if not value.is_integer() or not 0 <= value <= MAX_COUNT:
-        raise InvalidRequest(f"{names[0]} must be a whole number, 0 or more", field=names[0])
-    return int(value)
-
-
-def _temporal_edges(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
-    times = body.get("times")
-    if times is None:
-        return ()
-    if not isinstance(times, list) or len(times) > MAX_TIMES or not all(isinstance(time, dict) for time in times):
-        raise InvalidRequest(f"times must be an array of at most {MAX_TIMES} objects", field="times")
-    edges = []
-    for time in times:
-        fields = RequestReader(time)
-        facet = fields.text("facet")
-        if facet not in TIME_FACETS:
-            raise InvalidRequest(f"times.facet must be one of: {', '.join(TIME_FACETS)}", field="times")
-        edges.append(TemporalEdge(facet=facet, start=fields.timestamp("start"), end=fields.timestamp("end")))
-    return tuple(edges)
 
 
 class _BatchRedactor(FieldRedactor):
@@ -406,39 +357,4 @@ def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
     return unembedded._replace(lines=placed, vectors=rows.tobytes(), dimensions=embedder.dimensions)
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path="/api/memory/import",
-        handler=import_memories,
-        permission=Permission.ADMIN,
-        owner=True,
-        summary="Store many memories",
-        tag="Transfer",
-        body=MemoryLine,
-        replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
-        mutates=True,
-        description=(
-            f"JSON Lines: one memory per line, at most {MAX_LINES} lines; the header line of an export may come first."
-            " A refused line does not affect the others."
-        ),
-    ),
-    Route(
-        method="GET",
-        path="/api/memory/export",
-        handler=export_memories,
-        permission=Permission.RECALL,
-        owner=True,
-        summary="Read memories in bulk",
-        tag="Transfer",
-        query=(
-            Parameter("after", "integer", f"The {NEXT_CURSOR_HEADER} of the previous page"),
-            Parameter("limit", "integer", f"Lines per page, 1 to {MAX_LINES}; default 500"),
-            AGENT_PARAMETERS[0],
-            Parameter("scope", description="Only memories of this scope; default: all scopes"),
-        ),
-        replies={200: bytes, **PROBLEMS},
-        media_types=(MEDIA_TYPE,),
-        description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is set on every page but the last.",
-    ),
-)
+ROUTES: tuple[Route, ...] = (*serve(IMPORT_MEMORIES, import_memories), *serve(EXPORT_MEMORIES, export_memories))
