@@ -1,14 +1,28 @@
-"""Public bodies of the embedding endpoints. ``tags`` is an array here (docs/decisions.md 31).
+"""Stored embeddings: export them, report their coverage and the provider. ``tags`` is an array (docs/decisions.md 31).
 
 Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Clamped, Flag
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.problem import PROBLEMS
+from signet_actors.operations.request_fields import AgentFields, NoFields
+
+
+class ExportEmbeddingsRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Which page of the stored embeddings to read."""
+
+    limit: Annotated[int, Clamped(low=50, high=5000), Meta(description="Page size")] = 600
+    offset: Annotated[int, Clamped(low=0, high=100_000), Meta(description="Page offset")] = 0
+    vectors: Annotated[bool, Flag(), Meta(description="true: with the raw vectors")] = False
 
 
 class ExportedEmbedding(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,3 +110,38 @@ class EmbeddingHealthReply(msgspec.Struct, frozen=True, rename="camel"):
     provider_available: bool
     config: EmbeddingSettings
     checks: list[EmbeddingCheck]
+
+
+EXPORT_EMBEDDINGS: Final = Operation(
+    name="embeddings.export",
+    summary="Export stored embeddings",
+    tag="Embeddings",
+    method="GET",
+    paths=("/api/embeddings",),
+    request=ExportEmbeddingsRequest,
+    replies={200: EmbeddingsReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+EMBEDDING_STATUS: Final = Operation(
+    name="embeddings.status",
+    summary="State of the embedding provider",
+    tag="Embeddings",
+    method="GET",
+    paths=("/api/embeddings/status",),
+    request=NoFields,
+    replies={200: EmbeddingStatusReply, **PROBLEMS},
+    permission=Permission.RECALL,
+)
+EMBEDDING_HEALTH: Final = Operation(
+    name="embeddings.health",
+    summary="Coverage and consistency of the embeddings",
+    tag="Embeddings",
+    method="GET",
+    paths=("/api/embeddings/health",),
+    request=NoFields,
+    replies={200: EmbeddingHealthReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+OPERATIONS: Final = (EXPORT_EMBEDDINGS, EMBEDDING_STATUS, EMBEDDING_HEALTH)

@@ -1,22 +1,49 @@
-"""Public bodies of the Codex native note.
+"""Write a note for Codex.
 
 Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 47.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
+
+from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import ABSENT, FieldType, Given, SecretRule, Tags, Text
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+
+MAX_NOTE_CHARS: Final = 8000
 
 
-class NoteRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A note for Codex."""
+@dataclass(frozen=True, kw_only=True)
+class NoteText(FieldType):
+    """A text of ``MAX_NOTE_CHARS`` at most, not counting surrounding white space."""
 
-    content: Annotated[str, Meta(max_length=8000)]
-    title: str | None = None
-    tags: str | None = None
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"maxLength": MAX_NOTE_CHARS}
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, str):
+            raise given.invalid("must be a string")
+        text = sanitize_text(given.value).strip()
+        if len(text) > MAX_NOTE_CHARS:
+            raise given.invalid(f"must be at most {MAX_NOTE_CHARS} characters")
+        return text or ABSENT
+
+
+class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A note for Codex. Secrets are cut out of the whole note, after its parts were joined."""
+
+    content: Annotated[str, NoteText()]
+    title: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
+    tags: Annotated[tuple[str, ...], Tags(secret=SecretRule.KEEP)] = ()
 
 
 class NoteReply(msgspec.Struct, frozen=True):
@@ -26,3 +53,18 @@ class NoteReply(msgspec.Struct, frozen=True):
     ok: Literal[True] = True
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
+
+
+WRITE_NOTE: Final = Operation(
+    name="codex.write_note",
+    summary="Write a note for Codex",
+    tag="Memories",
+    method="POST",
+    paths=("/api/memory/codex-native-note",),
+    request=NoteRequest,
+    replies={200: NoteReply, 409: Problem, 507: Problem, **PROBLEMS},
+    permission=Permission.REMEMBER,
+    effect=Effect.MEMORIES,
+    owner_only=True,
+)
+OPERATIONS: Final = (WRITE_NOTE,)

@@ -18,25 +18,19 @@ import os
 import re
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from signet_actors.domain.normalization import collapsed, sanitize_text
-from signet_actors.domain.permissions import Permission
-from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
-from signet_actors.gateway.http.request_reader import RequestReader
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.domain.normalization import collapsed
+from signet_actors.errors import Conflict, ErrorCode, OutcomeUnknown, SignetError, StorageFull
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.redaction import redaction_fields
-from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS
-from signet_actors.operations.notes import NoteReply, NoteRequest
-from signet_actors.operations.problem import Problem
+from signet_actors.operations.notes import WRITE_NOTE, NoteReply, NoteRequest
 from signet_actors.runtime.messaging.dispatch import mark_sent
 from signet_actors.runtime.sync_points import sync_point
 
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
-
-MAX_NOTE_CHARS: Final = 8000
 FOLDERS: Final = ("memories", "extensions", "ad_hoc", "notes")
 DEFAULT_SLUG: Final = "note"
 
@@ -46,33 +40,22 @@ _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-async def write_note(request: HttpRequest) -> HttpResponse:
+async def write_note(call: Call[NoteRequest]) -> HttpResponse:
     """Write the note durably and return its path."""
-    state = request.state
-    fields = RequestReader(request.json_object())
-    _, raw = fields.find("content")
-    if raw is not None and not isinstance(raw, str):
-        raise InvalidRequest("content must be a string", field="content")
-    content = sanitize_text(raw or "").strip()
-    if not content:
-        raise InvalidRequest("content is required", field="content")
-    if len(content) > MAX_NOTE_CHARS:
-        raise InvalidRequest(f"content must be at most {MAX_NOTE_CHARS} characters", field="content")
-    title = collapsed(fields.text("title", max_chars=MAX_NAME_CHARS) or "")
-    tags = ", ".join(fields.tags())
-    parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
+    state = call.state
+    title, tags = collapsed(call.request.title or ""), ", ".join(call.request.tags)
+    parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", call.request.content)
     text = "\n\n".join(part for part in parts if part) + "\n"
     clean, kinds = state.redactor.clean(text) if state.config.redaction.memories else (text, ())
-    idempotency = request.idempotency(fields.body)
-    if idempotency is None:
+    if call.idempotency is None:
         # The slug is part of the path, which is returned and logged: make it from the redacted title.
         slug = _slug(clean.splitlines()[0][:MAX_NAME_CHARS]) if title else DEFAULT_SLUG
         name = f"{_new_ulid(state)}-{slug}.md"
     else:
-        name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
+        name = f"{_ulid_of_key(call.idempotency.key)}-{DEFAULT_SLUG}.md"
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     mark_sent()
-    path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
+    path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=call.idempotency is not None)
     redaction = redaction_fields(kinds)
     return HttpResponse(NoteReply(path=path, redacted=redaction.redacted, redactions=redaction.redactions))
 
@@ -177,17 +160,4 @@ def _read(folder: int, name: str, limit: int) -> bytes:
         return file.read(limit)
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path="/api/memory/codex-native-note",
-        handler=write_note,
-        permission=Permission.REMEMBER,
-        owner=True,
-        summary="Write a note for Codex",
-        tag="Memories",
-        body=NoteRequest,
-        replies={200: NoteReply, 409: Problem, 507: Problem, **PROBLEMS},
-        mutates=True,
-    ),
-)
+ROUTES: tuple[Route, ...] = serve(WRITE_NOTE, write_note)

@@ -6,7 +6,7 @@ Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -14,29 +14,30 @@ import numpy as np
 from msgspec import UNSET
 
 from signet_actors.domain.jobs import EMBED
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
-from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
-from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
 from signet_actors.operations.embeddings import (
+    EMBEDDING_HEALTH,
+    EMBEDDING_STATUS,
+    EXPORT_EMBEDDINGS,
     EmbeddingCheck,
     EmbeddingHealthReply,
     EmbeddingSettings,
     EmbeddingsReply,
     EmbeddingStatusReply,
     ExportedEmbedding,
+    ExportEmbeddingsRequest,
     Tracker,
 )
+from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
-
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
 
 PROBE_TTL_MS: Final = 30_000
 PROBE_TIMEOUT_S: Final = 5.0
@@ -60,14 +61,12 @@ class _Probe(NamedTuple):
 _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 
-async def export_embeddings(request: HttpRequest) -> HttpResponse:
+async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse:
     """Return a page of stored embeddings with their memories, and the raw vectors with ``vectors=true``."""
-    fields = RequestReader(request.query, warnings=request.warnings)
-    limit = fields.query_integer("limit", 600, 50, 5000)
-    offset = fields.query_integer("offset", 0, 0, 100_000)
-    page, frames = await request.state.bus.ask_searcher(
-        ExportEmbeddings(read=read_scope_of(request), limit=limit, offset=offset, vectors=fields.query_flag("vectors")),
-        trace_id=request.trace_id,
+    limit, offset = call.request.limit, call.request.offset
+    page, frames = await call.state.bus.ask_searcher(
+        ExportEmbeddings(read=call.read, limit=limit, offset=offset, vectors=call.request.vectors),
+        trace_id=call.http.trace_id,
     )
     # A full page of vectors is a million numbers; encode them in a thread to keep the event loop free.
     rows = await asyncio.to_thread(lambda: [_export_row(row, frames) for row in page.rows])
@@ -106,11 +105,10 @@ def _encode_vector(frame: bytes) -> list[float]:
     return cast("list[float]", msgspec.Raw(msgspec.json.encode(numbers.tolist())))
 
 
-async def embedding_status(request: HttpRequest) -> HttpResponse:
+async def embedding_status(call: Call[NoFields]) -> HttpResponse:
     """Report whether the provider answers, probing it at most every 30 seconds."""
-    state = request.state
-    embedder = state.embedder
-    probe, tracker = await asyncio.gather(_recent_probe(state), _tracker(request))
+    embedder = call.state.embedder
+    probe, tracker = await asyncio.gather(_recent_probe(call.state), _tracker(call.http))
     return HttpResponse(
         EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
@@ -168,18 +166,17 @@ async def _recent_probe(state: GatewayState) -> _Probe:
     return probe
 
 
-async def embedding_health(request: HttpRequest) -> HttpResponse:
+async def embedding_health(call: Call[NoFields]) -> HttpResponse:
     """Run seven checks over all live memories and combine them into one score."""
-    state = request.state
+    state = call.state
     embedder = state.embedder
     config = state.config.embedding
     probe = await _recent_probe(state)
-    counts, _ = await state.bus.ask_searcher(
+    counts = await call.ask_searcher(
         GetEmbeddingHealth(
             model=config.model if embedder is None else embedder.model,
             dimensions=config.dimensions if embedder is None else embedder.dimensions,
-        ),
-        trace_id=request.trace_id,
+        )
     )
     current = None if embedder is None else embedder.model
     weighted = _checks(counts, probe, current)
@@ -278,37 +275,7 @@ def _ratio(part: int, whole: int, *, empty: float = 1.0) -> float:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/api/embeddings",
-        handler=export_embeddings,
-        permission=Permission.RECALL,
-        summary="Export stored embeddings",
-        tag="Embeddings",
-        query=(
-            Parameter("limit", "integer", "Page size, 50 to 5000; default 600"),
-            Parameter("offset", "integer", "Page offset, 0 to 100000"),
-            Parameter("vectors", "boolean", "true: with the raw vectors"),
-            *AGENT_PARAMETERS,
-        ),
-        replies={200: EmbeddingsReply, **PROBLEMS},
-    ),
-    Route(
-        method="GET",
-        path="/api/embeddings/status",
-        handler=embedding_status,
-        permission=Permission.RECALL,
-        summary="State of the embedding provider",
-        tag="Embeddings",
-        replies={200: EmbeddingStatusReply, **PROBLEMS},
-    ),
-    Route(
-        method="GET",
-        path="/api/embeddings/health",
-        handler=embedding_health,
-        permission=Permission.RECALL,
-        summary="Coverage and consistency of the embeddings",
-        tag="Embeddings",
-        replies={200: EmbeddingHealthReply, **PROBLEMS},
-    ),
+    *serve(EXPORT_EMBEDDINGS, export_embeddings),
+    *serve(EMBEDDING_STATUS, embedding_status),
+    *serve(EMBEDDING_HEALTH, embedding_health),
 )
