@@ -5,16 +5,16 @@ Source: docs/reliability.md "The writer's loop"; docs/architecture.md "Dependenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import apsw
 
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.access import Bindings
 from signet_actors.store.errors import quota_as_full_disk
 
-Bindings = Sequence[Any] | Mapping[str, Any]
 _UNOBSERVED = nullcontext()
 
 
@@ -47,6 +47,10 @@ class WriteTransaction:
     def one(self, sql: str, bindings: Bindings = ()) -> Any | None:
         """Return the first row, or None."""
         return self.connection.execute(sql, bindings).fetchone()
+
+    def total_changes(self) -> int:
+        """Return the number of rows that this connection ever changed, with changes by triggers."""
+        return self.connection.total_changes()
 
     def changes(self) -> int:
         """Return the number of rows that the last INSERT, UPDATE or DELETE changed, without changes by triggers."""

@@ -13,7 +13,8 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.writer import Vector
 from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.store.transaction import WriteTransaction
-from signet_actors.writer.insert_buffer import Insert, InsertBuffer
+from signet_actors.store.writes.inserts import Insert
+from signet_actors.writer.insert_buffer import InsertBuffer
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class CommandContext:
 
     def change_counts(self) -> tuple[int, int]:
         """Return counts that differ from an earlier call if anything was written or buffered since."""
-        return self._tx.connection.total_changes(), self.insert_buffer.added
+        return self._tx.total_changes(), self.insert_buffer.added
 
     def new_id(self) -> str:
         return new_id(self.clock, self.rng)

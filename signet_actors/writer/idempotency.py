@@ -20,9 +20,9 @@ from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
 from signet_actors.store.errors import Connection
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands.job_subjects import job_subjects
-from signet_actors.writer.insert_buffer import Insert
 
 _REPLIES = Insert("request_replies", ("request_id", "body_digest", "reply", "created_ms"))
 _encoder = msgspec.msgpack.Encoder()

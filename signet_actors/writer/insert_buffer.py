@@ -9,33 +9,13 @@ look-ups avoid that cost: they pass a lookup key, and rows are inserted only whe
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.writes.inserts import Insert, insert_rows, next_seq
 
-MAX_ROWS_PER_STATEMENT: Final = 32
 MAX_BUFFERED_VALUES: Final = 8192
 """Buffered values of one table. Beyond this the rows are inserted at once, which bounds the memory of a large batch."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Insert:
-    """An INSERT of whole rows into ``table``. Rows are buffered per instance, so use one instance per statement."""
-
-    table: str
-    columns: tuple[str, ...]
-    verb: str = "INSERT"
-    _statements: dict[int, str] = field(default_factory=dict)
-
-    def statement(self, rows: int) -> str:
-        """Return the SQL for this number of rows."""
-        sql = self._statements.get(rows)
-        if sql is None:
-            placeholders = f"({', '.join('?' * len(self.columns))})"
-            sql = f"{self.verb} INTO {self.table} ({', '.join(self.columns)}) VALUES {', '.join([placeholders] * rows)}"
-            self._statements[rows] = sql
-        return sql
 
 
 class InsertBuffer:
@@ -52,8 +32,7 @@ class InsertBuffer:
         """Return the ``seq`` of the table's next row: one more than any that was given out."""
         seq = self._next_seq.get(table)
         if seq is None:
-            row = self._tx.one("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
-            seq = 1 if row is None else int(row[0]) + 1
+            seq = next_seq(self._tx, table)
         self._next_seq[table] = seq + 1
         return seq
 
@@ -79,14 +58,7 @@ class InsertBuffer:
         buffered = self._values
         self.discard()
         for insert, values in buffered.items():
-            width = len(insert.columns)
-            begin = 0
-            while begin < len(values):
-                # Powers of two: a table needs six prepared statements instead of thirty-two.
-                left = (len(values) - begin) // width
-                rows = min(MAX_ROWS_PER_STATEMENT, 1 << (left.bit_length() - 1))
-                self._tx.execute_long(insert.statement(rows), values[begin : begin + rows * width])
-                begin += rows * width
+            insert_rows(self._tx, insert, values)
 
     def discard(self) -> None:
         """Drop the buffered rows, and the sequence numbers that were given out for them."""

@@ -17,9 +17,9 @@ import msgspec
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, idempotency_keys, memories
-from signet_actors.writer.insert_buffer import Insert
 
 CHUNK: Final = "chunk"
 CHUNK_GROUP: Final = "chunk_group"

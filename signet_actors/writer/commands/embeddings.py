@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.vectors import create_vec_table, vec_table
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.insert_buffer import Insert
 
 _EMBEDDINGS = Insert(
     "embeddings",

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.protocol.message import Principal
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.insert_buffer import Insert
 
 _HISTORY = Insert(
     "memory_history",

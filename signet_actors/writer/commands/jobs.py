@@ -40,9 +40,9 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.store.read_policy import readable_in_any_scope
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
-from signet_actors.writer.insert_buffer import Insert
 
 _NEW_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
 

@@ -26,6 +26,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
@@ -34,7 +35,6 @@ from signet_actors.writer.commands import (
     idempotency_keys,
     jobs,
 )
-from signet_actors.writer.insert_buffer import Insert
 
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000

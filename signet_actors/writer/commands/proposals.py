@@ -31,11 +31,11 @@ from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
+from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, jobs, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE, ActiveLease
 from signet_actors.writer.commands.memories import StoredRow
-from signet_actors.writer.insert_buffer import Insert
 
 SOURCE_CHANGED = "source_changed"
 OTHER_SCOPE = "other_scope"
