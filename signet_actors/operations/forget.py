@@ -118,3 +118,4 @@ FORGET_MEMORIES: Final = Operation(
         "memories match (before limit) or were deleted by such requests within 5 minutes."
     ),
 )
+OPERATIONS: Final = (FORGET_MEMORIES,)

@@ -17,10 +17,6 @@ from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, FilterFields, Offset
 
-Importance = Annotated[float, Meta(ge=0, le=1)]
-Version = Annotated[int, Meta(ge=1)]
-TagsInput = str | list[str] | None
-
 
 class MemoryReply(msgspec.Struct, frozen=True):
     """One whole memory; ``pinned`` and ``is_deleted`` are 0 or 1. Provenance is given in both spellings."""
@@ -177,3 +173,4 @@ GET_HISTORY: Final = Operation(
     permission=Permission.RECALL,
     served_by="searcher",
 )
+OPERATIONS: Final = (LIST_MEMORIES, GET_MEMORY, GET_HISTORY)

@@ -146,3 +146,4 @@ RECOVER_MEMORY: Final = Operation(
     query_too=True,
     body_required=False,
 )
+OPERATIONS: Final = (PATCH_MEMORY, DELETE_MEMORY, RECOVER_MEMORY)

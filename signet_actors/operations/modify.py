@@ -80,3 +80,4 @@ MODIFY_MEMORIES: Final = Operation(
     rate="modify",
     owner_only=True,
 )
+OPERATIONS: Final = (MODIFY_MEMORIES,)

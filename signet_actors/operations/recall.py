@@ -327,3 +327,4 @@ SIMILAR: Final = Operation(
     permission=Permission.RECALL,
     served_by="searcher",
 )
+OPERATIONS: Final = (RECALL, SEARCH, LEGACY_SEARCH, SIMILAR)

@@ -126,3 +126,4 @@ REMEMBER: Final = Operation(
     effect=Effect.MEMORIES,
     description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
 )
+OPERATIONS: Final = (REMEMBER,)

@@ -66,6 +66,12 @@ def test_both_spellings_of_a_name_are_read_and_the_documented_one_counts_first()
     assert of_body(RememberRequest, content="x", source_type="a", sourceType="b").source_type == "b"
 
 
+def test_a_refusal_names_the_spelling_that_was_used() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        of_body(RememberRequest, content="x", source_id=5)
+    assert (refused.value.detail, refused.value.field) == ("source_id must be a string", "source_id")
+
+
 def test_null_counts_as_absent_in_one_spelling_and_as_the_default_in_both() -> None:
     assert of_body(RememberRequest, content="x", sourceType=None, source_type="a").source_type == "a"
     assert of_body(RememberRequest, content="x", sourceType=None).source_type is None

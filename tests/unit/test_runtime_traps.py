@@ -1,7 +1,7 @@
 """Odd input on which Python, msgspec, SQLite or FTS5 raise what nobody foresees: something of ours stands before each.
 
 Traps with a test elsewhere: NUL and lone surrogates on their way in (test_normalization, test_memory_routes), NaN and
-infinity (test_request_reader, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox),
+infinity (test_field_types, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox),
 FTS5 syntax against a real index (test_recall).
 
 Source: docs/reliability.md "Runtime traps".
@@ -21,10 +21,14 @@ import pytest
 import signet_actors
 from signet_actors.domain.query_words import fts_match
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.operations.field_types import MAX_VERSION
+from signet_actors.operations.forget import ForgetRequest
+from signet_actors.operations.memories import ListMemoriesRequest
+from signet_actors.operations.memory_changes import PatchRequest
+from signet_actors.operations.recall import RecallRequest
+from signet_actors.operations.request_reader import read_request
 
 LARGEST_STORED = 2**63 - 1
 
@@ -35,26 +39,31 @@ def read(raw: bytes) -> dict[str, Any]:
     return HttpRequest(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
 
 
+def of_body(kind: Any, **body: Any) -> Any:
+    return read_request(kind, body=body, now_ms=0, warnings=[])
+
+
 @pytest.mark.parametrize("sign", [b"", b"-"])
 def test_a_number_of_5000_digits_is_refused_or_clamped(sign: bytes) -> None:
     try:
-        fields = RequestReader(read(b'{"importance":%s,"limit":%s,"if_version":%s}' % ((sign + b"9" * 5000,) * 3)))
+        number = read(b'{"n":%s}' % (sign + b"9" * 5000))["n"]
     except InvalidRequest:
         return  # by the parser
-    for refusing in (fields.if_version, lambda: fields.importance("importance"), lambda: fields.number("limit")):
+    for field in ("if_version", "importance"):
         with pytest.raises(InvalidRequest):
-            refusing()
-    assert 1 <= fields.limit(10, 1, 100) <= 100
+            of_body(PatchRequest, reason="r", **{field: number})
+    assert 1 <= of_body(ForgetRequest, limit=number).limit <= 200
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30])
 def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> None:
     with pytest.raises(InvalidRequest):
-        RequestReader({"if_version": number}).if_version()
+        of_body(PatchRequest, reason="r", if_version=number)
     with pytest.raises(InvalidRequest):
-        RequestReader({"if_version": str(number)}).if_version()
-    assert abs(RequestReader({"limit": number}).limit(10, 1, 200)) <= 200
-    assert abs(RequestReader({"offset": str(number)}).query_integer("offset", 0, 0, 10**9)) <= 10**9
+        of_body(PatchRequest, reason="r", if_version=str(number))
+    assert abs(of_body(ForgetRequest, limit=number).limit) <= 200
+    page = read_request(ListMemoriesRequest, query={"offset": str(number)}, now_ms=0, warnings=[])
+    assert abs(page.offset) <= 10**9
     assert MAX_VERSION <= LARGEST_STORED
 
 
@@ -82,7 +91,9 @@ def test_a_lone_surrogate_does_not_keep_an_answer_from_being_encoded() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, -1e300])
 def test_a_number_that_would_be_bound_as_null_is_refused(value: float) -> None:
     with pytest.raises(InvalidRequest):
-        RequestReader({"importance_min": value}).number("importance_min")
+        of_body(ForgetRequest, importance_min=value)
+    with pytest.raises(InvalidRequest):
+        of_body(RecallRequest, query="x", min_score=value)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,11 @@ MAX_WARNINGS_HEADER_CHARS: Final = 4096
 SHORT_WAIT_MS: Final = 1000
 
 
+def joined_tags(tags: Sequence[str]) -> str | None:
+    """Return tags as most responses show them: a comma-separated string, or None if there are none."""
+    return ",".join(tags) or None
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
     """A response as it is sent. ``headers`` lacks content-type and content-length; ``code`` is set for an error."""

@@ -7,16 +7,15 @@ Departs: a history item has null for an unknown value, as in memory-api.txt; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
 from signet_actors.gateway.http.endpoints import Call, filters_of, serve
-from signet_actors.gateway.http.request_reader import joined_tags
-from signet_actors.gateway.http.route import HttpResponse, Parameter, Route
+from signet_actors.gateway.http.responses import joined_tags
+from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.operations.memories import (
     GET_HISTORY,
     GET_MEMORY,
@@ -32,28 +31,8 @@ from signet_actors.operations.memories import (
     MemoryListReply,
     MemoryReply,
 )
-from signet_actors.operations.problem import Problem
 from signet_actors.protocol.memories import HistoryEvent, Memory
 from signet_actors.protocol.searcher import GetHistory, GetMemory, ListMemories
-
-AGENT_PARAMETERS: Final = (
-    Parameter("agentId", description="Agent whose read policy applies; also agent_id or x-signet-agent-id"),
-    Parameter(
-        "scope", description="Only memories of this scope; default: those without a scope. Access by id ignores it"
-    ),
-)
-FILTER_PARAMETERS: Final = (
-    Parameter("type", description="Memory type"),
-    Parameter("tags", description="Comma-separated; memories with any of these tags"),
-    Parameter("who", description="Author"),
-    Parameter("pinned", "boolean", "1 or true: only pinned memories"),
-    Parameter("importance_min", "number", "Minimum importance"),
-    Parameter("since", description="ISO time: created then or later"),
-    Parameter("until", description="ISO time: created then or earlier"),
-    Parameter("project", description="Project"),
-    Parameter("source_type", description="Kind of source"),
-)
-PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 
 async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:

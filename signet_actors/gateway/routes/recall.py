@@ -21,7 +21,7 @@ from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.http.endpoints import Call, filters_of, serve
-from signet_actors.gateway.http.request_reader import joined_tags
+from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.request_reader import joined_tags
+from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import PreparedMemory, embed_texts, prepare_remembered_text
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
