@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.memories import memory_type, parse_tags
 from signet_actors.domain.normalization import sanitize_text
@@ -62,8 +62,7 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """A value as the caller sent it; never null.
 
     ``name`` is the spelling that the caller used, and ``default`` the default of the field. ``now_ms`` is the wall

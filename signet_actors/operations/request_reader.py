@@ -85,10 +85,13 @@ def read_request(
     Unknown fields are ignored. Raises InvalidRequest.
     """
     values: dict[str, Any] = {}
+    sources = [source for source in (body, query) if source is not None]
     for field in request_fields(kind):
-        for source in (body, query):
-            name = None if source is None else next((s for s in field.spellings if source.get(s) is not None), None)
-            if source is None or name is None:
+        for source in sources:
+            for name in field.spellings:
+                if source.get(name) is not None:
+                    break
+            else:
                 continue
             value = field.type.read(Given(name, source[name], field.default, source is query, now_ms, warnings))
             if value is not ABSENT:

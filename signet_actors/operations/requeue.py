@@ -6,7 +6,7 @@ Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -48,7 +48,7 @@ class Selection(FieldType):
 
     @staticmethod
     def _name(given: Given, item: object) -> str:
-        name: str | Absent = ABSENT if item is None else _NAME.read(replace(given, value=item))
+        name: str | Absent = ABSENT if item is None else _NAME.read(given._replace(value=item))
         if name is ABSENT:
             raise given.invalid("is required")
         return name

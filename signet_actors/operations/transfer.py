@@ -6,7 +6,7 @@ Source: docs/performance.md "Write targets" (bulk import); docs/architecture.md 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -98,7 +98,7 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
 def _line_time(given: Given, time: Mapping[str, Any]) -> LineTime:
     def part(name: str, kind: FieldType) -> Any:
         value = time.get(name)
-        read = ABSENT if value is None else kind.read(replace(given, name=name, value=value))
+        read = ABSENT if value is None else kind.read(given._replace(name=name, value=value))
         return None if read is ABSENT else read
 
     facet = part("facet", _FACET)

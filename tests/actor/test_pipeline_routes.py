@@ -18,9 +18,14 @@ from signet_actors.domain.providers import (
     Selection,
 )
 from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
-from signet_actors.gateway.routes import ROUTES, batch_modify, forget, memory_changes, recall, remember
+from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.status.pipeline_health import latency
 from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.operations.forget import FORGET_MEMORIES
+from signet_actors.operations.memory_changes import RECOVER_MEMORY
+from signet_actors.operations.modify import MODIFY_MEMORIES
+from signet_actors.operations.recall import RECALL, SEARCH
+from signet_actors.operations.remember import REMEMBER
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
@@ -252,11 +257,11 @@ def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) 
 def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
     figures = RequestMetrics()
     paths = {
-        handler: {route.path for route in ROUTES if route.handler in handlers}
-        for handler, handlers in {
-            "remember": (remember.remember,),
-            "recall": (recall.recall, recall.search),
-            "mutate": (batch_modify.modify, forget.forget, memory_changes.recover_memory),
+        name: {path for operation in operations for path in operation.paths}
+        for name, operations in {
+            "remember": (REMEMBER,),
+            "recall": (RECALL, SEARCH),
+            "mutate": (MODIFY_MEMORIES, FORGET_MEMORIES, RECOVER_MEMORY),
         }.items()
     }
     assert {"/api/memory/save", "/api/hook/remember"} < paths["remember"]
