@@ -79,8 +79,10 @@ def distinct_chunks(text: str, target: int) -> list[str]:
                     return []
                 _, first = chunks.popitem()
             else:
-                after += 1
-                added[grouped] = added.get(grouped, 0) + 1
+                # Pieces without visible characters change no hash.
+                taken = pieces.next_visible(after) + 1 - after
+                after += taken
+                added[grouped] = added.get(grouped, 0) + taken
             digest = pieces.digest(first, after)
         chunks[digest] = first
         first = after
@@ -120,6 +122,12 @@ class _Pieces:
     def text(self, first: int, after: int) -> str:
         """Return the text from the piece ``first`` to the one before ``after``."""
         return self._text[self._begins[first] : self.ends[after - 1]]
+
+    def next_visible(self, index: int) -> int:
+        """Return the index of the first piece from ``index`` on that has visible characters, else of the last piece."""
+        while index < len(self.ends) - 1 and not storage_content(self.text(index, index + 1)):
+            index += 1
+        return index
 
     def digest(self, first: int, after: int) -> str:
         """Return the content hash of these pieces, or ``_INVISIBLE`` if they have no visible characters."""

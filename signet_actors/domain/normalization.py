@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 
 from signet_actors.domain.windowed_search import WINDOW, word_windows
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRAILING = ".,!?;:"
 BYTE_ORDER_MARK = "\ufeff"
+_SLICE = 128
+_MARKS = 32
+"""Combining characters after a slice that are still normalized with it. Unicode's Stream-Safe Text Format allows 30."""
 
 
 def sanitize_text(text: str) -> str:
@@ -46,6 +50,39 @@ def storage_content(text: str) -> str:
     if BYTE_ORDER_MARK in text and not collapsed(text):
         return ""
     return without_blank_ends(text)
+
+
+def compatibility_form(text: str) -> str:
+    """Return ``text`` in Unicode's normalization form KC, in linear time.
+
+    ``unicodedata`` takes quadratic time for a run of combining characters. The text is therefore normalized in slices,
+    each of which ends before a character that does not combine with the one before it. Only a run of more than some
+    thirty combining characters, which no language has, may stay in another order.
+
+    Source: Unicode Standard Annex #15 "Stream-Safe Text Format".
+    """
+    if len(text) <= _SLICE:
+        return unicodedata.normalize("NFKC", text)
+    parts = []
+    begin = 0
+    while begin < len(text):
+        end = begin + _SLICE
+        last = end + _MARKS
+        while end < min(last, len(text)) and _combines_with_previous(text[end]):
+            end += 1
+        parts.append(unicodedata.normalize("NFKC", text[begin:end]))
+        begin = end
+    return "".join(parts)
+
+
+def _combines_with_previous(char: str) -> bool:
+    """Return True for combining marks, the vowels and finals of Hangul, and the half-width forms of both."""
+    return (
+        unicodedata.combining(char) != 0
+        or "\u1160" <= char <= "\u11ff"
+        or "\uff9e" <= char <= "\uffdc"
+        or unicodedata.category(char) == "Mc"
+    )
 
 
 def without_blank_ends(text: str) -> str:

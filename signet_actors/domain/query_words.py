@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.normalization import compatibility_form, sanitize_text
 
 MAX_QUERY_CHARS = 20_000
 """The rest of a longer query is ignored."""
@@ -82,7 +82,7 @@ def query_terms(text: str) -> QueryTerms:
     text = _truncated(text)
     cjk: tuple[str, ...] = ()
     if _MAYBE_CJK.search(text):
-        text = unicodedata.normalize("NFKC", text)
+        text = compatibility_form(text)
         cjk = tuple(dict.fromkeys(_CJK_RUN.findall(text)))
         text = _CJK_RUN.sub(" ", text)
     words: list[str] = []
@@ -119,7 +119,7 @@ def cjk_bigrams(text: str) -> str | None:
     text = sanitize_text(text)
     if not _MAYBE_CJK.search(text):
         return None
-    text = unicodedata.normalize("NFKC", text)
+    text = compatibility_form(text)
     parts: list[str] = []
     pairs = 0
     for token in text.split():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from signet_actors.domain.normalization import (
     collapsed,
+    compatibility_form,
     content_hash,
     normalized_content,
     sanitize_text,
@@ -126,3 +128,14 @@ def test_sqlite_gives_back_what_it_was_given(text: str) -> None:
     connection = apsw.Connection(":memory:")
     stored = storage_content(text)
     assert connection.execute("SELECT ?, length(?)", (stored, stored)).fetchone() == (stored, len(stored))
+
+
+ALPHABET = "a\u4e00\u304b\u3099\uff76\uff9e\u1112\u1161\u11ab\u0300\u0316\ufb01\u2460 "
+
+
+@given(st.text(alphabet=st.sampled_from(ALPHABET), max_size=600))
+def test_the_compatibility_form_is_that_of_unicode_for_every_text_of_a_language(text: str) -> None:
+    # A run of more than thirty combining characters is in no language; the drawn texts hardly ever have one.
+    runs = "".join(" " if unicodedata.combining(char) == 0 else "m" for char in unicodedata.normalize("NFKD", text))
+    assume(len(max(runs.split(), key=len, default="")) <= 30)
+    assert compatibility_form(text) == unicodedata.normalize("NFKC", text)

@@ -18,12 +18,12 @@ Departs: rows have no trust level. Provenance distinguishes a derived fact from 
 from __future__ import annotations
 
 import re
-import unicodedata
 from enum import StrEnum
 from functools import cache
 from typing import Final
 
 from signet_actors.domain.extraction.content_words import content_words
+from signet_actors.domain.normalization import compatibility_form
 
 MIN_SUPPORT: Final = 0.5
 """Share of the fact's content words that the source note must contain, in any order, to support the fact."""
@@ -246,4 +246,4 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 def _one_line(text: str) -> str:
     """Normalize ``text`` for matching: NFKC, lower case, single spaces, no invisible characters."""
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_INVISIBLE).lower().split())
+    return " ".join(compatibility_form(text).translate(_INVISIBLE).lower().split())
