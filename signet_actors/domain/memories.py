@@ -27,6 +27,13 @@ CRITICAL_MIN_IMPORTANCE = 0.9
 Source: docs/compatibility.md "Reading memories".
 """
 
+DERIVED: Final = "pipeline-v2"
+"""``source_type`` and ``who`` of a memory that the pipeline created: nothing is extracted from it again."""
+CHUNK: Final = "chunk"
+"""``source_type`` of a chunk of a long text."""
+INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED)
+"""Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
+
 DEFAULT_TYPE = "fact"
 MEMORY_TYPES = (
     "fact",

@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 from signet_actors.domain.extraction.facts import FACT_TYPES, MAX_ENTITIES, MAX_FACTS
+from signet_actors.domain.memories import DERIVED
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import MemoryPatch, ModifyMemory
-from signet_actors.writer.commands.jobs import DERIVED
 from tests.hostile.poisons import Attack, attacks
 from tests.support.pipeline_room import configured
 from tests.support.poison_room import PoisonRoom

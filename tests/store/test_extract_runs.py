@@ -10,8 +10,8 @@ import pytest
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
+from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
-from signet_actors.writer.commands.jobs import DERIVED
 from tests.support.pipeline_room import configured
 from tests.support.poison_room import PoisonRoom
 from tests.support.scripted_model import data_of

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from signet_actors.protocol.writer import TouchMemories
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.command_context import CommandContext
 
 MAX_PENDING = 10_000
@@ -45,16 +46,11 @@ class AccessCounter:
         while self.recalled and touched < FLUSH_LIMIT:
             memory_id = next(iter(self.recalled))
             count = self.recalled.pop(memory_id)
-            context.tx.execute(
-                "UPDATE memories SET access_count = access_count + ?, last_accessed = ? WHERE id = ?",
-                (count, context.now, memory_id),
-            )
+            memory_rows.count_recalls(context.tx, memory_id, count, last_accessed=context.now)
             touched += 1
         while self.injected and touched < FLUSH_LIMIT:
             memory_id = next(iter(self.injected))
             count = self.injected.pop(memory_id)
-            context.tx.execute(
-                "UPDATE memories SET injected_count = injected_count + ? WHERE id = ?", (count, memory_id)
-            )
+            memory_rows.count_injections(context.tx, memory_id, count)
             touched += 1
         return touched

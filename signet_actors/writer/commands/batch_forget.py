@@ -11,6 +11,7 @@ from __future__ import annotations
 from signet_actors.domain import forget_budget
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import memory_changes
@@ -31,12 +32,12 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
     budget = ByteBudget()
     for target in command.targets:
         context.heartbeat()
-        size = context.tx.one("SELECT octet_length(content) FROM memories WHERE id = ?", (target.id,))
+        size = memory_rows.content_bytes(context.tx, target.id)
         outcome = None if budget.used_up else _forget_one(context, command, target, budget)
         if outcome is None:
             break
         results.append(outcome)
-        budget.spend_indexed(0 if size is None else size[0])
+        budget.spend_indexed(size)
     deleted = sum(outcome.status == "deleted" for outcome in results)
     if deleted:
         kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)

@@ -14,16 +14,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, idempotency_keys, memories
 
-CHUNK: Final = "chunk"
 CHUNK_GROUP: Final = "chunk_group"
-"""``source_type`` of a chunk, and ``entity_type`` of its group."""
+"""``entity_type`` of a group of chunks."""
 
 _EXISTS: Final = "chunk content already exists"
 _MENTIONS = Insert("memory_entity_mentions", ("memory_id", "entity_id", "created_at"))
@@ -62,7 +63,7 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
 
 def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | None:
     """Return the live chunks of the long text that came from the memory's source."""
-    if memory.source_id is None or memory.session_bound or memory.source_type in memories.INTERNAL_SOURCE_TYPES:
+    if memory.source_id is None or memory.session_bound or memory.source_type in INTERNAL_SOURCE_TYPES:
         return None
     # Groups and their chunks are never left in the buffer, so this look-up needs no flush.
     for (group_id,) in context.tx_for((CHUNK_GROUP,)).rows(
@@ -144,7 +145,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
     keyed = _rows(
         context,
         # A range over the keys that continue with a digit: `:` is the character after `9`.
-        f"{memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
+        f"{memory_rows.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
         (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
     live = [part for part in keyed if not part.is_deleted]
@@ -200,7 +201,7 @@ def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[_P
     return _rows(
         context,
         # The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
-        f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memories.SAME_SCOPE}",
+        f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memory_rows.SAME_SCOPE}",
         (group_id, *memories.same_scope(memory)),
     )
 

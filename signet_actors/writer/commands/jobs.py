@@ -30,6 +30,7 @@ from signet_actors.domain.jobs import (
     advance,
     event_after_failure,
 )
+from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.leases import LeasesReaped, ReapLeases
 from signet_actors.protocol.pipeline import (
@@ -51,8 +52,6 @@ WORKER_LOST = "the worker went away"
 """The ``error`` of a job whose worker exited while it held the lease; the job may have crashed it (see ``leases``)."""
 ERASED = "the memory was erased"
 """The ``error`` of a failed job whose memory was erased: the original error may repeat the text."""
-DERIVED = "pipeline-v2"
-"""``source_type`` and ``who`` of a memory that the pipeline created: nothing is extracted from it again."""
 
 _OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
 UNFINISHED = "status IN ('pending', 'leased')"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from signet_actors.domain.jobs import EXTRACT
+from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.query_words import cjk_bigrams
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ImportLine,
@@ -23,10 +23,9 @@ from signet_actors.protocol.writer import (
     Remember,
     Remembered,
 )
-from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
-from signet_actors.store.transaction import WriteTransaction
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
@@ -37,38 +36,6 @@ from signet_actors.writer.commands import (
 )
 
 REMEMBERED_AGAIN = "remembered again"
-_DAY_MS = 86_400_000
-INTERNAL_SOURCE_TYPES = ("chunk", jobs.DERIVED)
-"""Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
-SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
-
-
-class StoredRow(NamedTuple):
-    """The columns that a change depends on."""
-
-    seq: int
-    id: str
-    content: str
-    content_hash: str
-    type: str
-    tags: str
-    importance: float
-    pinned: int
-    who: str | None
-    agent_id: str
-    visibility: str
-    project: str | None
-    scope: str | None
-    source_type: str | None
-    source_id: str | None
-    is_deleted: int
-    deleted_at: str | None
-    version: int
-    updated_by: str | None
-    embedding_seq: int | None
-
-
-_COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
 
 
 class Derived(NamedTuple):
@@ -80,49 +47,6 @@ class Derived(NamedTuple):
     evidence: history.Evidence
     reason: str
     """The reason of the change, for its history event."""
-
-
-_MEMORIES = Insert(
-    "memories",
-    (
-        "seq",
-        "id",
-        "type",
-        "content",
-        "normalized_content",
-        "content_hash",
-        "content_sha256",
-        "cjk",
-        "confidence",
-        "importance",
-        "source_type",
-        "source_id",
-        "source_path",
-        "runtime_path",
-        "idempotency_key",
-        "session_id",
-        "tags",
-        "who",
-        "why",
-        "project",
-        "scope",
-        "agent_id",
-        "visibility",
-        "pinned",
-        "extraction_status",
-        "extraction_model",
-        "embedding_model",
-        "embedding_seq",
-        "created_at",
-        "updated_at",
-        "updated_by",
-        "access_count",
-        "injected_count",
-        "last_accessed",
-    ),
-)
-_TAGS = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
-_EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start_at", "end_at", "created_at"))
 
 
 def remember(context: CommandContext, command: Remember) -> Remembered:
@@ -137,7 +61,7 @@ def remember_one(
     digest = content_hash(memory.content)
     existing = _duplicate(context, memory, digest, principal)
     if existing is not None:
-        if jobs.DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
+        if DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
         return _deduplicated(context, existing, memory, digest)
@@ -161,56 +85,58 @@ def insert(
         embedding_seq = embeddings.store(context, memory_id, digest, memory.vector)
     kinds = jobs.required_kinds(
         context.config,
-        derived=derived is not None or memory.source_type == jobs.DERIVED,
+        derived=derived is not None or memory.source_type == DERIVED,
         embedded=embedding_seq is not None,
     )
     created_at = memory.created_at or context.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
     seq = context.insert_buffer.next_seq("memories")
     context.insert_buffer.add(
-        _MEMORIES,
-        (
-            seq,
-            memory_id,
-            memory.type,
-            memory.content,
-            normalized_content(memory.content),
-            digest,
-            hashlib.sha256(memory.content.encode()).digest(),
-            cjk_bigrams(memory.content),
-            None if derived is None else derived.confidence,
-            memory.importance,
-            memory.source_type,
-            memory.source_id,
-            memory.source_path,
-            memory.runtime_path,
-            memory.idempotency_key,
-            principal.session_id if import_line is None else import_line.session_id,
-            msgspec.json.encode(memory.tags).decode(),
-            memory.who,
-            None if derived is None else derived.why,
-            memory.project,
-            memory.scope,
-            memory.agent_id,
-            memory.visibility,
-            int(memory.pinned),
-            "pending" if EXTRACT in kinds else "none",
-            None if derived is None else derived.model,
-            memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
-            embedding_seq,
-            created_at,
-            context.now if import_line is None else import_line.updated_at or context.now,
-            changed_by,
-            0 if import_line is None else import_line.access_count,
-            0 if import_line is None else import_line.injected_count,
-            None if import_line is None else import_line.last_accessed,
+        memory_rows.MEMORIES,
+        MemoryRow(
+            seq=seq,
+            id=memory_id,
+            type=memory.type,
+            content=memory.content,
+            normalized_content=normalized_content(memory.content),
+            content_hash=digest,
+            content_sha256=hashlib.sha256(memory.content.encode()).digest(),
+            cjk=cjk_bigrams(memory.content),
+            confidence=None if derived is None else derived.confidence,
+            importance=memory.importance,
+            source_type=memory.source_type,
+            source_id=memory.source_id,
+            source_path=memory.source_path,
+            runtime_path=memory.runtime_path,
+            idempotency_key=memory.idempotency_key,
+            session_id=principal.session_id if import_line is None else import_line.session_id,
+            tags=msgspec.json.encode(memory.tags).decode(),
+            who=memory.who,
+            why=None if derived is None else derived.why,
+            project=memory.project,
+            scope=memory.scope,
+            agent_id=memory.agent_id,
+            visibility=memory.visibility,
+            pinned=int(memory.pinned),
+            extraction_status="pending" if EXTRACT in kinds else "none",
+            extraction_model=None if derived is None else derived.model,
+            embedding_model=memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
+            embedding_seq=embedding_seq,
+            created_at=created_at,
+            updated_at=context.now if import_line is None else import_line.updated_at or context.now,
+            updated_by=changed_by,
+            access_count=0 if import_line is None else import_line.access_count,
+            injected_count=0 if import_line is None else import_line.injected_count,
+            last_accessed=None if import_line is None else import_line.last_accessed,
         ),
         *_lookup_keys(memory_id, memory, digest),
     )
     for tag in memory.tags:
-        context.insert_buffer.add(_TAGS, (tag, seq))
+        context.insert_buffer.add(memory_rows.TAGS, (tag, seq))
     for edge in memory.temporal:
-        context.insert_buffer.add(_EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, context.now))
+        context.insert_buffer.add(
+            memory_rows.EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, context.now)
+        )
     history.record(
         context,
         memory_id,
@@ -236,29 +162,21 @@ def insert(
     )
 
 
-def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
-    """Return the bindings of the scope inside which two memories can be duplicates (docs/decisions.md 4)."""
+def same_scope(memory: NewMemory) -> Scope:
+    """Return the scope inside which two memories can be duplicates (docs/decisions.md 4)."""
     return (memory.agent_id, memory.visibility, memory.project or "", memory.scope or "")
 
 
 def live_by_hash(context: CommandContext, memory: NewMemory, digest: str) -> StoredRow | None:
     """Return the live row with this content in the memory's scope."""
-    return _row_by_lookup_key(
-        context,
-        ("hash", *same_scope(memory), digest),
-        f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
-        (*same_scope(memory), digest),
-    )
+    scope = same_scope(memory)
+    return memory_rows.live_by_hash(context.tx_for(("hash", *scope, digest)), scope, digest)
 
 
 def by_idempotency_key(context: CommandContext, memory: NewMemory, key: str) -> StoredRow | None:
     """Return the row, live or deleted, that has this idempotency key in the memory's scope."""
-    return _row_by_lookup_key(
-        context,
-        ("key", *same_scope(memory), key),
-        f"{SAME_SCOPE} AND m.idempotency_key = ?",
-        (*same_scope(memory), key),
-    )
+    scope = same_scope(memory)
+    return memory_rows.by_idempotency_key(context.tx_for(("key", *scope, key)), scope, key)
 
 
 def _unused_id(context: CommandContext, wanted: str | None) -> str:
@@ -269,12 +187,8 @@ def _unused_id(context: CommandContext, wanted: str | None) -> str:
     """
     if wanted is None:
         return context.new_id()
-    known = context.tx_for(("id", wanted)).one(
-        "SELECT 1 FROM memories WHERE id = :id UNION ALL SELECT 1 FROM memory_history WHERE memory_id = :id"
-        f" UNION ALL SELECT 1 FROM memory_jobs WHERE memory_id = :id AND {jobs.UNFINISHED} LIMIT 1",
-        {"id": wanted},
-    )
-    return wanted if known is None else context.new_id()
+    used = memory_rows.id_was_used(context.tx_for(("id", wanted)), wanted)
+    return context.new_id() if used else wanted
 
 
 def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
@@ -288,16 +202,12 @@ def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[s
     return lookup_keys
 
 
-def _restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
+def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
     """Give a recovered row its idempotency key back; return the metadata for its history event."""
     key = idempotency_keys.released(context, row.seq)
     if key is None:
         return None
-    holder = _row(
-        context,
-        f"{SAME_SCOPE} AND m.idempotency_key = ?",
-        (row.agent_id, row.visibility, row.project or "", row.scope or "", key),
-    )
+    holder = memory_rows.by_idempotency_key(context.tx, row.duplicate_scope, key)
     if holder is not None and not holder.is_deleted:
         return {"idempotencyKeyHeldBy": holder.id}
     if holder is not None:
@@ -315,14 +225,8 @@ def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
 def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
     if memory.source_id is None or memory.session_bound:
         return None
-    return _row_by_lookup_key(
-        context,
-        ("source", *same_scope(memory), memory.source_id),
-        # The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
-        f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
-        f" AND +{SAME_SCOPE} AND m.is_deleted = 0",
-        (memory.source_id, *same_scope(memory)),
-    )
+    scope = same_scope(memory)
+    return memory_rows.live_by_source(context.tx_for(("source", *scope, memory.source_id)), scope, memory.source_id)
 
 
 def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
@@ -344,10 +248,7 @@ def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, di
     if embedding_seq is None and memory.vector is not None and row.content_hash == digest:
         embedding_seq = embeddings.store(context, row.id, digest, memory.vector)
         if embedding_seq is not None:
-            context.tx.execute(
-                "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?",
-                (embedding_seq, memory.vector.model, row.seq),
-            )
+            memory_rows.set_embedding(context.tx, row.seq, embedding_seq, memory.vector.model)
     return Remembered(
         id=row.id,
         type=row.type,
@@ -359,35 +260,3 @@ def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, di
         deduped=True,
         version=row.version,
     )
-
-
-def by_id(context: CommandContext, memory_id: str) -> StoredRow | None:
-    """Return the row, live or deleted, without a check of the read policy."""
-    return _row(context, "m.id = ?", (memory_id,))
-
-
-def readable_by_id(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
-    """Return the row, live or deleted, if the caller may read it."""
-    return _readable_row(context, memory_id, read)
-
-
-def _row(context: CommandContext, predicate: str, bindings: Any) -> StoredRow | None:
-    return _select_row(context.tx, predicate, bindings)
-
-
-def _row_by_lookup_key(
-    context: CommandContext, lookup_key: tuple[str, ...], predicate: str, bindings: Any
-) -> StoredRow | None:
-    """Return a row, and insert the buffered rows first only if one of them has ``lookup_key``."""
-    return _select_row(context.tx_for(lookup_key), predicate, bindings)
-
-
-def _select_row(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | None:
-    row = tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
-    return None if row is None else StoredRow(*row)
-
-
-def _readable_row(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
-    """Return the row if the read policy allows it; another agent's private memory looks like a missing one."""
-    predicate, bindings = readable_in_any_scope(context.tx.connection, read.agent_id)
-    return _row(context, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
+from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.query_words import cjk_bigrams
@@ -27,6 +28,8 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import history as history_rows
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
@@ -36,7 +39,9 @@ from signet_actors.writer.commands import (
     jobs,
     proposal_erasure,
 )
-from signet_actors.writer.commands.memories import _DAY_MS, SAME_SCOPE, _readable_row, _restore_key, _row
+from signet_actors.writer.commands.memories import restore_key
+
+_DAY_MS = 86_400_000
 
 
 def modify(
@@ -51,7 +56,7 @@ def modify(
 
     With ``evidence`` the new content comes from the pipeline or was there before, so nothing is extracted from it.
     """
-    row = _readable_row(context, patch.id, read)
+    row = memory_rows.readable_by_id(context.tx, patch.id, read)
     if row is None:
         return Modified(id=patch.id, status="not_found")
     if row.is_deleted:
@@ -82,11 +87,7 @@ def modify(
         assert isinstance(patch.content, str)
         new_content = patch.content
         digest = content_hash(new_content)
-        duplicate = _row(
-            context,
-            f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
-            (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
-        )
+        duplicate = memory_rows.other_live_by_hash(context.tx, row.duplicate_scope, digest, row.seq)
         if duplicate is not None:
             return Modified(
                 id=patch.id,
@@ -106,7 +107,7 @@ def modify(
             embedding_seq=seq,
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
-        derived = evidence is not None or row.source_type == jobs.DERIVED
+        derived = evidence is not None or row.source_type == DERIVED
         kinds = jobs.required_kinds(context.config, derived=derived, embedded=embedded)
         if EXTRACT in kinds:
             columns["extraction_status"] = "pending"
@@ -114,19 +115,10 @@ def modify(
             jobs.enqueue(context, kind, row.id)
     if "tags" in columns:
         columns["tags"] = msgspec.json.encode(columns["tags"]).decode()
-        context.tx.execute(
-            "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))",
-            (row.seq, row.tags),
-        )
-        for tag in tags or ():
-            context.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
-    assignments = ", ".join(f"{column} = ?" for column in columns)
+        memory_rows.delete_tags(context.tx, row.seq, row.tags)
+        memory_rows.add_tags(context.tx, row.seq, tags or ())
     context.heartbeat()
-    context.tx.execute_long(
-        f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
-        " updated_at = ?, updated_by = ? WHERE seq = ?",
-        (*columns.values(), context.now, principal.changed_by, row.seq),
-    )
+    memory_rows.update(context.tx, row.seq, columns, updated_at=context.now, updated_by=principal.changed_by)
     history.record(
         context,
         row.id,
@@ -150,7 +142,7 @@ def modify(
 
 def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
     """Soft-delete the memory and remove it from every search index, or return a status that tells why not."""
-    row = _readable_row(context, command.id, command.read)
+    row = memory_rows.readable_by_id(context.tx, command.id, command.read)
     if row is None:
         return Forgotten(id=command.id, status="not_found")
     if row.is_deleted:
@@ -161,11 +153,7 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
         return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    context.tx.execute_long(
-        "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
-        " WHERE seq = ?",
-        (context.now, context.now, command.principal.changed_by, row.seq),
-    )
+    memory_rows.mark_deleted(context.tx, row.seq, deleted_at=context.now, updated_by=command.principal.changed_by)
     embeddings.hide_all(context, row.id)
     history.record(
         context,
@@ -194,7 +182,7 @@ def erase(
 
     Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
     """
-    row = _readable_row(context, memory_id, read)
+    row = memory_rows.readable_by_id(context.tx, memory_id, read)
     if row is None:
         return Forgotten(id=memory_id, status="not_found")
     if principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
@@ -211,15 +199,13 @@ def erase(
 
 def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> None:
     """Delete the memory's row and what depends on it; its vectors must have been removed before."""
-    context.tx.execute(
-        "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
-    )
-    context.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
+    memory_rows.delete_tags(context.tx, seq, tags)
+    memory_rows.delete_temporal_edges(context.tx, memory_id)
     entity_mentions.remove(context, memory_id)
     context.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
     jobs.erase_texts(context, memory_id)
-    context.tx.execute_long("DELETE FROM memories WHERE seq = ?", (seq,))
-    history.erase_content(context, memory_id, seq)
+    memory_rows.delete(context.tx, seq)
+    history_rows.erase_content(context.tx, memory_id, seq)
     proposal_erasure.erase(context, memory_id, seq)
 
 
@@ -227,7 +213,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
     """Make a soft-deleted memory live again in every index, or return a status that tells why not."""
     window_ms = context.config.retention.tombstone_retention_ms
     days = window_ms // _DAY_MS
-    row = _readable_row(context, command.id, command.read)
+    row = memory_rows.readable_by_id(context.tx, command.id, command.read)
     if row is None:
         return Recovered(id=command.id, status="not_found", retention_days=days)
     if not row.is_deleted:
@@ -236,11 +222,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
     if command.if_version is not None and command.if_version != row.version:
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
-    duplicate = _row(
-        context,
-        f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
-        (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
-    )
+    duplicate = memory_rows.live_by_hash(context.tx, row.duplicate_scope, row.content_hash)
     if duplicate is not None:
         return Recovered(
             id=command.id,
@@ -249,13 +231,9 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
             current_version=row.version,
             duplicate_memory_id=duplicate.id,
         )
-    context.tx.execute_long(
-        "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
-        " WHERE seq = ?",
-        (context.now, command.principal.changed_by, row.seq),
-    )
+    memory_rows.mark_live(context.tx, row.seq, updated_at=context.now, updated_by=command.principal.changed_by)
     embeddings.show_all(context, row.id)
-    key_note = _restore_key(context, row, command.principal)
+    key_note = restore_key(context, row, command.principal)
     history.record(
         context,
         row.id,

@@ -24,6 +24,7 @@ from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES,
 from signet_actors.domain.extraction.gates import GateOutcome, PipelineFlags, PipelineMode, ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
+from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
@@ -31,11 +32,12 @@ from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import history, jobs, leases, memories, memory_changes
+from signet_actors.writer.commands import history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE, ActiveLease
-from signet_actors.writer.commands.memories import StoredRow
 
 SOURCE_CHANGED = "source_changed"
 OTHER_SCOPE = "other_scope"
@@ -138,7 +140,7 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
         count(context, {FENCED: 1})
         return Failure(lost.code, lost.detail)
     leases.require_kind(job, EXTRACT)
-    source = None if job.memory_id is None else memories.by_id(context, job.memory_id)
+    source = None if job.memory_id is None else memory_rows.by_id(context.tx, job.memory_id)
     if source is None or source.is_deleted:
         leases.complete_leased(context, job, MEMORY_GONE)
         return ProposalsApplied(None, command.mode, [])
@@ -238,7 +240,7 @@ def _evaluate(
     context: CommandContext, run: _Run, proposal: Proposal, text: str
 ) -> tuple[GateOutcome, ProposalResult | None]:
     """Return the decision of the gates, and the result if the store's bounds stop a proposal that passed them."""
-    target = memories.by_id(context, proposal.target_id) if proposal.target_id is not None else None
+    target = memory_rows.by_id(context.tx, proposal.target_id) if proposal.target_id is not None else None
     if target is not None and target.agent_id != run.source.agent_id:
         target = None  # another agent's memory looks like a missing one
     verdict = gates.gate(
@@ -366,7 +368,7 @@ def _memory(source: StoredRow, text: str, **fields: Any) -> NewMemory:
         scope=source.scope,
         agent_id=source.agent_id,
         visibility=source.visibility,
-        source_type=jobs.DERIVED,
+        source_type=DERIVED,
         source_id=source.id,
         **fields,
     )
@@ -429,10 +431,7 @@ def _store(
 def _seqs_of_shown(context: CommandContext, command: ApplyProposals) -> dict[str, int]:
     ids = {memory_id for shown in command.shown for memory_id in shown}
     ids |= {proposal.target_id for proposal in command.proposals if proposal.target_id is not None}
-    rows = context.tx.rows(
-        "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value", (_json(sorted(ids)),)
-    )
-    return dict(rows)
+    return memory_rows.seqs_of(context.tx, ids)
 
 
 def _earlier_report(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | None:

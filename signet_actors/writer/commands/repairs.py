@@ -16,6 +16,7 @@ from typing import Final
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.message import Principal
+from signet_actors.store.writes import history as history_rows
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history
 
@@ -27,11 +28,8 @@ _HOUR_MS: Final = 3_600_000
 
 def enforce_rate(context: CommandContext, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
     """Raise ``SignetError`` (``rate_limited``), with the time to wait, unless the repair may run now."""
-    rows = context.tx.rows(
-        "SELECT created_at FROM memory_history WHERE memory_id = ? AND reason = ? ORDER BY seq DESC LIMIT ?",
-        (SYSTEM, action, hourly_budget),
-    )
-    ages = [context.now_ms - (epoch_ms(moment) or 0) for (moment,) in rows]
+    moments = history_rows.times_of(context.tx, SYSTEM, action, hourly_budget)
+    ages = [context.now_ms - (epoch_ms(moment) or 0) for moment in moments]
     ages = [age for age in ages if 0 <= age < _HOUR_MS]  # a negative age: the clock was set back
     if ages and ages[0] < cooldown_ms:
         raise _refused(

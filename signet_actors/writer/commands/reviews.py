@@ -32,9 +32,12 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
+from signet_actors.store.writes import history as history_rows
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, memories, memory_changes
-from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
+from signet_actors.writer.commands.memories import REMEMBERED_AGAIN
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
 
 
@@ -240,12 +243,12 @@ def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope)
     if raw is None:
         return ReviewDecided(proposal_id, "not_found")
     row = _Row(*raw)
-    source = memories.readable_by_id(context, row.memory_id, read)
+    source = memory_rows.readable_by_id(context.tx, row.memory_id, read)
     if source is None:
         return ReviewDecided(proposal_id, "not_found")
     if row.review_state is None:
         return ReviewDecided(proposal_id, "not_reviewable")
-    target = None if row.target_id is None else memories.readable_by_id(context, row.target_id, read)
+    target = None if row.target_id is None else memory_rows.readable_by_id(context.tx, row.target_id, read)
     return _Reviewable(row, source, target)
 
 
@@ -288,9 +291,9 @@ def _evidence(context: CommandContext, row: _Row, details: dict[str, object]) ->
 
 def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadScope) -> bool:
     """Return whether the caller may see the run's memory; once it is purged, only its own agent may."""
-    if memories.by_id(context, memory_id) is None:
+    if memory_rows.by_id(context.tx, memory_id) is None:
         return agent_id == read.agent_id
-    return memories.readable_by_id(context, memory_id, read) is not None
+    return memory_rows.readable_by_id(context.tx, memory_id, read) is not None
 
 
 def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
@@ -316,7 +319,7 @@ def _undo(context: CommandContext, row: _Row, principal: Principal, read: ReadSc
 
 
 def _result(context: CommandContext, row: _Row, read: ReadScope) -> StoredRow | None:
-    return None if row.result_memory_id is None else memories.readable_by_id(context, row.result_memory_id, read)
+    return None if row.result_memory_id is None else memory_rows.readable_by_id(context.tx, row.result_memory_id, read)
 
 
 def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
@@ -336,11 +339,7 @@ def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: Re
 
 def _remembered_again_since(context: CommandContext, memory_id: str, since: int = 0) -> bool:
     """Return whether the memory's text was remembered again after that event, so that a caller relies on it."""
-    found = context.tx.one(
-        "SELECT 1 FROM memory_history WHERE memory_id = ? AND seq > ? AND event = 'none' AND reason = ?",
-        (memory_id, since, REMEMBERED_AGAIN),
-    )
-    return found is not None
+    return history_rows.was_noted_after(context.tx, memory_id, REMEMBERED_AGAIN, since)
 
 
 def _undo_update(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
@@ -349,9 +348,7 @@ def _undo_update(context: CommandContext, row: _Row, principal: Principal, read:
         return "gone"
     if changed.version != row.result_version:
         return "changed_since"
-    before = context.tx.one(
-        "SELECT old_content, seq FROM memory_history WHERE job_id = ? AND id = ?", (row.job_id, row.history_id)
-    )
+    before = history_rows.former_content(context.tx, row.job_id, row.history_id)
     if before is None or before[0] is None:
         return "history_purged"
     if _remembered_again_since(context, changed.id, since=before[1]):

@@ -10,6 +10,7 @@ import msgspec
 from signet_actors.domain.jobs import EMBED
 from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from signet_actors.protocol.writer import Vector
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import embeddings, leases
 
@@ -28,16 +29,11 @@ def store(context: CommandContext, command: StoreVector) -> VectorStored:
 
 
 def _store(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
-    row = context.tx.one(
-        "SELECT seq FROM memories WHERE id = ? AND content_hash = ? AND is_deleted = 0",
-        (memory_id, command.content_hash),
-    )
+    memory_seq = memory_rows.live_seq_of_content(context.tx, memory_id, command.content_hash)
     vector = Vector(command.model, command.dimensions, 0)
-    if row is None or context.vector_bytes(vector) is None:
+    if memory_seq is None or context.vector_bytes(vector) is None:
         return False
     embeddings.remove(context, memory_id, model=command.model)
     seq = embeddings.store(context, memory_id, command.content_hash, vector)
-    context.tx.execute(
-        "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?", (seq, command.model, row[0])
-    )
+    memory_rows.set_embedding(context.tx, memory_seq, seq, command.model)
     return True
