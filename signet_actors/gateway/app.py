@@ -53,6 +53,7 @@ from signet_actors.gateway.server.asgi_extensions import (
     SendResponse,
 )
 from signet_actors.gateway.state import GatewayState
+from signet_actors.operations.operation import Effect
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.dispatch import Dispatch, track_dispatch
@@ -151,7 +152,7 @@ class Application:
             path = unquote_to_bytes(path)
         found = self._table.find(path.decode("utf-8", "replace"))
         route = None if found is None else found[0].route(method.decode("latin-1"))
-        return route is not None and route.has_effect
+        return route is not None and route.operation.has_effect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -236,13 +237,14 @@ class Application:
         """Read the request, run its handler, and return the encoded response."""
         state = self.state
         headers: Headers = scope["headers"]
-        if route.owner:
+        operation = route.operation
+        if operation.owner_only:
             try:
                 await require_owner(state, scope["client"], scope["server"], headers)
             except SignetError as error:
-                self._log_guard(route.method, error.detail)
+                self._log_guard(operation.method, error.detail)
                 raise
-        if route.mutates and not route.mutates_conditionally and state.config.memory.pipeline_v2.mutations_frozen:
+        if operation.effect is Effect.MEMORIES and state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
@@ -254,8 +256,8 @@ class Application:
                 raise InvalidRequest("The client closed the connection")
         warnings = context.warnings
         query = _query(scope["query_string"], warnings)
-        if query and route.permission is not None:
-            warnings += query_warnings(route, query)
+        if query and operation.permission is not None:
+            warnings += query_warnings(operation, query)
         request = HttpRequest(
             state=state,
             route=route,
@@ -281,7 +283,7 @@ class Application:
         except TimeoutError:
             if not window.expired():
                 raise
-            if route.has_effect and dispatch.sent:
+            if operation.has_effect and dispatch.sent:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
         answer = encode_response(reply, warnings)
@@ -327,7 +329,7 @@ class Application:
 def _shutdown_response(context: RequestContext) -> EncodedResponse:
     """Return the response to a request that was still in progress when the drain's grace ended."""
     route, dispatch = context.route, context.dispatch
-    if route is not None and route.has_effect and dispatch is not None and dispatch.sent:
+    if route is not None and route.operation.has_effect and dispatch is not None and dispatch.sent:
         return error_response(OutcomeUnknown())
     return error_response(Unavailable("The daemon is shutting down"))
 

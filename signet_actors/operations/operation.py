@@ -84,6 +84,17 @@ class Operation(Generic[RequestT]):
         return self.query_too or not self.in_body
 
     @property
+    def body(self) -> type[msgspec.Struct] | None:
+        """The Struct of the JSON body, or of each of its lines; None if the request has no body."""
+        body = self.lines or self.request
+        return body if self.in_body and msgspec.structs.fields(body) else None
+
+    @property
+    def changes_memories(self) -> bool:
+        """True if a request may change memories."""
+        return self.effect in {Effect.MEMORIES, Effect.MAYBE_MEMORIES}
+
+    @property
     def has_effect(self) -> bool:
         """True if a request without a response may have changed something: its outcome is then unknown."""
         return self.effect is not Effect.NONE

@@ -24,6 +24,7 @@ from signet_actors.gateway.server.scheduler import READS_PER_ITERATION, ReadSche
 from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import CLIENT_WAIT_S, Answered, RunningEdge, echo, parse_answer, read_to_end
+from tests.support.routes import plain_route
 
 LARGE = LARGE_BODY_BYTES + 1000
 NEVER_MS = 3_600_000
@@ -36,12 +37,12 @@ async def healthy(call: HttpRequest) -> HttpResponse:
 
 def routes(gate: Gate) -> tuple[Route, ...]:
     return (
-        Route("POST", "/wait", gate.handler, None, "wait", "test", mutates=True),
-        Route("POST", "/echo", echo, None, "echo", "test"),
-        Route("GET", "/echo", echo, None, "echo", "test"),
-        Route("GET", "/health", healthy, None, "health", "test"),
-        Route("POST", "/health", healthy, None, "health", "test"),
-        Route("GET", "/health/live", healthy, None, "health", "test"),
+        plain_route("POST", "/wait", gate.handler, mutates=True),
+        plain_route("POST", "/echo", echo),
+        plain_route("GET", "/echo", echo),
+        plain_route("GET", "/health", healthy),
+        plain_route("POST", "/health", healthy),
+        plain_route("GET", "/health/live", healthy),
     )
 
 
@@ -509,7 +510,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
         still_waiting.append(len(server_context.read_scheduler.waiting))
         return await healthy(call)
 
-    health = Route("GET", "/health", healthy_in_a_crowd, None, "health", "test")
+    health = plain_route("GET", "/health", healthy_in_a_crowd)
     served = tuple(route for route in routes(gate) if route.path != "/health")
     with RunningEdge((*served, health), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
         server_context = edge.server.server_context
@@ -639,7 +640,7 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
         return HttpResponse(b"x" * 30_000)
 
     limits = ConnectionLimits(keep_alive_ms=300, write_ms=500)
-    long_route = Route("GET", "/long", long_answer, None, "long", "test")
+    long_route = plain_route("GET", "/long", long_answer)
     with RunningEdge((long_route,), tmp_path, limits=limits) as edge:
         places = edge.server.server_context.connections
         with edge.connect() as connection:

@@ -35,6 +35,7 @@ from tests.support.edge import (
     gateway_config,
     parse_answer,
 )
+from tests.support.routes import plain_route
 
 
 async def broken(call: HttpRequest) -> HttpResponse:
@@ -70,19 +71,19 @@ async def body_of(call: HttpRequest) -> HttpResponse:
 
 
 TEST_ROUTES: tuple[Route, ...] = (
-    Route("GET", "/test/echo", echo, Permission.RECALL, "echo", "test"),
-    Route("POST", "/test/echo", echo, Permission.REMEMBER, "echo", "test"),
-    Route("POST", "/test/write", echo, Permission.REMEMBER, "write", "test", mutates=True),
-    Route("POST", "/test/json", body_of, Permission.REMEMBER, "json", "test"),
-    Route("POST", "/test/broken", broken, Permission.REMEMBER, "broken", "test"),
-    Route("GET", "/test/internal", internal, Permission.RECALL, "internal", "test"),
-    Route("GET", "/test/not-valid", not_valid, Permission.RECALL, "not valid", "test"),
-    Route("GET", "/test/missing", missing, Permission.RECALL, "missing", "test"),
-    Route("GET", "/test/full", full, Permission.RECALL, "full", "test"),
-    Route("GET", "/test/disk/{error}", disk_error, Permission.RECALL, "disk", "test"),
-    Route("GET", "/test/surrogate", surrogate, Permission.RECALL, "surrogate", "test"),
-    Route("GET", "/test/items/{id}", echo, Permission.RECALL, "item", "test"),
-    Route("GET", "/test/items/{id}/history", echo, Permission.RECALL, "history", "test"),
+    plain_route("GET", "/test/echo", echo, Permission.RECALL),
+    plain_route("POST", "/test/echo", echo, Permission.REMEMBER),
+    plain_route("POST", "/test/write", echo, Permission.REMEMBER, mutates=True),
+    plain_route("POST", "/test/json", body_of, Permission.REMEMBER),
+    plain_route("POST", "/test/broken", broken, Permission.REMEMBER),
+    plain_route("GET", "/test/internal", internal, Permission.RECALL),
+    plain_route("GET", "/test/not-valid", not_valid, Permission.RECALL),
+    plain_route("GET", "/test/missing", missing, Permission.RECALL),
+    plain_route("GET", "/test/full", full, Permission.RECALL),
+    plain_route("GET", "/test/disk/{error}", disk_error, Permission.RECALL),
+    plain_route("GET", "/test/surrogate", surrogate, Permission.RECALL),
+    plain_route("GET", "/test/items/{id}", echo, Permission.RECALL),
+    plain_route("GET", "/test/items/{id}/history", echo, Permission.RECALL),
 )
 
 
@@ -117,7 +118,7 @@ def test_the_guard_stands_before_every_path(edge: RunningEdge, path: str, header
 def test_every_route_stands_behind_the_guard(edge: RunningEdge) -> None:
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x")
-        answer = edge.request(route.method, path, headers={"Origin": "http://evil.example"})
+        answer = edge.request(route.operation.method, path, headers={"Origin": "http://evil.example"})
         assert answer.status == 403, route
 
 

@@ -17,6 +17,7 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.runtime.messaging.dispatch import mark_sent
 from tests.support.edge import CLIENT_WAIT_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
+from tests.support.routes import plain_route
 
 BODY_LIMIT = 10_000
 SHORT_MS = 150
@@ -53,12 +54,12 @@ async def large(call: HttpRequest) -> HttpResponse:
 
 def routes(the_gate: Gate) -> tuple[Route, ...]:
     return (
-        Route("POST", "/echo", echo, None, "echo", "test"),
-        Route("GET", "/echo", echo, None, "echo", "test"),
-        Route("GET", "/wait", the_gate.handler, None, "wait", "test"),
-        Route("POST", "/wait", the_gate.handler, None, "wait", "test", mutates=True),
-        Route("POST", "/sent", the_gate.handler_of_a_sent_change, None, "wait", "test", mutates=True),
-        Route("GET", "/large", large, None, "large", "test"),
+        plain_route("POST", "/echo", echo),
+        plain_route("GET", "/echo", echo),
+        plain_route("GET", "/wait", the_gate.handler),
+        plain_route("POST", "/wait", the_gate.handler, mutates=True),
+        plain_route("POST", "/sent", the_gate.handler_of_a_sent_change, mutates=True),
+        plain_route("GET", "/large", large),
     )
 
 
@@ -398,7 +399,7 @@ def test_busy_carries_retry_after(tmp_path: Path) -> None:
     async def busy(call: HttpRequest) -> HttpResponse:
         raise Busy(retry_after_ms=1200)
 
-    with RunningEdge((Route("GET", "/busy", busy, None, "busy", "test"),), tmp_path) as edge:
+    with RunningEdge((plain_route("GET", "/busy", busy),), tmp_path) as edge:
         answer = edge.request("GET", "/busy")
         assert (answer.status, answer.headers["retry-after"]) == (503, "2")
 

@@ -6,8 +6,9 @@ import gc
 from pathlib import Path
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse
 from tests.support.edge import RunningEdge
+from tests.support.routes import plain_route
 
 REQUESTS = 300
 
@@ -17,7 +18,7 @@ async def counted(call: HttpRequest) -> HttpResponse:
 
 
 def test_answered_requests_leave_no_garbage(tmp_path: Path) -> None:
-    route = Route("POST", "/test/count", counted, Permission.REMEMBER, "count", "test")
+    route = plain_route("POST", "/test/count", counted, Permission.REMEMBER)
     with RunningEdge([route], tmp_path) as edge, edge.connect() as connection:
 
         def ask(count: int) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
 from signet_actors.errors import StorageFull
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
@@ -25,6 +25,7 @@ from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.bus_room import eventually
 from tests.support.edge import EVERYBODY_UP, RunningEdge, echo, read_to_end
+from tests.support.routes import plain_route
 
 PIPELINE = PipelineStatus(
     queues=[KindQueue("extract", pending=3, dead=1, oldest_pending_at="2020-01-01T00:00:00.000Z")],
@@ -83,9 +84,9 @@ async def broken(call: HttpRequest) -> HttpResponse:
 def edge(tmp_path: Path) -> Iterator[RunningEdge]:
     routes = (
         *ROUTES,
-        Route("GET", "/test/items/{id}", echo, Permission.RECALL, "item", "test"),
-        Route("POST", "/test/full", full, Permission.REMEMBER, "full", "test", mutates=True),
-        Route("GET", "/test/broken", broken, Permission.RECALL, "broken", "test"),
+        plain_route("GET", "/test/items/{id}", echo, Permission.RECALL),
+        plain_route("POST", "/test/full", full, Permission.REMEMBER, mutates=True),
+        plain_route("GET", "/test/broken", broken, Permission.RECALL),
     )
     with RunningEdge(routes, tmp_path, limits=ConnectionLimits(connections=4, body_bytes=100)) as edge:
         yield edge

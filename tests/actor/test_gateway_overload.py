@@ -12,6 +12,7 @@ from signet_actors.gateway.server.admission import MAX_STATUS_PROBES, Admission,
 from tests.actor.test_gateway_admission import NEVER_MS, Held, assert_nothing_held, post_head, routes
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import RunningEdge, parse_answer
+from tests.support.routes import plain_route
 
 
 class Lanes:
@@ -181,7 +182,7 @@ class Glanced:
 def with_glances(gate: Gate, glanced: Glanced) -> tuple[Route, ...]:
     return (
         *routes(gate),
-        *(Route("GET", path, glanced.handler, None, path, "test") for path in ("/metrics", "/api/status")),
+        *(plain_route("GET", path, glanced.handler) for path in ("/metrics", "/api/status")),
     )
 
 

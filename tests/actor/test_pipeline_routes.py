@@ -665,7 +665,7 @@ def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_p
 
 def test_each_route_of_the_pipeline_asks_for_the_permission_that_its_effect_needs() -> None:
     asked = {
-        (route.method, route.path): route.permission
+        (route.operation.method, route.path): route.operation.permission
         for route in ROUTES
         if "pipeline" in route.path or "review-queue" in route.path or route.path == "/api/repair/requeue-dead"
     }

@@ -17,7 +17,7 @@ from signet_actors.config.pipeline_schema import EmbeddingTrackerConfig, MemoryC
 from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse
 from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.vector_waits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_CONCURRENT
 from signet_actors.protocol.control import TreeChanged
@@ -26,6 +26,7 @@ from signet_actors.protocol.writer import ManyModified, Modified, ModifyMany, Mo
 from tests.support.bus_room import eventually
 from tests.support.edge import RunningEdge, ScriptedBus, parse_answer
 from tests.support.memory_api import Answer, MemoryApi
+from tests.support.routes import plain_route
 
 REMEMBER = "/api/memory/remember"
 SERVER = SimpleNamespace(local=False, provider="ollama", model="m", dimensions=8, endpoint="http://127.0.0.1:1")
@@ -320,7 +321,7 @@ def edge(tmp_path: Path) -> Iterator[tuple[RunningEdge, list[Any]]]:
         became.append(list(await call.state.vector_waits.wait_stored(call, {"m1": 1})))
         return HttpResponse({})
 
-    route = Route("POST", "/wait", handler, Permission.REMEMBER, "Wait", "Test", mutates=True)
+    route = plain_route("POST", "/wait", handler, Permission.REMEMBER, mutates=True)
     with RunningEdge(
         [route], tmp_path, bus=bus, config=configured(wait_ms=LONG_MS), limits=ConnectionLimits()
     ) as running:

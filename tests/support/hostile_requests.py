@@ -1,7 +1,7 @@
 """Hostile requests: valid requests of every route, randomly changed into requests that no client should send.
 
 A request is determined by a seed and a number, so any of them can be sent again on its own. The valid requests come
-from the route table and the types of its bodies, so a new route is covered at once.
+from the declared operations, so a new one is covered at once.
 
 Source: docs/reliability.md R24 and "Runtime traps"; docs/security.md A1-A5, A8, A10-A13, A15, A17.
 """
@@ -21,6 +21,7 @@ import msgspec
 from msgspec import inspect
 
 from signet_actors.gateway.http.route import Route
+from signet_actors.operations.request_reader import request_fields, request_schemas
 from tests.support.raw_http import encoded
 
 WORDS: Final = (
@@ -171,22 +172,24 @@ class Attacker:
 
     def _valid(self, route: Route, chance: random.Random) -> HostileRequest:
         path = re.sub(r"\{\w+\}", lambda _: chance.choice(self._ids), route.path)
+        operation = route.operation
+        schemas = request_schemas(operation.request)
         query = [
-            (parameter.name, self._parameter(parameter.name, parameter.schema.get("type", parameter.kind), chance))
-            for parameter in route.query
-            if parameter.required or chance.random() < 0.25
+            (name, self._parameter(name, schemas[name].get("type", "string"), chance))
+            for name, field in ((field.spellings[0], field) for field in request_fields(operation.request))
+            if operation.in_query and (field.required or chance.random() < 0.25)
         ]
         target = path + ("?" + "&".join(f"{name}={quote(value)}" for name, value in query) if query else "")
         body = None
-        if route.body is not None:
-            body = json.dumps(self._value(inspect.type_info(route.body), "", chance)).encode()
+        if operation.body is not None:
+            body = json.dumps(self._value(inspect.type_info(operation.body), "", chance)).encode()
         headers = [(b"Host", b"127.0.0.1")]
         if body is not None:
             headers.append((b"Content-Type", b"application/json"))
         if chance.random() < 0.5:
             headers.append((b"X-Signet-Agent-Id", f"mallory-{chance.randrange(5)}".encode()))
         return HostileRequest(
-            f"{route.method} {route.path}", route.method.encode(), target.encode(), tuple(headers), body
+            f"{operation.method} {route.path}", operation.method.encode(), target.encode(), tuple(headers), body
         )
 
     def _parameter(self, name: str, kind: str, chance: random.Random) -> str:

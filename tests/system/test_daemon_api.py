@@ -252,7 +252,7 @@ def test_the_api_document_describes_every_route(daemon: LiveDaemon) -> None:
     document = daemon.api.get("/api/openapi.json").ok()
     assert document["openapi"].startswith("3.1")
     described = {(method.upper(), path) for path, operations in document["paths"].items() for method in operations}
-    assert {(route.method, route.path) for route in ROUTES if route.tag != "page"} <= described
+    assert {(route.operation.method, route.path) for route in ROUTES if route.operation.tag != "page"} <= described
 
 
 def test_the_api_page_works_without_a_network(daemon: LiveDaemon) -> None:
@@ -281,9 +281,9 @@ def test_while_mutations_are_frozen_every_write_is_refused_and_reads_go_on() -> 
         daemon.configure("memory:\n  pipelineV2:\n    mutationsFrozen: true\n")
         daemon.start()
         assert {method + path for method, path, _ in MUTATING if "?" not in path} <= {
-            route.method + route.path for route in ROUTES if route.mutates
+            route.operation.method + route.path for route in ROUTES if route.operation.changes_memories
         }
-        assert len(MUTATING) == sum(route.mutates for route in ROUTES)
+        assert len(MUTATING) == sum(route.operation.changes_memories for route in ROUTES)
         for method, path, body in MUTATING:
             raw = None if body is None else json.dumps(body).replace("{id}", memory_id).encode()
             answer = daemon.api.request(method, path.replace("{id}", memory_id), raw)

@@ -12,6 +12,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import (
     ABSENT,
     Clamped,
+    Cursor,
     FieldType,
     Flag,
     Given,
@@ -154,3 +155,14 @@ def test_a_hundred_tags_of_full_length_are_read_from_a_string_and_from_an_array(
     assert read(Tags(), ",".join(tags)) == tags
     assert read(Tags(), list(tags)) == tags
     assert read(Tags(), "a,b," * 12_000) == ("a", "b")
+
+
+@pytest.mark.parametrize(("text", "position"), [("7", 7), (" 7 ", 7), ("9" * 16, 100), ("", ABSENT)])
+def test_a_cursor_is_an_integer_or_absent(text: str, position: object) -> None:
+    assert read_query(Cursor(high=100), text) == position
+
+
+@pytest.mark.parametrize("text", ["7x", "x", "-1", "1.5", "9" * 17])
+def test_a_cursor_that_was_not_handed_out_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="n must be an integer"):
+        read_query(Cursor(high=100), text)

@@ -118,16 +118,16 @@ def test_in_a_crowd_the_short_ones_wait_their_turn_but_those_who_ask_how_the_dae
 
 
 def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:
-    served = {route.path.encode(): route for route in ROUTES if route.method == "GET"}
+    served = {route.path.encode(): route for route in ROUTES if route.operation.method == "GET"}
     for path in (b"/health", b"/health/live", b"/health/ready", *load_shedding.STATUS_PATHS):
-        assert not served[path].has_effect
+        assert not served[path].operation.has_effect
 
 
 def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> None:
     edge = Application(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x").encode()
-        assert edge.has_effect(route.method.encode(), path) == route.has_effect, route
+        assert edge.has_effect(route.operation.method.encode(), path) == route.operation.has_effect, route
     assert edge.has_effect(b"POST", b"/api/memory/%72emember")
     assert not edge.has_effect(b"POST", b"/no/such/path\xff%ff")
     assert not edge.has_effect(b"PUT", b"/api/memory/remember")

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document, operation_id
-from signet_actors.gateway.http.route import HttpResponse, Parameter, Route
+from signet_actors.gateway.http.route import HttpResponse
 from signet_actors.gateway.routes import ROUTES
+from tests.support.routes import plain_route
 
 DOCUMENT = openapi_document(ROUTES)
 OPEN_ROUTES = {"/health", "/health/live", "/health/ready", "/", "/api/auth/whoami"}
@@ -49,12 +50,12 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_every_route_is_in_the_document_once() -> None:
     assert sorted((method, path) for path, method, _ in operations()) == sorted(
-        (route.method, route.path) for route in ROUTES
+        (route.operation.method, route.path) for route in ROUTES
     )
 
 
 def test_no_two_routes_answer_the_same_request() -> None:
-    shapes = [(route.method, re.sub(r"\{\w+\}", "{}", route.path)) for route in ROUTES]
+    shapes = [(route.operation.method, re.sub(r"\{\w+\}", "{}", route.path)) for route in ROUTES]
     assert len(shapes) == len(set(shapes))
 
 
@@ -67,7 +68,7 @@ def test_every_route_says_what_it_is_for_and_what_it_answers() -> None:
 
 
 def test_every_route_asks_for_a_permission_but_those_that_are_open_to_all() -> None:
-    open_routes = {route.path for route in ROUTES if route.permission is None}
+    open_routes = {route.path for route in ROUTES if route.operation.permission is None}
     assert {path for path in open_routes if not path.startswith(("/api/docs", "/api/openapi"))} <= OPEN_ROUTES
 
 
@@ -158,7 +159,7 @@ def test_a_nullable_reference_and_a_tuple_are_rewritten_for_3_0() -> None:
     async def handler(_: Any) -> HttpResponse:
         return HttpResponse({})
 
-    route = Route("GET", "/x", handler, None, "x", "x", query=(Parameter("q"),), replies={200: Outer})
+    route = plain_route("GET", "/x", handler, replies={200: Outer})
     assert operation_id(route) == "get_x"
     schemas = for_openapi_30(openapi_document([route]))["components"]["schemas"]
     assert schemas["Outer"]["properties"]["inner"] == {

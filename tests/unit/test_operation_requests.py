@@ -19,36 +19,19 @@ from signet_actors.operations.field_types import Tags
 from signet_actors.operations.forget import ForgetRequest
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.memory_changes import DeleteRequest, PatchRequest
-from signet_actors.operations.modify import ModifyPatch, ModifyRequest
 from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
+from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import RememberRequest
 from signet_actors.operations.repair import SweepRequest
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
 from signet_actors.operations.requeue import RequeueRequest
-from signet_actors.operations.reviews import ListReviewsRequest, ReviewRequest
-from signet_actors.operations.runs import ListRunsRequest
 from signet_actors.operations.transfer import ExportRequest, MemoryLine
 
 NOW_MS = 1_780_000_000_000
-REQUESTS = (
-    RememberRequest,
-    RecallRequest,
-    SearchRequest,
-    LegacySearchRequest,
-    ListMemoriesRequest,
-    PatchRequest,
-    DeleteRequest,
-    ModifyPatch,
-    ModifyRequest,
-    ListReviewsRequest,
-    ReviewRequest,
-    ListRunsRequest,
-    RequeueRequest,
-    SweepRequest,
-    WriteConfigRequest,
-    ForgetRequest,
-    MemoryLine,
-    ExportRequest,
+REQUESTS = tuple(
+    dict.fromkeys(
+        kind for one in OPERATIONS for kind in inner_structs(one.lines or one.request) if request_fields(kind)
+    )
 )
 
 

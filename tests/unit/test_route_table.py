@@ -10,6 +10,7 @@ import pytest
 from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
+from tests.support.routes import plain_route
 
 TABLE = RouteTable(ROUTES)
 
@@ -20,10 +21,10 @@ async def handler(_: Any) -> HttpResponse:
 
 def table(*rows: str) -> RouteTable:
     """A table of routes like ``GET /a/{b}``."""
-    return RouteTable([Route(*row.split(" "), handler, None, "x", "x") for row in rows])
+    return RouteTable([plain_route(*row.split(" "), handler) for row in rows])
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.operation.method} {route.path}")
 def test_every_route_of_the_table_is_found_at_its_own_path(route: Route) -> None:
     names = re.findall(r"\{(\w+)\}", route.path)
     path = route.path
@@ -32,7 +33,7 @@ def test_every_route_of_the_table_is_found_at_its_own_path(route: Route) -> None
     found = TABLE.find(path)
     assert found is not None
     endpoint, parameters = found
-    assert endpoint.route(route.method) is route
+    assert endpoint.route(route.operation.method) is route
     assert parameters == {name: f"a-{name}" for name in names}
 
 

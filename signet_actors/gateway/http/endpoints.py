@@ -15,14 +15,14 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.field_types import MAX_NAME_CHARS, CallerField, SecretRule
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
+from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
-from signet_actors.operations.request_reader import read_request, request_fields, request_schemas
+from signet_actors.operations.request_reader import read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Idempotency, Principal, Request
 
@@ -94,8 +94,7 @@ Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]
 
 def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[Route, ...]:
     """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
-    described = operation.lines or operation.request
-    fields = request_fields(described)  # raises at import if a field has no reader
+    request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
     in_json = operation.in_body and operation.lines is None
 
     async def endpoint(http: HttpRequest) -> HttpResponse:
@@ -109,29 +108,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             request = redacted(redactor, request)
         return await handler(Call(http, body, request, redactor.redactions))
 
-    return tuple(
-        Route(
-            method=operation.method,
-            path=path,
-            handler=endpoint,
-            permission=operation.permission,
-            summary=operation.summary if path == operation.paths[0] else f"{operation.summary} (alias)",
-            tag=operation.tag,
-            body=described if operation.in_body and fields else None,
-            query=_query_parameters(operation) if operation.in_query else (),
-            replies=operation.replies,
-            limit=operation.rate,
-            owner=operation.owner_only,
-            mutates=operation.effect in {Effect.MEMORIES, Effect.MAYBE_MEMORIES},
-            mutates_conditionally=operation.effect is Effect.MAYBE_MEMORIES,
-            writes=operation.effect is Effect.OTHER,
-            description=operation.description,
-            media_types=operation.media_types,
-            query_struct=None if operation.in_body else operation.request,
-            request=described,
-        )
-        for path in operation.paths
-    )
+    return tuple(Route(operation, path, endpoint) for path in operation.paths)
 
 
 def filters_of(request: FilterFields) -> Filters:
@@ -170,20 +147,3 @@ def redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
         if clean != value:
             changed[field.name] = clean
     return msgspec.structs.replace(request, **changed) if changed else request
-
-
-def _query_parameters(operation: Operation[RequestT]) -> tuple[Parameter, ...]:
-    """Return the fields of the request as query parameters of the API document.
-
-    None is required that may be in the body instead.
-    """
-    schemas = request_schemas(operation.request)
-    return tuple(
-        Parameter(
-            field.spellings[0],
-            schema=schemas[field.spellings[0]],
-            required=field.required and not operation.in_body,
-        )
-        for field in request_fields(operation.request)
-        if not isinstance(field.type, CallerField) or field.type.in_query
-    )

@@ -1,4 +1,4 @@
-"""The API document, OpenAPI 3.1, generated from the route table, so that no route can be missing.
+"""The API document, OpenAPI 3.1, generated from the routes and their operations, so that none can be missing.
 
 Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/reliability.md R24.
 """
@@ -13,13 +13,15 @@ from typing import Any, get_args
 import msgspec
 
 import signet_actors
-from signet_actors.gateway.http.route import Parameter, Route
+from signet_actors.gateway.http.route import Route
+from signet_actors.operations.field_types import CallerField
 from signet_actors.operations.memories import MemoryListReply, MemoryReply
 from signet_actors.operations.memory_changes import DeleteReply, PatchReply, RecoverReply
+from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.recall import RecallReply
 from signet_actors.operations.remember import RememberReply
-from signet_actors.operations.request_reader import inner_structs, nullable_schemas
+from signet_actors.operations.request_reader import inner_structs, nullable_schemas, request_fields, request_schemas
 
 WARNINGS: Mapping[str, Any] = {
     "type": "array",
@@ -63,12 +65,12 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
     memory_routes = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, memory_routes)
+        paths.setdefault(route.path, {})[route.operation.method.lower()] = _operation(route, schemas, memory_routes)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signet Actors", "version": signet_actors.__version__, "description": DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.operation.tag for route in routes)],
         "paths": paths,
         "components": {"schemas": schemas.components},
     }
@@ -77,22 +79,23 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
 def operation_id(route: Route) -> str:
     """Return a unique, readable name such as ``get_api_memory_by_id``."""
     path = re.sub(r"\{(\w+)\}", r"by_\1", route.path)
-    return f"{route.method.lower()}_{re.sub(r'[^A-Za-z0-9]+', '_', path).strip('_')}".rstrip("_")
+    return f"{route.operation.method.lower()}_{re.sub(r'[^A-Za-z0-9]+', '_', path).strip('_')}".rstrip("_")
 
 
 class _Schemas:
     """All body types of the table as JSON Schemas, each Struct once under ``components``."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        requests = [route.request for route in routes if route.request is not None and route.body is not None]
+        operations = list(dict.fromkeys(route.operation for route in routes))
+        requests = [operation.body for operation in operations if operation.body is not None]
         described = list(dict.fromkeys(inner for request in requests for inner in inner_structs(request)))
-        bodies = [Problem, *_body_types(routes), *described]
-        types = list(dict.fromkeys(kind for body in bodies for kind in _alternatives(body)))
+        replies = [Problem, *_reply_types(operations)]
+        types = list(dict.fromkeys(kind for body in [*described, *replies] for kind in _alternatives(body)))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=REF)
         self._of = dict(zip(types, schemas, strict=True))
         for kind in described:
             self.components[kind.__name__]["properties"] = nullable_schemas(kind)
-        for kind in dict.fromkeys(kind for body in [Problem, *_reply_types(routes)] for kind in _alternatives(body)):
+        for kind in dict.fromkeys(kind for body in replies for kind in _alternatives(body)):
             name = self._of[kind].get("$ref", "").rpartition("/")[2]
             if name and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
                 self.components[name]["properties"].setdefault("warnings", WARNINGS)
@@ -110,40 +113,45 @@ def _alternatives(body: Any) -> tuple[Any, ...]:
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
-def _body_types(routes: Sequence[Route]) -> Iterator[Any]:
-    yield from (route.body for route in routes if route.body is not None)
-    yield from _reply_types(routes)
-
-
-def _reply_types(routes: Sequence[Route]) -> Iterator[Any]:
-    for route in routes:
-        for body in route.replies.values():
+def _reply_types(operations: Sequence[Operation[Any]]) -> Iterator[Any]:
+    for operation in operations:
+        for body in operation.replies.values():
             if body is not None and body is not str and body is not bytes:
                 yield body
 
 
 def _operation(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+    operation = route.operation
+    described: dict[str, Any] = {
         "operationId": operation_id(route),
-        "summary": route.summary,
-        "tags": [route.tag],
-        "parameters": [*_path_parameters(route.path), *map(_query_parameter, route.query), *_header_parameters(route)],
-        "responses": _responses(route, schemas, memory_routes),
-        "x-signet-permission": route.permission.value if route.permission else None,
+        "summary": _summary(route),
+        "tags": [operation.tag],
+        "parameters": [
+            *_path_parameters(route.path),
+            *(_query_parameters(operation) if operation.in_query else ()),
+            *_header_parameters(route),
+        ],
+        "responses": _responses(operation, schemas, memory_routes),
+        "x-signet-permission": operation.permission.value if operation.permission else None,
     }
-    if route.description:
-        operation["description"] = route.description
-    if route.owner:
-        operation["x-signet-owner"] = True
-    if route.limit:
-        operation["x-signet-rate-limit"] = route.limit
-    if route.body is not None:
-        operation["requestBody"] = {
-            "required": route.method in {"POST", "PUT", "PATCH"}
-            and any(field.required for field in msgspec.structs.fields(route.body)),
-            "content": {"application/json": {"schema": schemas.of(route.body)}},
+    if operation.description:
+        described["description"] = operation.description
+    if operation.owner_only:
+        described["x-signet-owner"] = True
+    if operation.rate:
+        described["x-signet-rate-limit"] = operation.rate
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": operation.method in {"POST", "PUT", "PATCH"}
+            and any(field.required for field in msgspec.structs.fields(operation.body)),
+            "content": {"application/json": {"schema": schemas.of(operation.body)}},
         }
-    return operation
+    return described
+
+
+def _summary(route: Route) -> str:
+    operation = route.operation
+    return operation.summary if route.path == operation.paths[0] else f"{operation.summary} (alias)"
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
@@ -153,23 +161,29 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameter(parameter: Parameter) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": parameter.name,
-        "in": "query",
-        "required": parameter.required,
-        "schema": {key: value for key, value in parameter.schema.items() if key != "description"}
-        or {"type": parameter.kind},
-    }
-    description = parameter.schema.get("description", parameter.description)
-    if description:
-        described["description"] = description
-    return described
+def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of the request that may be in the query. None is required that may be in the body instead."""
+    request: type[msgspec.Struct] = operation.request
+    schemas = request_schemas(request)
+    for field in request_fields(request):
+        if isinstance(field.type, CallerField) and not field.type.in_query:
+            continue
+        schema = dict(schemas[field.spellings[0]])
+        description = schema.pop("description", None)
+        parameter = {
+            "name": field.spellings[0],
+            "in": "query",
+            "required": field.required and not operation.in_body,
+            "schema": schema,
+        }
+        yield {**parameter, "description": description} if description else parameter
 
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
-    names = AGENT_HEADERS if route.permission is not None and route.path.startswith(("/api/mem", "/memory")) else ()
-    if route.mutates:
+    operation = route.operation
+    reads_agent = operation.permission is not None and route.path.startswith(("/api/mem", "/memory"))
+    names = AGENT_HEADERS if reads_agent else ()
+    if operation.changes_memories:
         names = (*names, IDEMPOTENCY_HEADER)
     return [
         {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
@@ -186,18 +200,18 @@ def _links(body: Any, memory_routes: Sequence[Route]) -> dict[str, Any]:
         operation_id(target): {
             "operationId": operation_id(target),
             "parameters": {"id": f"$response.body#{pointer}"},
-            "description": target.summary,
+            "description": _summary(target),
         }
         for target in memory_routes
     }
 
 
-def _responses(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) -> Mapping[str, Any]:
+def _responses(operation: Operation[Any], schemas: _Schemas, memory_routes: Sequence[Route]) -> Mapping[str, Any]:
     responses: dict[str, Any] = {}
-    for status, body in sorted(route.replies.items()):
+    for status, body in sorted(operation.replies.items()):
         response: dict[str, Any] = {"description": _described(status)}
         if body is str or body is bytes:
-            kinds = route.media_types or (("text/html",) if body is str else ("application/octet-stream",))
+            kinds = operation.media_types or (("text/html",) if body is str else ("application/octet-stream",))
             response["content"] = {kind: {} for kind in kinds}
         elif body is not None:
             response["content"] = {"application/json": {"schema": schemas.of(body)}}

@@ -1,7 +1,7 @@
 """Warnings about fields and parameters without effect, for the ``warnings`` of a response.
 
-The known names come from the Struct that a route declares for its body, and from its query parameters. Each name is
-known in snake case and camel case. A warning never changes what a request does.
+The known names are the fields of an operation's request, each in snake case and camel case. A warning never changes
+what a request does.
 
 Source: memory-api.txt "Memories" (the documented fields).
 """
@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 import msgspec
 
+from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NOT_YET, ONLY_FOR, CallerFields
 from signet_actors.operations.request_reader import Items, camel_case, snake_case
-
-if TYPE_CHECKING:
-    from signet_actors.gateway.http.route import Route
 
 MAX_WARNINGS: Final = 20
 MAX_SHOWN_CHARS: Final = 80
@@ -78,9 +76,9 @@ def known_fields(*structs: type) -> KnownFields:
     return KnownFields(frozenset(names), tuple(shown), nested, pending, frozenset(nested.keys() | pending.keys()))
 
 
-def body_warnings(route: Route, body: Mapping[str, Any]) -> list[str]:
+def body_warnings(operation: Operation[Any], body: Mapping[str, Any]) -> list[str]:
     """Return a warning for each field of ``body`` that has no effect."""
-    return object_warnings(_of_body(route), body)
+    return object_warnings(_of_body(operation), body)
 
 
 def object_warnings(known: KnownFields, value: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -90,26 +88,26 @@ def object_warnings(known: KnownFields, value: Mapping[str, Any], prefix: str = 
     return _bounded(_fields_without_effect(known, value, ""), prefix)
 
 
-def query_warnings(route: Route, query: Mapping[str, str]) -> list[str]:
+def query_warnings(operation: Operation[Any], query: Mapping[str, str]) -> list[str]:
     """Return a warning for each query parameter that has no effect."""
-    known = _of_query(route)
+    known = _of_query(operation)
     return [] if known.covers(query) else _bounded(_parameters_without_effect(known, query), "")
 
 
 @cache
-def _of_body(route: Route) -> KnownFields:
-    return known_fields(CallerFields) if route.body is None else known_fields(route.body, CallerFields)
+def _of_body(operation: Operation[Any]) -> KnownFields:
+    body = operation.body
+    return known_fields(CallerFields) if body is None else known_fields(body, CallerFields)
 
 
 @cache
-def _of_query(route: Route) -> KnownFields:
+def _of_query(operation: Operation[Any]) -> KnownFields:
     """Return the known query parameters. An object, such as a time window, is accepted only in a body."""
-    known = known_fields(CallerFields) if route.query_struct is None else known_fields(route.query_struct, CallerFields)
-    declared = tuple(parameter.name for parameter in route.query)
-    spelled = (spelling for name in declared for spelling in (name, camel_case(name), snake_case(name)))
+    request: type[msgspec.Struct] = operation.request
+    known = known_fields(request, CallerFields) if operation.in_query else known_fields(CallerFields)
     return known._replace(
-        names=known.names - known.nested.keys() | frozenset(spelled),
-        shown=(*declared, *(name for name in known.shown if name not in known.nested)),
+        names=known.names - known.nested.keys(),
+        shown=tuple(name for name in known.shown if name not in known.nested),
     )
 
 

@@ -1,7 +1,6 @@
 """Routes, and the requests and responses of their handlers.
 
-The route table is the single source of routing, permissions, rate limits and the OpenAPI document. A handler is a
-coroutine from ``HttpRequest`` to ``HttpResponse`` and does not depend on the web framework.
+The routes are those of the declared operations (``endpoints.py``). They do not depend on the web framework.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.gateway.http.json_body import decode_json
 from signet_actors.gateway.http.request_warnings import body_warnings
+from signet_actors.operations.operation import Operation
 from signet_actors.protocol.message import Idempotency, Principal
 
 if TYPE_CHECKING:
@@ -46,56 +43,13 @@ class HttpResponse:
     media_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A query parameter in the API document. ``kind``: string, integer, number or boolean; ``schema`` replaces it."""
-
-    name: str
-    kind: str = "string"
-    description: str = ""
-    required: bool = False
-    schema: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """One endpoint. ``path`` marks parameters as ``{name}``; ``replies`` maps a status to a body type for the API
-    document.
+    """An operation at one of its paths, and the coroutine that answers it."""
 
-    - ``permission``: None if the caller needs none (liveness only).
-    - ``limit``: the name of a rate bucket.
-    - ``owner``: served only to the user that runs the daemon, see ``ownership``.
-    - ``mutates``: answers 503 while ``mutationsFrozen`` is set.
-    - ``writes``: changes something that is not a memory; served also while mutations are frozen.
-    - ``mutates_conditionally``: only some requests mutate; the handler rejects those
-      (``HttpRequest.refuse_if_frozen``).
-    - ``media_types``: those of a response that is not JSON.
-    - ``query_struct``: a body type whose fields are also accepted as query parameters.
-    """
-
-    method: str
+    operation: Operation[Any]
     path: str
     handler: Callable[[HttpRequest], Awaitable[HttpResponse]]
-    permission: Permission | None
-    summary: str
-    tag: str
-    body: type | None = None
-    query: tuple[Parameter, ...] = ()
-    replies: Mapping[int, Any] = field(default_factory=dict)
-    limit: str | None = None
-    owner: bool = False
-    mutates: bool = False
-    writes: bool = False
-    mutates_conditionally: bool = False
-    description: str = ""
-    media_types: tuple[str, ...] = ()
-    query_struct: type | None = None
-    request: type[msgspec.Struct] | None = None
-
-    @property
-    def has_effect(self) -> bool:
-        """True if a request without a response may have changed something: its outcome is then unknown."""
-        return self.mutates or self.writes
 
 
 @dataclass(slots=True)
@@ -134,7 +88,7 @@ class HttpRequest:
         value = decode_json(self.raw)
         if not isinstance(value, dict):
             raise InvalidRequest("Invalid JSON body")
-        self.warnings += body_warnings(self.route, value)
+        self.warnings += body_warnings(self.route.operation, value)
         return value
 
     def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
@@ -202,9 +156,9 @@ class HttpRequest:
         path = self.route.path
         for name, value in self.path.items():
             path = path.replace("{" + name + "}", value)
-        target = f"{self.route.method} {path}?{sorted(self.query.items())}"
+        target = f"{self.route.operation.method} {path}?{sorted(self.query.items())}"
         return Idempotency(
-            key=hashlib.sha256(f"{owner}\0{self.route.method} {path}\0{key}".encode()).hexdigest(),
+            key=hashlib.sha256(f"{owner}\0{self.route.operation.method} {path}\0{key}".encode()).hexdigest(),
             body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
         )
 

@@ -27,7 +27,7 @@ class Endpoint:
 
     def __init__(self, path: str, routes: Sequence[Route]) -> None:
         self.path = path
-        self._routes = {route.method: route for route in routes}
+        self._routes = {route.operation.method: route for route in routes}
         self.allow = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
 
     def route(self, method: str) -> Route | None:

@@ -1,0 +1,63 @@
+"""All operations, in the order of the API document.
+
+It imports every file of this package, so only the gateway and callers of any operation import it.
+
+Source: docs/architecture.md "How to add".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from signet_actors.operations import (
+    api_docs,
+    auth,
+    backup,
+    config_files,
+    embeddings,
+    forget,
+    health,
+    identity,
+    jobs,
+    memories,
+    memory_changes,
+    metrics,
+    modify,
+    notes,
+    pipeline,
+    recall,
+    remember,
+    repair,
+    requeue,
+    reviews,
+    runs,
+    status,
+    transfer,
+)
+from signet_actors.operations.operation import Operation
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (
+    *remember.OPERATIONS,
+    *memories.OPERATIONS,
+    *memory_changes.OPERATIONS,
+    *recall.OPERATIONS,
+    *modify.OPERATIONS,
+    *forget.OPERATIONS,
+    *transfer.OPERATIONS,
+    *notes.OPERATIONS,
+    *jobs.OPERATIONS,
+    *pipeline.OPERATIONS,
+    *runs.OPERATIONS,
+    *requeue.OPERATIONS,
+    *reviews.OPERATIONS,
+    *embeddings.OPERATIONS,
+    *status.OPERATIONS,
+    *health.OPERATIONS,
+    *metrics.OPERATIONS,
+    *config_files.OPERATIONS,
+    *identity.OPERATIONS,
+    *repair.OPERATIONS,
+    *backup.OPERATIONS,
+    *auth.OPERATIONS,
+    *api_docs.OPERATIONS,
+)

@@ -1,0 +1,60 @@
+"""The operations are declared once, in one table, and the gateway serves each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.openapi import openapi_document
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.operations.field_types import CallerField, Given
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.registry import OPERATIONS
+from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields
+
+
+def test_every_operation_of_http_is_served_once_at_each_of_its_paths() -> None:
+    declared = Counter((operation.name, path) for operation in OPERATIONS for path in operation.paths)
+    served = Counter((route.operation.name, route.path) for route in ROUTES if "http" in route.operation.surfaces)
+    assert served == declared
+    assert set(served.values()) == {1}
+    assert {route.operation for route in ROUTES} == set(OPERATIONS)
+
+
+def test_the_operations_are_in_the_order_of_the_api_document() -> None:
+    assert list(dict.fromkeys(route.operation.name for route in ROUTES)) == [one.name for one in OPERATIONS]
+    assert list(openapi_document(ROUTES)["paths"]) == list(
+        dict.fromkeys(path for one in OPERATIONS for path in one.paths)
+    )
+
+
+def test_the_name_of_an_operation_is_a_subject_and_a_verb_and_unique() -> None:
+    names = [operation.name for operation in OPERATIONS]
+    assert len(names) == len(set(names))
+    assert all(name.replace("_", "").replace(".", "", 1).isalpha() and name.count(".") == 1 for name in names)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_request_has_a_reader_for_each_field(operation: Operation) -> None:
+    for kind in {*inner_structs(operation.request), *inner_structs(operation.lines or operation.request)}:
+        assert [field.name for field in request_fields(kind)] == list(kind.__struct_fields__)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_value_of_a_wrong_type_is_refused_by_the_name_that_the_caller_used(operation: Operation) -> None:
+    for kind in inner_structs(operation.lines or operation.request):
+        for field in request_fields(kind):
+            # The gateway reads these for every operation, and a handler the items of an array.
+            if not isinstance(field.type, CallerField | Items):
+                for name in field.spellings:
+                    with pytest.raises(InvalidRequest) as refused:
+                        field.type.read(Given(name, [{}], field.default, in_query=False, now_ms=0, warnings=[]))
+                    assert refused.value.field == name
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_request_without_required_fields_is_read_from_nothing(operation: Operation) -> None:
+    if not any(field.required for field in request_fields(operation.request)):
+        assert read_request(operation.request, body={}, now_ms=0, warnings=[]) == operation.request()
