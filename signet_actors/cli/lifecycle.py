@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, recorded_address
+from signet_actors.cli.connection import DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import OutputFailed, console, discard_output, print_json, print_message, printable
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
-from signet_actors.errors import DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
+from signet_actors.errors import ConfigError, DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -146,10 +146,11 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
     places = Workspace(workspace)
     places.ensure()
     places.refuse_irregular_files()
-    with contextlib.suppress(FileNotFoundError):
-        (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # left by a daemon that crashed; ours writes a new one
     start_log = places.log_dir / "start.log"
-    descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    try:
+        descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    except OSError as error:
+        raise ConfigError(f"{start_log} cannot be written: {error.strerror}") from error
     try:
         child = subprocess.Popen(
             list(SUPERVISOR),
@@ -184,7 +185,7 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
                 " it may be a restore, a check, or the daemon of a workspace that shares the database"
             )
         address = recorded_address(workspace)
-        if address is not None:
+        if address is not None and address.trusted:  # not one that a daemon left behind that crashed
             client = DaemonClient(address, timeout_s=2, retry_window_s=0)
             try:
                 client.get("/health/ready").confirm("ready", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from signet_actors.runtime.supervision.child_process import ChildProcess
+from signet_actors.runtime.supervision.child_process import ChildProcess, is_stopped
 from tests.support.bus_room import REPOSITORY, eventually
 
 ROLE = '''
@@ -73,6 +74,29 @@ def test_a_life_whose_data_the_pipe_might_not_take_begins_in_a_fresh_interpreter
     eventually(lambda: ended(child), within_s=60, what="the role has read everything")
     assert lines(told)[-1] == "l" * 40_000
     assert not any(line.startswith("r") for line in lines(told)[-2:])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells that a process is stopped")
+def test_a_standby_process_that_is_stopped_is_replaced_by_a_fresh_interpreter(
+    child: ChildProcess, told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+    start = ChildProcess._start_interpreter
+
+    def noted(self: ChildProcess, stdin: int) -> subprocess.Popen[bytes]:
+        process = start(self, stdin)
+        started.append(process.pid)
+        return process
+
+    monkeypatch.setattr(ChildProcess, "_start_interpreter", noted)
+    child.spawn_standby(b"rehearsal\n")
+    eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
+    os.kill(started[0], signal.SIGSTOP)
+    eventually(lambda: is_stopped(started[0]))
+    child.launch(b"life\n")
+    eventually(lambda: ended(child), within_s=60, what="the role has read everything")
+    assert lines(told)[-1] == "life"
+    assert len(started) == 2
 
 
 def test_a_rehearsal_that_nobody_lives_to_read_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

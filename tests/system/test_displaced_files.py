@@ -226,6 +226,21 @@ def test_without_its_daemon_directory_a_daemon_keeps_a_second_one_away_serves_on
         assert len(daemon.api.listed()) == 2
 
 
+@pytest.mark.parametrize("name", ["address", "pid", "lock"])
+def test_a_single_file_that_is_removed_from_the_daemon_directory_is_put_back(name: str) -> None:
+    with live_daemon() as daemon:
+        assert daemon.process is not None
+        removed = daemon.workspace / ".daemon" / name
+        removed.unlink()
+        eventually(removed.exists, within_s=30, what=f"{name} is put back")
+        daemon.api.remember("Stored all the same")
+        code, said = tool(daemon, "status")
+        assert code == 0, said
+        code, said = tool(daemon, "stop")
+        assert code == 0, said
+        daemon.process.wait(30)
+
+
 def tool(daemon: LiveDaemon, *arguments: str) -> tuple[int, str]:
     """The exit code of a command of `signet`, and everything that it said."""
     ran = subprocess.run(

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,8 @@ class ChildProcess:
         process = self._standby
         if process is None:
             return None
-        if process.poll() is not None or self._warmup_bytes + len(document) > _PIPE_BYTES:
+        too_long = self._warmup_bytes + len(document) > _PIPE_BYTES
+        if process.poll() is not None or too_long or is_stopped(process.pid):
             self.kill_standby()
             return None
         self._standby = None
@@ -169,3 +171,12 @@ class ChildProcess:
                 pass_fds=self.inherited,
                 env={**os.environ, **self._environ},
             )
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if a signal or a debugger has stopped the process; always False where ``/proc`` does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[:1] in ([b"T"], [b"t"])

@@ -44,6 +44,13 @@ class FileLock:
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
+    def holds_path(self) -> bool:
+        """Return True if the locked file is the one at the path."""
+        try:
+            return self._descriptor >= 0 and os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
+
     def release(self) -> None:
         """Release the lock. The file stays: if it were removed, two processes could lock two files of the same name."""
         if self._descriptor >= 0:
@@ -105,7 +112,9 @@ class WorkspaceLock:
         self._database = descriptor
 
     def renew_file(self) -> None:
-        """Lock a new lock file after the old one was removed; the lock on the directory is held throughout."""
+        """Lock a new lock file if the old one was removed; the lock on the directory is held throughout."""
+        if self._file.holds_path():
+            return
         renewed = FileLock(self._workspace.lock_file)
         renewed.acquire()
         self._file.release()
