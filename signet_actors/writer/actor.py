@@ -26,9 +26,8 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
-from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.pipeline import ReconcileJobs, WatchJobs
+from signet_actors.protocol.pipeline import WatchJobs
 from signet_actors.protocol.writer import (
     AdvanceBackup,
     BackupProgress,
@@ -61,11 +60,10 @@ from signet_actors.store.stale_log import refuse_stale_log
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import QueueChanges
-from signet_actors.writer.commit_parts import commit_parts
+from signet_actors.writer.commit_parts import commit_parts, earliest_deadline_ns
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import GroupCommit, RunOptions, failure_for_unstarted
-from signet_actors.writer.idempotency import request_key
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
@@ -77,9 +75,6 @@ from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
-_BACKGROUND_COMMANDS = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
-"""Periodic commands that are repeated later anyway. Their deadlines do not follow from ``requestTimeoutMs``, so they do
-not limit how long a batch waits for a lock."""
 _PROGRESS_STEPS = 20_000
 """Steps of SQLite's virtual machine between two heartbeat checks: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
@@ -244,15 +239,11 @@ class Writer:
             for part in commit_parts(effects, self.config.writer.batch_limit):
                 unstarted = unstarted[len(part) :]
                 self._batch_began_ns = self.clock.monotonic_ns()
-                deadlines = [
-                    incoming.header.deadline_ns
-                    for incoming in part
-                    if incoming.header.deadline_ns and not isinstance(incoming.body, _BACKGROUND_COMMANDS)
-                ]
-                until_ns = lock_wait_until_ns(min(deadlines), self.config.writer) if deadlines else None
+                deadline_ns = earliest_deadline_ns(part)
+                until_ns = None if deadline_ns is None else lock_wait_until_ns(deadline_ns, self.config.writer)
                 with (
                     self.busy_handler.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns),
-                    self._noted(part),
+                    self.stopped.noted(part[0].header, part[0].body),
                 ):
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync.last_ns)
@@ -268,13 +259,6 @@ class Writer:
             self._batch_began_ns = None
         self._notify_job_waiters()
         self._wal.run_due()
-
-    def _noted(self, part: Sequence[Incoming[WriterCommand]]) -> contextlib.AbstractContextManager[None]:
-        """Note a command on which a writer may have ended before, so that it cannot end a third one."""
-        if part[0].header.attempt == 1:
-            return contextlib.nullcontext()
-        key, _ = request_key(part[0].header, getattr(part[0].body, "idempotency", None))
-        return self.stopped.running(key)
 
     def tick(self) -> float | None:
         """Do the housekeeping that is due, reply to job waiters, and return the seconds until the next call."""

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from signet_actors.protocol.writer import WriterCommand
+from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
+from signet_actors.protocol.pipeline import ReconcileJobs
+from signet_actors.protocol.writer import PurgeStep, WriterCommand
 from signet_actors.runtime.messaging.mailbox import Incoming
 
+BACKGROUND_COMMANDS: Final = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
+"""Periodic commands that are repeated later anyway. Their deadlines do not follow from ``requestTimeoutMs``, so they do
+not limit how long a batch waits for a lock."""
 COMMIT_BYTES: Final = 1 << 20
 """The messages of one commit are at most this long together, unless it is a single one."""
 
@@ -33,3 +38,15 @@ def commit_parts(
             part, size = [], 0
     if part:
         yield part
+
+
+def earliest_deadline_ns(part: Sequence[Incoming[WriterCommand]]) -> int | None:
+    """Return the earliest deadline of the callers that wait for ``part``; None if no caller waits."""
+    return min(
+        (
+            incoming.header.deadline_ns
+            for incoming in part
+            if incoming.header.deadline_ns and not isinstance(incoming.body, BACKGROUND_COMMANDS)
+        ),
+        default=None,
+    )
