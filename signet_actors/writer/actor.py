@@ -433,7 +433,7 @@ class Writer:
         changes, group.queue_changes = group.queue_changes, QueueChanges()
         try:
             # While the disk is full no job can be leased, so no waiter is notified.
-            return self.job_waiters.notify(group.connection, changes, may_write=not group.storage_full)
+            return self.job_waiters.notify(group.committed, changes, may_write=not group.storage_full)
         except LockTimeout:
             group.queue_changes.add(changes)
             return 0.05

@@ -22,8 +22,10 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.access import CommittedReads
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.transaction import WriteTransaction, write_transaction
+from signet_actors.store.writes import store_meta
 from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import purge
@@ -109,6 +111,7 @@ class GroupCommit:
         stopped: StoppedCommands = _NONE_STOPPED,
     ) -> None:
         self.connection = connection
+        self.committed = CommittedReads(connection)
         self.clock = clock
         self.rng = rng
         self.config = config
@@ -202,10 +205,7 @@ class GroupCommit:
             return True
         try:
             with self._open() as tx:
-                tx.execute(
-                    "INSERT INTO store_meta (key, value) VALUES ('storage_probe', hex(randomblob(8192)))"
-                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-                )
+                store_meta.write_probe(tx)
                 tx.commit()
         except (DiskFull, LockTimeout):
             return False
@@ -265,7 +265,7 @@ class GroupCommit:
         lookup_key = idempotency.reply_lookup_key(key)
         if context.insert_buffer.contains(lookup_key):
             self._flush_inserts(context)  # a row that is refused here belongs to another command
-        earlier = idempotency.earlier_reply(context.tx_for(lookup_key).connection, key, digest)
+        earlier = idempotency.earlier_reply(context.tx_for(lookup_key), key, digest)
         if earlier is not None:
             self.metrics.replayed += 1
             return earlier
@@ -338,7 +338,7 @@ class GroupCommit:
         """
         key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
         try:
-            return idempotency.earlier_reply(self.connection, key, digest) or failure
+            return idempotency.earlier_reply(self.committed, key, digest) or failure
         except StoreError:
             if pending.header.attempt > 1 or digest is not None:
                 return Failure(
@@ -354,7 +354,7 @@ class GroupCommit:
         for pending in batch:
             key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
             try:
-                earlier = idempotency.earlier_reply(self.connection, key, digest)
+                earlier = idempotency.earlier_reply(self.committed, key, digest)
             except StoreError:
                 pending.reply(failure_for_unstarted(pending, detail, retry_after_ms=1000))
                 continue

@@ -19,12 +19,13 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
-from signet_actors.store.errors import Connection
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.access import Reads
+from signet_actors.store.writes import jobs as job_rows
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes import request_replies
+from signet_actors.store.writes.request_replies import REPLIES, ReplyRow
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands.job_subjects import job_subjects
 
-_REPLIES = Insert("request_replies", ("request_id", "body_digest", "reply", "created_ms"))
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
 _tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
@@ -37,46 +38,43 @@ def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, s
     return f"key:{idempotency.key}", idempotency.body_digest
 
 
-def earlier_reply(connection: Connection, key: str, digest: str | None) -> WriterReply | None:
+def earlier_reply(reads: Reads, key: str, digest: str | None) -> WriterReply | None:
     """Return the stored reply, a conflict if the same key came with another body, or None.
 
     Replies are stored without the memory's content and tags, which are read from the row again, so that erasing a
     memory leaves no copy behind.
     """
-    row = connection.execute("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,)).fetchone()
-    if row is None:
+    stored = request_replies.stored(reads, key)
+    if stored is None:
         return None
-    if row[0] != digest:
+    if stored.body_digest != digest:
         return Failure(
             code=ErrorCode.IDEMPOTENCY_CONFLICT,
             detail="this Idempotency-Key was already used with another body",
             field="Idempotency-Key",
         )
-    reply = _decoder.decode(row[1])
+    reply = _decoder.decode(stored.reply)
     if isinstance(reply, Remembered):
-        found = connection.execute(
-            "SELECT content, tags, embedding_seq IS NOT NULL FROM memories WHERE id = ?", (reply.id,)
-        ).fetchone()
+        found = memory_rows.current_text(reads, reply.id)
         content, tags, embedded = ("", "[]", False) if found is None else found
-        return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags), embedded=bool(embedded))
+        return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags), embedded=embedded)
     if isinstance(reply, Modified):
-        return _as_embedded_now(connection, reply)
+        return _as_embedded_now(reads, reply)
     if isinstance(reply, ManyModified):
-        return ManyModified([_as_embedded_now(connection, outcome) for outcome in reply.results])
+        return ManyModified([_as_embedded_now(reads, outcome) for outcome in reply.results])
     if isinstance(reply, JobsLeased):
-        return _with_subjects(connection, reply)
+        return _with_subjects(reads, reply)
     return reply
 
 
-def _as_embedded_now(connection: Connection, outcome: Modified) -> Modified:
+def _as_embedded_now(reads: Reads, outcome: Modified) -> Modified:
     if not outcome.content_changed:
         return outcome
-    found = connection.execute("SELECT embedding_seq IS NOT NULL FROM memories WHERE id = ?", (outcome.id,)).fetchone()
-    return msgspec.structs.replace(outcome, embedded=found is not None and bool(found[0]))
+    return msgspec.structs.replace(outcome, embedded=memory_rows.is_embedded(reads, outcome.id))
 
 
-def _with_subjects(connection: Connection, reply: JobsLeased) -> JobsLeased:
-    subjects = job_subjects(connection, [job.memory_id for job in reply.jobs if job.memory_id is not None])
+def _with_subjects(reads: Reads, reply: JobsLeased) -> JobsLeased:
+    subjects = job_rows.job_memories(reads, [job.memory_id for job in reply.jobs if job.memory_id is not None])
     jobs = [
         msgspec.structs.replace(job, subject=None if job.memory_id is None else subjects[job.memory_id])
         for job in reply.jobs
@@ -92,7 +90,9 @@ def keep_reply(context: CommandContext, key: str, digest: str | None, reply: Wri
     elif isinstance(reply, JobsLeased):
         jobs = [msgspec.structs.replace(job, subject=None) for job in reply.jobs]
         reply = msgspec.structs.replace(reply, jobs=jobs)
-    context.insert_buffer.add(_REPLIES, (key, digest, _encoder.encode(reply), context.now_ms), reply_lookup_key(key))
+    context.insert_buffer.add(
+        REPLIES, ReplyRow(key, digest, _encoder.encode(reply), context.now_ms), reply_lookup_key(key)
+    )
 
 
 def reply_lookup_key(key: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
-from signet_actors.store.errors import Connection
+from signet_actors.store.access import Reads
 from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands.leases import next_due, ready_kinds
 
@@ -63,14 +63,14 @@ class JobWaiters:
             until_ns = min(until_ns, incoming.header.deadline_ns - _REPLY_MARGIN_NS)
         self._waiters.append(_Waiter(incoming, body.kinds, body.suspects, until_ns))
 
-    def notify(self, connection: Connection, changes: QueueChanges, *, may_write: bool) -> float | None:
+    def notify(self, reads: Reads, changes: QueueChanges, *, may_write: bool) -> float | None:
         """Reply to each waiter that has a ready job or whose wait is over; return the seconds until the next call."""
         now_ns = self._clock.monotonic_ns()
         self._reply([waiter for waiter in self._waiters if waiter.until_ns <= now_ns])
         if may_write:
             for waiter in list(self._waiters):
                 if waiter.due_ns <= now_ns or not (changes.ready | changes.delayed).isdisjoint(waiter.kinds):
-                    self._check(connection, waiter, now_ns)
+                    self._check(reads, waiter, now_ns)
         if not self._waiters:
             return None
         next_ns = min(min(waiter.until_ns, waiter.due_ns if may_write else waiter.until_ns) for waiter in self._waiters)
@@ -80,13 +80,13 @@ class JobWaiters:
         """Release every waiter without a job."""
         self._reply(list(self._waiters))
 
-    def _check(self, connection: Connection, waiter: _Waiter, now_ns: int) -> None:
+    def _check(self, reads: Reads, waiter: _Waiter, now_ns: int) -> None:
         wall_ms = self._clock.wall_ms()
-        ready = ready_kinds(connection, waiter.kinds, wall_ms, waiter.candidates)
+        ready = ready_kinds(reads, waiter.kinds, wall_ms, waiter.candidates)
         if ready:
             self._reply([waiter], ready)
             return
-        due = next_due(connection, waiter.kinds, wall_ms, waiter.candidates)
+        due = next_due(reads, waiter.kinds, wall_ms, waiter.candidates)
         due_ms = None if due is None else epoch_ms(due)
         # The wall clock may jump; ``until_ns`` bounds the wait all the same.
         wait_ms = LONGEST_WAIT_MS if due_ms is None else due_ms - wall_ms + 1

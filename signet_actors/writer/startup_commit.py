@@ -16,6 +16,7 @@ from signet_actors.store.errors import Connection
 from signet_actors.store.stale_log import note_runs
 from signet_actors.store.transaction import write_transaction
 from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
+from signet_actors.store.writes import store_meta
 from signet_actors.writer.command_context import CommandContext, RowCache
 from signet_actors.writer.commands import agents
 
@@ -38,15 +39,8 @@ class StartupCommit:
         with write_transaction(self._connection, during_sync) as tx:
             context = CommandContext.begin(tx, self._clock, self._rng, config, self._boot_id, RowCache())
             agents.sync_roster(context)
-            tx.execute(
-                "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
-                (context.new_id(),),
-            )
-            tx.execute(
-                "INSERT INTO store_meta (key, value) VALUES ('writer_started_at', ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (iso(self._clock.wall_ms()),),
-            )
+            store_meta.put_if_new(tx, "database_id", context.new_id())
+            store_meta.put(tx, "writer_started_at", iso(self._clock.wall_ms()))
             if not self._epoch_begun:
                 epoch = context.new_id()
                 note_runs(self._workspace.database, (*VectorEpochs(read_stored(tx)).names, epoch))

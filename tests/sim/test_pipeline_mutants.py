@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from signet_actors.domain.jobs import JobEvent
+from signet_actors.store.writes import leases as lease_rows
+from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.writer.commands import jobs, leases
 from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate, unheard
 
@@ -18,13 +20,13 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> leases.ActiveLease:
+    def held(session: Any, job_id: str, _lease_id: str) -> ActiveLease:
         row = session.tx.one(
             "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
             " WHERE id = ?",
             (job_id,),
         )
-        return leases.ActiveLease(*row)
+        return ActiveLease(*row)
 
     patch.setattr(leases, "active_lease", held)
     return "a run of a job that is not completed"
@@ -40,7 +42,7 @@ def attempts_not_given_back(patch: Patch) -> str:
     """A model that is away is the job's failure."""
     give_back = leases._return_job
 
-    def spent(session: Any, job: leases.ActiveLease, state: Any, why: str, **how: Any) -> None:
+    def spent(session: Any, job: ActiveLease, state: Any, why: str, **how: Any) -> None:
         give_back(session, job, state, why, **{**how, "attempts": job.attempts})
 
     patch.setattr(leases, "_return_job", spent)
@@ -55,16 +57,16 @@ def nobody_told(patch: Patch) -> str:
 
 def fellows_of_poison(patch: Patch) -> str:
     """Jobs that lost their worker together are handed out together again."""
-    patch.setattr(leases, "_candidate_leased", lambda _connection: False)
-    patch.setattr(leases, "_ROW", leases._ROW.replace("j.error IS :suspect", "0"))
-    patch.setattr(leases, "_READY", leases._READY.replace("j.error IS :suspect", "0"))
+    patch.setattr(lease_rows, "is_candidate_leased", lambda *_: False)
+    patch.setattr(lease_rows, "_ROW", lease_rows._ROW.replace("j.error IS :suspect", "0"))
+    patch.setattr(lease_rows, "_READY", lease_rows._READY.replace("j.error IS :suspect", "0"))
     return "poison took another with it"
 
 
 def lease_of_the_dead(patch: Patch) -> str:
     """A job is handed out while its lease lasts."""
-    ready = leases._READY.replace("j.status = 'pending'", "j.status IN ('pending', 'leased')")
-    patch.setattr(leases, "_READY", ready)
+    ready = lease_rows._READY.replace("j.status = 'pending'", "j.status IN ('pending', 'leased')")
+    patch.setattr(lease_rows, "_READY", ready)
     patch.setattr(leases, "advance", lambda state, event: jobs.advance(state, event) if event != "lease" else "leased")
     return "is leased twice"
 

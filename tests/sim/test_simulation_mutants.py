@@ -13,6 +13,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.runtime.messaging.request_tracker import PendingRequest, RequestTracker
 from signet_actors.runtime.supervision import supervisor as supervision
 from signet_actors.runtime.supervision.restart_policy import CrashHistory, Restart
+from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.writer import group_commit, idempotency
 from signet_actors.writer.commands import leases
 from signet_actors.writer.group_commit import GroupCommit
@@ -27,13 +28,13 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with, so it ends jobs that wait for their next worker."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> leases.ActiveLease:
+    def held(session: Any, job_id: str, _lease_id: str) -> ActiveLease:
         row = session.tx.one(
             "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
             " WHERE id = ?",
             (job_id,),
         )
-        return leases.ActiveLease(*row)
+        return ActiveLease(*row)
 
     patch.setattr(leases, "active_lease", held)
     return "a job's next attempt is too far in the future"

@@ -15,6 +15,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory
+from signet_actors.store.access import CommittedReads
 from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands import leases
 from tests.support.store_room import StoreRoom
@@ -179,11 +180,11 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
     first = taken_by(room, "extractor", 2)
     assert [job.memory_id for job in first] == [fresh, lost[0]]
     assert taken_by(room, "extractor", 2) == []
-    assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ()
+    assert leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms()) == ()
     room.group.queue_changes = QueueChanges()
     room.ask(CompleteJob(first[1].id, first[1].lease_id))
     assert "extract" in room.group.queue_changes.ready
-    assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ("extract",)
+    assert leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms()) == ("extract",)
     assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
 
 
@@ -195,10 +196,12 @@ def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_ex
         return [job.memory_id for job in asked_by(room, command, name, life).jobs]
 
     def ready(suspects: PoisonCandidates) -> bool:
-        return bool(leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms(), suspects))
+        return bool(leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), suspects))
 
     def due(suspects: PoisonCandidates) -> bool:
-        return leases.next_due(room.connection, ("extract",), room.clock.wall_ms(), suspects) is not None
+        return (
+            leases.next_due(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), suspects) is not None
+        )
 
     lost = [room.remember(f"Memory number {number}").id for number in range(2)]
     assert taken("quarantine", 1, PoisonCandidates.ONLY) == []

@@ -14,6 +14,7 @@ import msgspec
 
 from signet_actors.domain.memories import INTERNAL_SOURCE_TYPES
 from signet_actors.protocol.memories import ReadScope
+from signet_actors.store.access import Reads
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
@@ -120,6 +121,8 @@ _ID_WAS_USED: Final = (
 _LIVE_SEQ_OF_CONTENT: Final = "SELECT seq FROM memories WHERE id = ? AND content_hash = ? AND is_deleted = 0"
 _SEQS: Final = "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value"
 _CONTENT_BYTES: Final = "SELECT octet_length(content) FROM memories WHERE id = ?"
+_CURRENT_TEXT: Final = "SELECT content, tags, embedding_seq IS NOT NULL FROM memories WHERE id = ?"
+_IS_EMBEDDED: Final = "SELECT embedding_seq IS NOT NULL FROM memories WHERE id = ?"
 
 _SET_EMBEDDING: Final = "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?"
 _CLEAR_EMBEDDING: Final = "UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = ?"
@@ -203,6 +206,18 @@ def content_bytes(tx: WriteTransaction, memory_id: str) -> int:
     """Return the length of the memory's content in bytes; 0 if there is no such memory."""
     row = tx.one(_CONTENT_BYTES, (memory_id,))
     return 0 if row is None else int(row[0])
+
+
+def current_text(reads: Reads, memory_id: str) -> tuple[str, str, bool] | None:
+    """Return content, tags (JSON) and whether there is a vector; None if there is no such memory."""
+    row = reads.one(_CURRENT_TEXT, (memory_id,))
+    return None if row is None else (row[0], row[1], bool(row[2]))
+
+
+def is_embedded(reads: Reads, memory_id: str) -> bool:
+    """Return whether the memory exists and has a vector."""
+    row = reads.one(_IS_EMBEDDED, (memory_id,))
+    return row is not None and bool(row[0])
 
 
 def update(tx: WriteTransaction, seq: int, columns: Mapping[str, Any], *, updated_at: str, updated_by: str) -> None:

@@ -12,6 +12,7 @@ from signet_actors.domain import forget_budget
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
 from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes import store_meta
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import memory_changes
@@ -22,8 +23,7 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
 
     Raises a ``SignetError`` if a required confirmation is missing.
     """
-    row = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
-    deletions = forget_budget.parse_deletions(None if row is None else row[0])
+    deletions = forget_budget.parse_deletions(store_meta.value(context.tx, forget_budget.STORE_KEY))
     matching = max(command.matching, len(command.targets))
     recent = forget_budget.recently_deleted(deletions, context.now_ms)
     if not command.confirmed and forget_budget.needs_confirmation(matching, recent):
@@ -41,10 +41,7 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
     deleted = sum(outcome.status == "deleted" for outcome in results)
     if deleted:
         kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)
-        context.tx.execute(
-            "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (forget_budget.STORE_KEY, forget_budget.deletions_text(kept)),
-        )
+        store_meta.put(context.tx, forget_budget.STORE_KEY, forget_budget.deletions_text(kept))
     return ManyForgotten(results=results, remaining=list(command.targets[len(results) :]))
 
 

@@ -13,6 +13,9 @@ from signet_actors.domain.jobs import PROSPECTIVE_INDEX
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
+from signet_actors.store.writes import hints as hint_rows
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes.hints import HintRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
 
@@ -27,18 +30,12 @@ def store(context: CommandContext, command: StoreHints) -> HintsStored:
     """
     job = leases.active_lease(context, command.job_id, command.lease_id)
     leases.require_kind(job, PROSPECTIVE_INDEX)
-    row = context.tx.one(
-        "SELECT seq FROM memories WHERE id = ? AND is_deleted = 0 AND content_hash = ?",
-        (job.memory_id, job.leased_hash),
-    )
-    hints = _clean(command.hints) if row is not None else []
-    if row is not None:
-        context.tx.execute("DELETE FROM memory_hints WHERE memory_id = ?", (job.memory_id,))
-    for hint in hints:
-        context.tx.execute(
-            "INSERT INTO memory_hints (memory_id, memory_seq, hint, cjk, created_at) VALUES (?, ?, ?, ?, ?)",
-            (job.memory_id, row[0] if row else None, hint, cjk_bigrams(hint), context.now),
-        )
+    memory_seq = memory_rows.live_seq_of_content(context.tx, job.memory_id, job.leased_hash)
+    hints: list[str] = []
+    if job.memory_id is not None and memory_seq is not None:
+        hints = _clean(command.hints)
+        rows = [HintRow(job.memory_id, memory_seq, hint, cjk_bigrams(hint), context.now) for hint in hints]
+        hint_rows.replace(context.tx, job.memory_id, rows)
     leases.complete_leased(context, job, msgspec.json.encode({"hints": len(hints)}).decode())
     return HintsStored(len(hints))
 

@@ -11,8 +11,6 @@ docs/security.md "Where the specification is unsafe".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from signet_actors.domain.jobs import (
     JOB_KINDS,
     MAX_DELAY_MS,
@@ -37,10 +35,13 @@ from signet_actors.protocol.leases import (
     RenewLease,
 )
 from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
-from signet_actors.store.errors import Connection
+from signet_actors.store.access import Reads
+from signet_actors.store.writes import jobs as job_rows
+from signet_actors.store.writes import leases as lease_rows
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes.leases import ActiveLease, Bounds, ReadyJob
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs
-from signet_actors.writer.commands.job_subjects import job_subjects
 
 MAX_LEASED = 64
 MAX_LEASED_BYTES = 4 * 1024 * 1024
@@ -53,39 +54,6 @@ CANDIDATE_DELAY_MS = 60_000
 """How long a poison candidate lets other jobs go first."""
 _MS = 1_000_000
 
-_PENDING = (
-    "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
-    " AND (:suspects OR j.error IS NOT :suspect) AND (:fresh OR j.error IS :suspect)"
-)
-_ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
-_READY = f"""
-    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE :fresh AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
-    UNION ALL
-    SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
-                   ORDER BY j.available_at LIMIT :limit)
-    UNION ALL
-    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at > :never
-                   ORDER BY j.available_at LIMIT :limit)
-"""
-"""The jobs that may be leased. A poison candidate always has a due time. The last part finds jobs with a due time that
-is too far ahead to be real, because the wall clock was set back."""
-
-
-class ActiveLease(NamedTuple):
-    """The job that a lease holds."""
-
-    seq: int
-    attempts: int
-    max_attempts: int
-    kind: str
-    memory_id: str | None
-    leased_hash: str | None
-    releases: int
-    poison_candidate: bool
-
 
 def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
     """Lease the jobs of these kinds that have been ready for longest to the caller; each lease spends one attempt."""
@@ -93,7 +61,7 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
     name, incarnation = context.caller
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
     leased = _redeliver(context, command, expires_ns)
-    allow_others, allow_candidates = _leasable(context.tx.connection, command.suspects)
+    allow_others, allow_candidates = _leasable(context.tx, command.suspects)
     limit = min(command.limit, MAX_LEASED)
     dropped = 0
     handed_bytes = 0
@@ -103,39 +71,38 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
         )
         if not rows:
             break
-        subjects = job_subjects(context.tx.connection, [row[4] for row in rows if row[4] is not None])
-        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts, poison_candidate in rows:
+        subjects = job_rows.job_memories(context.tx, [job.memory_id for _, job in rows if job.memory_id is not None])
+        for kind, job in rows:
             if handed_bytes >= MAX_LEASED_BYTES:
                 break
-            if poison_candidate and not allow_candidates:
+            if job.poison_candidate and not allow_candidates:
                 continue
-            subject = None if memory_id is None else subjects.get(memory_id)
-            if memory_id is not None and subject is None:
-                _drop(context, seq)
+            subject = None if job.memory_id is None else subjects.get(job.memory_id)
+            if job.memory_id is not None and subject is None:
+                status = advance(JobState.PENDING, JobEvent.DROP)
+                lease_rows.drop(context.tx, job.seq, status=status, result=MEMORY_GONE, now=context.now)
                 dropped += 1
                 continue
-            allow_candidates = allow_candidates and not poison_candidate
+            allow_candidates = allow_candidates and not job.poison_candidate
             lease_id = f"{name}.{incarnation}.{context.new_id()}"
-            context.tx.execute(
-                "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
-                " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?, result = ?"
-                " WHERE seq = ?",
-                (
-                    advance(JobState.PENDING, JobEvent.LEASE),
-                    attempts + 1,
-                    lease_id,
-                    context.boot_id,
-                    expires_ns,
-                    context.now,
-                    context.now,
-                    None if subject is None else subject.version,
-                    None if subject is None else subject.content_hash,
-                    jobs.attempt_model(context, kind),
-                    seq,
-                ),
+            attempts = job.attempts + 1
+            lease_rows.lease(
+                context.tx,
+                job.seq,
+                status=advance(JobState.PENDING, JobEvent.LEASE),
+                attempts=attempts,
+                lease_id=lease_id,
+                boot_id=context.boot_id,
+                expires_ns=expires_ns,
+                now=context.now,
+                version=None if subject is None else subject.version,
+                content_hash=None if subject is None else subject.content_hash,
+                result=jobs.attempt_model(context, kind),
             )
             handed_bytes += 0 if subject is None else len(subject.content.encode())
-            leased.append(LeasedJob(job_id, kind, lease_id, attempts + 1, max_attempts, memory_id, payload, subject))
+            leased.append(
+                LeasedJob(job.id, kind, lease_id, attempts, job.max_attempts, job.memory_id, job.payload, subject)
+            )
     return JobsLeased(leased, expires_ns)
 
 
@@ -143,7 +110,7 @@ def renew(context: CommandContext, command: RenewLease) -> LeaseRenewed:
     """Extend the lease to ``lease_ms`` from now; raise ``lease_lost`` if it is not held any more."""
     job = active_lease(context, command.job_id, command.lease_id)
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
-    context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, job.seq))
+    lease_rows.renew(context.tx, job.seq, expires_ns)
     return LeaseRenewed(expires_ns)
 
 
@@ -158,13 +125,9 @@ def complete_leased(context: CommandContext, job: ActiveLease, result: str | Non
     The result is dropped if the memory was erased meanwhile, because it may repeat the memory's text.
     """
     state = advance(JobState.LEASED, JobEvent.COMPLETE)
-    if job.memory_id is not None and not context.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+    if job.memory_id is not None and not memory_rows.exists(context.tx, job.memory_id):
         result = MEMORY_GONE
-    context.tx.execute(
-        "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
-        " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
-        (state, result, context.now, context.now, job.seq),
-    )
+    lease_rows.complete(context.tx, job.seq, status=state, result=result, now=context.now)
     _wake_for_next_candidate(context, job)
     jobs.on_job_end(context, job.kind, job.memory_id, job.leased_hash, state)
     return state
@@ -213,14 +176,11 @@ def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
 
 def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveLease:
     """Return the job that this lease holds; raise ``lease_lost`` if the lease has expired or was lost."""
-    row = context.tx.one(
-        "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
-        " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?",
-        (jobs.WORKER_LOST, job_id, lease_id, context.boot_id, context.clock.monotonic_ns()),
-    )
-    if row is None:
+    now_ns = context.clock.monotonic_ns()
+    job = lease_rows.active(context.tx, job_id, lease_id, context.boot_id, now_ns, jobs.WORKER_LOST)
+    if job is None:
         raise SignetError("the lease was lost; nothing was applied", code=ErrorCode.LEASE_LOST)
-    return ActiveLease(*row)
+    return job
 
 
 def require_kind(job: ActiveLease, kind: str) -> None:
@@ -230,45 +190,36 @@ def require_kind(job: ActiveLease, kind: str) -> None:
 
 
 def ready_kinds(
-    connection: Connection,
+    reads: Reads,
     kinds: tuple[str, ...],
     now_ms: int,
     candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> tuple[str, ...]:
     """Return those of ``kinds`` for which ``lease`` would now hand out or drop a job."""
-    allow_others, allow_candidates = _leasable(connection, candidates)
-    bindings = {**_bounds(now_ms), "fresh": allow_others, "suspects": allow_candidates}
-    return tuple(
-        kind
-        for kind in kinds
-        if connection.execute(_READY, {**bindings, "kind": kind, "limit": 1}).fetchone() is not None
-    )
+    allow_others, allow_candidates = _leasable(reads, candidates)
+    bounds = _bounds(now_ms, allow_others=allow_others, allow_candidates=allow_candidates)
+    return tuple(kind for kind in kinds if lease_rows.is_any_ready(reads, kind, bounds))
 
 
 def next_due(
-    connection: Connection,
+    reads: Reads,
     kinds: tuple[str, ...],
     now_ms: int,
     candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> str | None:
     """Return when (ISO) the first delayed job of these kinds becomes ready, or None if there is none."""
     dues = [
-        connection.execute(
-            "SELECT min(available_at) FROM memory_jobs j"
-            " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?"
-            " AND (? OR j.error IS NOT ?) AND (? OR j.error IS ?)",
-            (
-                kind,
-                iso(now_ms),
-                candidates is not PoisonCandidates.EXCLUDED,
-                jobs.WORKER_LOST,
-                candidates is not PoisonCandidates.ONLY,
-                jobs.WORKER_LOST,
-            ),
-        ).get
+        lease_rows.next_due(
+            reads,
+            kind,
+            iso(now_ms),
+            jobs.WORKER_LOST,
+            fresh=candidates is not PoisonCandidates.ONLY,
+            suspects=candidates is not PoisonCandidates.EXCLUDED,
+        )
         for kind in kinds
     ]
-    return min((str(due) for due in dues if due is not None), default=None)
+    return min((due for due in dues if due is not None), default=None)
 
 
 def _expire_earlier_incarnations(context: CommandContext) -> None:
@@ -278,18 +229,9 @@ def _expire_earlier_incarnations(context: CommandContext) -> None:
         context,
         [
             lost
-            for lease_id, *lost in _leased_by(context, name, jobs.EXPIRED_COLUMNS)
+            for lease_id, lost in lease_rows.lost_of(context.tx, context.boot_id, name)
             if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < incarnation
         ],
-    )
-
-
-def _leased_by(context: CommandContext, name: str, columns: str) -> list[tuple[Any, ...]]:
-    """Return ``(lease_id, …)`` of every job that any incarnation of this process holds."""
-    return context.tx.rows(
-        f"SELECT lease_id, {columns} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
-        " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
-        (context.boot_id, len(name) + 1, f"{name}."),
     )
 
 
@@ -306,33 +248,30 @@ def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> 
     known = set(command.holding)
     again: list[LeasedJob] = []
     rows = [
-        row
-        for row in _leased_by(context, name, "seq, id, job_type, attempts, max_attempts, memory_id, payload")
-        if row[0].startswith(f"{name}.{incarnation}.") and row[0] not in known and row[3] in command.kinds
+        (lease_id, job)
+        for lease_id, job in lease_rows.held_of(context.tx, context.boot_id, name)
+        if lease_id.startswith(f"{name}.{incarnation}.") and lease_id not in known and job.kind in command.kinds
     ]
-    subjects = job_subjects(context.tx.connection, [row[6] for row in rows if row[6] is not None])
-    for lease_id, seq, job_id, kind, attempts, max_attempts, memory_id, payload in rows:
+    subjects = job_rows.job_memories(context.tx, [job.memory_id for _, job in rows if job.memory_id is not None])
+    for lease_id, job in rows:
         # Also if the lease has expired: until the reaper returns the job, no other worker can lease it.
-        context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
-        subject = None if memory_id is None else subjects.get(memory_id)
-        if memory_id is not None and subject is None:
-            complete_leased(context, active_lease(context, job_id, lease_id), MEMORY_GONE)
+        lease_rows.renew(context.tx, job.seq, expires_ns)
+        subject = None if job.memory_id is None else subjects.get(job.memory_id)
+        if job.memory_id is not None and subject is None:
+            complete_leased(context, active_lease(context, job.id, lease_id), MEMORY_GONE)
             continue
-        again.append(LeasedJob(job_id, kind, lease_id, attempts, max_attempts, memory_id, payload, subject))
+        again.append(
+            LeasedJob(job.id, job.kind, lease_id, job.attempts, job.max_attempts, job.memory_id, job.payload, subject)
+        )
     return again
 
 
-def _leasable(connection: Connection, candidates: PoisonCandidates) -> tuple[bool, bool]:
+def _leasable(reads: Reads, candidates: PoisonCandidates) -> tuple[bool, bool]:
     """Return whether other jobs may be leased for this request, and whether a poison candidate may."""
     return (
         candidates is not PoisonCandidates.ONLY,
-        candidates is not PoisonCandidates.EXCLUDED and not _candidate_leased(connection),
+        candidates is not PoisonCandidates.EXCLUDED and not lease_rows.is_candidate_leased(reads, jobs.WORKER_LOST),
     )
-
-
-def _candidate_leased(connection: Connection) -> bool:
-    sql = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
-    return connection.execute(sql, (jobs.WORKER_LOST,)).fetchone() is not None
 
 
 def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
@@ -343,53 +282,40 @@ def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
 
 def _ready_rows(
     context: CommandContext, kinds: tuple[str, ...], limit: int, *, allow_others: bool, allow_candidates: bool
-) -> list[tuple[Any, ...]]:
-    """Return ``(kind, since, seq, …)`` of up to ``limit`` ready jobs, the longest ready first.
+) -> list[tuple[str, ReadyJob]]:
+    """Return ``(kind, job)`` of up to ``limit`` ready jobs, the longest ready first.
 
     Poison candidates come last until they have waited for ``CANDIDATE_DELAY_MS``, so that a crash of the worker costs
     other jobs as little as possible.
     """
-    bindings = {**_bounds(context.now_ms), "limit": limit, "fresh": allow_others, "suspects": allow_candidates}
-    rows = [
-        (kind, *row) for kind in dict.fromkeys(kinds) for row in context.tx.rows(_READY, {**bindings, "kind": kind})
-    ]
+    bounds = _bounds(context.now_ms, allow_others=allow_others, allow_candidates=allow_candidates)
+    rows = [(kind, job) for kind in dict.fromkeys(kinds) for job in lease_rows.ready(context.tx, kind, bounds, limit)]
     waited = iso(context.now_ms - CANDIDATE_DELAY_MS)
-    rows.sort(key=lambda row: (bool(row[-1]) and row[1] > waited, row[1], row[2]))
+    rows.sort(key=lambda row: (bool(row[1].poison_candidate) and row[1].since > waited, row[1].since, row[1].seq))
     return rows[:limit]
 
 
-def _bounds(now_ms: int) -> dict[str, str]:
-    return {"now": iso(now_ms), "never": iso(now_ms + MAX_DELAY_MS), "suspect": jobs.WORKER_LOST}
-
-
-def _drop(context: CommandContext, seq: int) -> None:
-    context.tx.execute(
-        "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL"
-        " WHERE seq = ?",
-        (advance(JobState.PENDING, JobEvent.DROP), MEMORY_GONE, context.now, context.now, seq),
-    )
+def _bounds(now_ms: int, *, allow_others: bool, allow_candidates: bool) -> Bounds:
+    never = iso(now_ms + MAX_DELAY_MS)
+    return Bounds(iso(now_ms), never, jobs.WORKER_LOST, fresh=allow_others, suspects=allow_candidates)
 
 
 def _return_job(
     context: CommandContext, job: ActiveLease, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
 ) -> None:
     waits = state is JobState.PENDING
-    if job.memory_id is not None and not context.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+    if job.memory_id is not None and not memory_rows.exists(context.tx, job.memory_id):
         why = jobs.ERASED
-    context.tx.execute(
-        "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
-        " available_at = ?, attempts = ?,"
-        " releases = ?, lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
-        (
-            state,
-            why[:MAX_REASON_CHARS],
-            context.now if releases == 0 else None,
-            context.now,
-            iso(context.now_ms + waits_ms) if waits else None,
-            attempts,
-            releases,
-            job.seq,
-        ),
+    lease_rows.give_back(
+        context.tx,
+        job.seq,
+        status=state,
+        error=why[:MAX_REASON_CHARS],
+        failed_at=context.now if releases == 0 else None,
+        now=context.now,
+        available_at=iso(context.now_ms + waits_ms) if waits else None,
+        attempts=attempts,
+        releases=releases,
     )
     _wake_for_next_candidate(context, job)
     if waits:

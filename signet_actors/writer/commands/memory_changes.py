@@ -29,6 +29,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.writes import history as history_rows
+from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
@@ -202,7 +203,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     memory_rows.delete_tags(context.tx, seq, tags)
     memory_rows.delete_temporal_edges(context.tx, memory_id)
     entity_mentions.remove(context, memory_id)
-    context.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
+    job_rows.delete_pending(context.tx, memory_id)
     jobs.erase_texts(context, memory_id)
     memory_rows.delete(context.tx, seq)
     history_rows.erase_content(context.tx, memory_id, seq)

@@ -34,10 +34,11 @@ from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, 
 from signet_actors.store.errors import ConstraintViolated
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, leases, memories, memory_changes
-from signet_actors.writer.commands.leases import MEMORY_GONE, ActiveLease
+from signet_actors.writer.commands.leases import MEMORY_GONE
 
 SOURCE_CHANGED = "source_changed"
 OTHER_SCOPE = "other_scope"

@@ -1,0 +1,211 @@
+"""Statements about leased jobs of ``memory_jobs``, and about those that may be leased.
+
+A poison candidate is a job with the error ``suspect``: its worker exited while it held the lease. It always has a due
+time.
+
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from signet_actors.store.access import Reads
+from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.writes.jobs import LOST_LEASE_COLUMNS, LostLease
+
+
+class ReadyJob(NamedTuple):
+    """A job that may be leased. ``since``: when it was created or became due."""
+
+    since: str
+    seq: int
+    id: str
+    memory_id: str | None
+    payload: str | None
+    attempts: int
+    max_attempts: int
+    poison_candidate: int
+
+
+class ActiveLease(NamedTuple):
+    """The job that a lease holds."""
+
+    seq: int
+    attempts: int
+    max_attempts: int
+    kind: str
+    memory_id: str | None
+    leased_hash: str | None
+    releases: int
+    poison_candidate: bool
+
+
+class HeldJob(NamedTuple):
+    """A leased job as it is delivered again."""
+
+    seq: int
+    id: str
+    kind: str
+    attempts: int
+    max_attempts: int
+    memory_id: str | None
+    payload: str | None
+
+
+class Bounds(NamedTuple):
+    """Which jobs are ready: ``fresh`` ones, poison candidates (``suspects``), and due ``now``.
+
+    A job that is due after ``never`` is ready too: its due time is not real, because the wall clock was set back.
+    """
+
+    now: str
+    never: str
+    suspect: str
+    fresh: bool
+    suspects: bool
+
+
+_PENDING: Final = (
+    "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
+    " AND (:suspects OR j.error IS NOT :suspect) AND (:fresh OR j.error IS :suspect)"
+)
+_ROW: Final = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
+_READY = f"""
+    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE :fresh AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
+                   ORDER BY j.available_at LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at > :never
+                   ORDER BY j.available_at LIMIT :limit)
+"""
+_NEXT_DUE: Final = (
+    "SELECT min(available_at) FROM memory_jobs j"
+    " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?"
+    " AND (? OR j.error IS NOT ?) AND (? OR j.error IS ?)"
+)
+_LEASE: Final = (
+    "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
+    " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?, result = ?"
+    " WHERE seq = ?"
+)
+_RENEW: Final = "UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?"
+_COMPLETE: Final = (
+    "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
+    " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?"
+)
+_ACTIVE: Final = (
+    "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
+    " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?"
+)
+_HELD_BY: Final = (
+    "FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
+    " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq"
+)
+_LOST_OF: Final = f"SELECT lease_id, {LOST_LEASE_COLUMNS} {_HELD_BY}"
+_HELD_OF: Final = f"SELECT lease_id, seq, id, job_type, attempts, max_attempts, memory_id, payload {_HELD_BY}"
+_CANDIDATE_LEASED: Final = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
+_DROP: Final = (
+    "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL WHERE seq = ?"
+)
+_RETURN: Final = (
+    "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
+    " available_at = ?, attempts = ?,"
+    " releases = ?, lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?"
+)
+
+
+def ready(reads: Reads, kind: str, bounds: Bounds, limit: int) -> list[ReadyJob]:
+    """Return jobs of the kind that may be leased: at most ``limit`` without and with a due time each."""
+    return [ReadyJob(*row) for row in reads.rows(_READY, {**bounds._asdict(), "kind": kind, "limit": limit})]
+
+
+def is_any_ready(reads: Reads, kind: str, bounds: Bounds) -> bool:
+    """Return whether a job of the kind may be leased."""
+    return reads.one(_READY, {**bounds._asdict(), "kind": kind, "limit": 1}) is not None
+
+
+def next_due(reads: Reads, kind: str, now: str, suspect: str, *, fresh: bool, suspects: bool) -> str | None:
+    """Return when the first delayed job of the kind becomes due after ``now``, or None if there is none."""
+    row = reads.one(_NEXT_DUE, (kind, now, suspects, suspect, fresh, suspect))
+    return None if row is None else row[0]
+
+
+def is_candidate_leased(reads: Reads, suspect: str) -> bool:
+    """Return whether a poison candidate is leased."""
+    return reads.one(_CANDIDATE_LEASED, (suspect,)) is not None
+
+
+def lease(
+    tx: WriteTransaction,
+    seq: int,
+    *,
+    status: str,
+    attempts: int,
+    lease_id: str,
+    boot_id: str,
+    expires_ns: int,
+    now: str,
+    version: int | None,
+    content_hash: str | None,
+    result: str | None,
+) -> None:
+    """Hand the job out; ``version`` and ``content_hash`` are of the memory as it is handed out."""
+    tx.execute(_LEASE, (status, attempts, lease_id, boot_id, expires_ns, now, now, version, content_hash, result, seq))
+
+
+def renew(tx: WriteTransaction, seq: int, expires_ns: int) -> None:
+    """Set when the job's lease expires."""
+    tx.execute(_RENEW, (expires_ns, seq))
+
+
+def complete(tx: WriteTransaction, seq: int, *, status: str, result: str | None, now: str) -> None:
+    """End the leased job with its result."""
+    tx.execute(_COMPLETE, (status, result, now, now, seq))
+
+
+def drop(tx: WriteTransaction, seq: int, *, status: str, result: str, now: str) -> None:
+    """End the pending job without a lease."""
+    tx.execute(_DROP, (status, result, now, now, seq))
+
+
+def give_back(
+    tx: WriteTransaction,
+    seq: int,
+    *,
+    status: str,
+    error: str,
+    failed_at: str | None,
+    now: str,
+    available_at: str | None,
+    attempts: int,
+    releases: int,
+) -> None:
+    """Take the lease from the job; ``failed_at`` None keeps when it failed last."""
+    tx.execute(_RETURN, (status, error, failed_at, now, available_at, attempts, releases, seq))
+
+
+def active(
+    tx: WriteTransaction, job_id: str, lease_id: str, boot_id: str, now_ns: int, suspect: str
+) -> ActiveLease | None:
+    """Return the job that this lease holds; None if the lease has expired or was lost."""
+    row = tx.one(_ACTIVE, (suspect, job_id, lease_id, boot_id, now_ns))
+    return None if row is None else ActiveLease(*row)
+
+
+def lost_of(tx: WriteTransaction, boot_id: str, process: str) -> list[tuple[str, LostLease]]:
+    """Return ``(lease id, job)`` of every job that any incarnation of this process holds."""
+    return [(lease_id, LostLease(*row)) for lease_id, *row in _held_by(tx, _LOST_OF, boot_id, process)]
+
+
+def held_of(tx: WriteTransaction, boot_id: str, process: str) -> list[tuple[str, HeldJob]]:
+    """Return ``(lease id, job)`` of every job that any incarnation of this process holds."""
+    return [(lease_id, HeldJob(*row)) for lease_id, *row in _held_by(tx, _HELD_OF, boot_id, process)]
+
+
+def _held_by(tx: WriteTransaction, sql: str, boot_id: str, process: str) -> list[tuple[Any, ...]]:
+    return tx.rows(sql, (boot_id, len(process) + 1, f"{process}."))
