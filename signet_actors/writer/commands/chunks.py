@@ -10,7 +10,7 @@ Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -18,8 +18,8 @@ from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
-from signet_actors.store.writes import memories as memory_rows
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes import chunks as chunk_rows
+from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, idempotency_keys, memories
 
@@ -27,22 +27,6 @@ CHUNK_GROUP: Final = "chunk_group"
 """``entity_type`` of a group of chunks."""
 
 _EXISTS: Final = "chunk content already exists"
-_MENTIONS = Insert("memory_entity_mentions", ("memory_id", "entity_id", "created_at"))
-_IN_SCOPE: Final = "g.agent_id = ? AND g.visibility = ? AND coalesce(g.project, '') = ? AND coalesce(g.scope, '') = ?"
-
-
-class _Part(NamedTuple):
-    """A chunk row of a group. ``group_id`` is its ``source_id``, ``key`` its idempotency key."""
-
-    seq: int
-    id: str
-    content: str
-    is_deleted: int
-    group_id: str | None
-    key: str | None
-
-
-_PART = ", ".join(f"m.{name}" for name in ("seq", "id", "content", "is_deleted", "source_id", "idempotency_key"))
 
 
 def remember(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
@@ -65,11 +49,9 @@ def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | 
     """Return the live chunks of the long text that came from the memory's source."""
     if memory.source_id is None or memory.session_bound or memory.source_type in INTERNAL_SOURCE_TYPES:
         return None
+    scope = memories.same_scope(memory)
     # Groups and their chunks are never left in the buffer, so this look-up needs no flush.
-    for (group_id,) in context.tx_for((CHUNK_GROUP,)).rows(
-        f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id",
-        (memory.source_id, *memories.same_scope(memory)),
-    ):
+    for group_id in chunk_rows.groups_by_source(context.tx_for((CHUNK_GROUP,)), scope, memory.source_id):
         live = [part.id for part in _parts(context, memory, group_id) if not part.is_deleted]
         if live:
             return ChunksRemembered(ids=live, group_id=group_id, deduped=True)
@@ -104,7 +86,7 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
         metadata = {"groupId": group_id, "chunk": index, "chunks": len(command.chunks)}
         metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
         chunk_id = memories.insert(context, part, command.principal, digest, metadata=metadata).id
-        context.insert_buffer.add(_MENTIONS, (chunk_id, group_id, context.now))
+        context.insert_buffer.add(chunk_rows.MENTIONS, MentionRow(chunk_id, group_id, context.now))
         ids.append(chunk_id)
     context.insert_buffer.flush()
     return ChunksRemembered(ids=ids, group_id=group_id, deduped=False)
@@ -112,28 +94,19 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
 
 def _new_group(context: CommandContext, memory: NewMemory, chunks: int) -> str:
     group_id = context.new_id()
+    group = GroupRow(
+        id=group_id,
+        agent_id=memory.agent_id,
+        visibility=memory.visibility,
+        project=memory.project,
+        scope=memory.scope,
+        content_hash=content_hash(memory.content),
+        source_type=memory.source_type,
+        source_id=None if memory.session_bound else memory.source_id,
+        created_at=context.now,
+    )
     name = f"chunk group {group_id}"
-    context.tx.execute(
-        "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (group_id, name, name, CHUNK_GROUP, memory.agent_id, chunks, context.now, context.now),
-    )
-    source_id = None if memory.session_bound else memory.source_id
-    context.tx.execute(
-        "INSERT INTO chunk_groups (id, agent_id, visibility, project, scope, content_hash, source_type, source_id,"
-        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            group_id,
-            memory.agent_id,
-            memory.visibility,
-            memory.project,
-            memory.scope,
-            content_hash(memory.content),
-            memory.source_type,
-            source_id,
-            context.now,
-        ),
-    )
+    chunk_rows.insert_group(context.tx, group, name=name, entity_type=CHUNK_GROUP, chunks=chunks)
     return group_id
 
 
@@ -142,12 +115,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
     small = memories.by_idempotency_key(context, memory, key)
     if small is not None and not small.is_deleted:
         raise Conflict("idempotency key was already used for non-chunk content")
-    keyed = _rows(
-        context,
-        # A range over the keys that continue with a digit: `:` is the character after `9`.
-        f"{memory_rows.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
-        (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
-    )
+    keyed = chunk_rows.parts_by_key(context.tx_for((CHUNK_GROUP,)), memories.same_scope(memory), key)
     live = [part for part in keyed if not part.is_deleted]
     if not live:
         for part in keyed:
@@ -155,7 +123,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
                 idempotency_keys.release(context, part.seq, part.id, part.key, command.principal)
         return None
     group_id = keyed[0].group_id or ""
-    known = _hash_of(context, group_id)
+    known = chunk_rows.hash_of(context.tx, group_id)
     if known != content_hash(memory.content) if known is not None else not _same_letters(keyed, command.chunks):
         raise Conflict("idempotency key was already used for different chunked content")
     if len(live) < len(keyed):
@@ -168,19 +136,14 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
 def _group_of_same_text(context: CommandContext, command: RememberChunks) -> ChunksRemembered | None:
     """Return the group that holds the same text. Raises ``Conflict`` if the caller names another key for it."""
     memory = command.memory
-    groups: dict[str, None] = dict.fromkeys(
-        group_id
-        for (group_id,) in context.tx.rows(
-            f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = ? AND {_IN_SCOPE} ORDER BY g.id",
-            (content_hash(memory.content), *memories.same_scope(memory)),
-        )
-    )
+    found = chunk_rows.groups_by_hash(context.tx, memories.same_scope(memory), content_hash(memory.content))
+    groups: dict[str, None] = dict.fromkeys(found)
     # Groups of earlier releases have no hash; they are found by the hash of their first chunk.
     first = memories.live_by_hash(context, memory, content_hash(command.chunks[0]))
     if first is not None and first.source_type == CHUNK and first.source_id is not None:
         groups[first.source_id] = None
     for group_id in groups:
-        if _hash_of(context, group_id) not in (None, content_hash(memory.content)):
+        if chunk_rows.hash_of(context.tx, group_id) not in (None, content_hash(memory.content)):
             continue  # only white space differs, which may be all that two commands differ in
         live = [part for part in _parts(context, memory, group_id) if not part.is_deleted]
         if _same_letters(live, command.chunks):
@@ -190,30 +153,12 @@ def _group_of_same_text(context: CommandContext, command: RememberChunks) -> Chu
     return None
 
 
-def _hash_of(context: CommandContext, group_id: str) -> str | None:
-    """Return the hash of the group's whole text; None for a group of an earlier release, which had none."""
-    known = context.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
-    return None if known is None or known[0] is None else str(known[0])
-
-
-def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[_Part]:
+def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[Part]:
     """Return the rows of a group in the memory's scope, in order of the text."""
-    return _rows(
-        context,
-        # The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
-        f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memory_rows.SAME_SCOPE}",
-        (group_id, *memories.same_scope(memory)),
-    )
+    return chunk_rows.parts(context.tx_for((CHUNK_GROUP,)), memories.same_scope(memory), group_id)
 
 
-def _rows(context: CommandContext, predicate: str, bindings: tuple[Any, ...]) -> list[_Part]:
-    found = context.tx_for((CHUNK_GROUP,)).rows(
-        f"SELECT {_PART} FROM memories m WHERE {predicate} ORDER BY m.seq", bindings
-    )
-    return [_Part(*row) for row in found]
-
-
-def _same_letters(parts: Iterable[_Part], chunks: Iterable[str]) -> bool:
+def _same_letters(parts: Iterable[Part], chunks: Iterable[str]) -> bool:
     """Return whether the parts hold the text of ``chunks``, wherever it was cut; normalized texts are compared."""
     return _letters(part.content for part in parts) == _letters(chunks)
 

@@ -28,17 +28,17 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import entity_mentions
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     embeddings,
-    entity_mentions,
     history,
     jobs,
-    proposal_erasure,
 )
 from signet_actors.writer.commands.memories import restore_key
 
@@ -202,12 +202,12 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     """Delete the memory's row and what depends on it; its vectors must have been removed before."""
     memory_rows.delete_tags(context.tx, seq, tags)
     memory_rows.delete_temporal_edges(context.tx, memory_id)
-    entity_mentions.remove(context, memory_id)
+    entity_mentions.remove(context.tx, memory_id)
     job_rows.delete_pending(context.tx, memory_id)
     jobs.erase_texts(context, memory_id)
     memory_rows.delete(context.tx, seq)
     history_rows.erase_content(context.tx, memory_id, seq)
-    proposal_erasure.erase(context, memory_id, seq)
+    proposal_rows.erase_texts(context.tx, memory_id, seq)
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:

@@ -33,9 +33,11 @@ from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, Pro
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes import proposals as proposal_rows
+from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
+from signet_actors.store.writes.proposals import ProposalRow, RunRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE
@@ -48,42 +50,6 @@ FENCED = "fenced"
 REASON_ERASED = "not kept: it may quote a memory that was erased"
 """The history's reason for a change whose own reason must not be stored."""
 _MAX_REASONS = 32
-
-_RUNS = (
-    "INSERT INTO pipeline_runs (id, job_id, memory_id, agent_id, mode, provider, model, proposals, counts, created_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', ?)"
-)
-_PROPOSALS = Insert(
-    "memory_proposals",
-    (
-        "seq",
-        "id",
-        "run_id",
-        "job_id",
-        "ordinal",
-        "memory_id",
-        "action",
-        "outcome",
-        "reason",
-        "rationale",
-        "fact_content",
-        "fact_type",
-        "fact_confidence",
-        "confidence",
-        "target_id",
-        "target_version",
-        "result_memory_id",
-        "result_version",
-        "history_id",
-        "syntactic_contradiction",
-        "semantic_contradiction",
-        "review_state",
-        "created_at",
-    ),
-)
-
-
-_SHOWN = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 
 class ProposalResult(NamedTuple):
@@ -153,23 +119,21 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
     mode = gates.pipeline_mode(flags)
     outdated = job.leased_hash not in {None, source.content_hash}
     run = _Run(command, job, source, flags, outdated, _seqs_of_shown(context, command))
-    context.tx.execute(
-        _RUNS,
-        (
-            command.run_id,
-            command.job_id,
-            source.id,
-            source.agent_id,
-            mode,
-            command.provider,
-            command.model,
-            len(command.proposals),
-            context.now,
-        ),
+    row = RunRow(
+        id=command.run_id,
+        job_id=command.job_id,
+        memory_id=source.id,
+        agent_id=source.agent_id,
+        mode=mode,
+        provider=command.provider,
+        model=command.model,
+        proposals=len(command.proposals),
+        created_at=context.now,
     )
+    proposal_rows.insert_run(context.tx, row)
     results = [_apply_one(context, run, ordinal) for ordinal in range(len(command.proposals))]
     outcomes = Counter(result.outcome for result in results)
-    context.tx.execute("UPDATE pipeline_runs SET counts = ? WHERE id = ?", (_json(outcomes), command.run_id))
+    proposal_rows.set_counts(context.tx, command.run_id, _json(outcomes))
     count(context, _counters(command, results))
     leases.complete_leased(context, job, _json(_result(command, mode, outcomes)))
     return ProposalsApplied(command.run_id, mode, results)
@@ -179,11 +143,7 @@ def count(context: CommandContext, counts: dict[str, int]) -> None:
     """Increase the counters of the current UTC day."""
     for name, number in counts.items():
         if number:
-            context.tx.execute(
-                "INSERT INTO pipeline_counters (day, name, count) VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET count = count + excluded.count",
-                (context.now[:10], name, number),
-            )
+            provider_usage.count(context.tx, context.now[:10], name, number)
 
 
 def target_of(row: StoredRow | None) -> gates.Target | None:
@@ -397,36 +357,36 @@ def _store(
     proposal, reason = run.command.proposals[ordinal], run.reason(ordinal)
     seq = context.insert_buffer.next_seq("memory_proposals")
     context.insert_buffer.add(
-        _PROPOSALS,
-        (
-            seq,
-            proposal_id,
-            run.command.run_id,
-            run.command.job_id,
-            ordinal,
-            run.source.id,
-            proposal.action,
-            result.outcome,
-            result.reason,
-            reason,
-            proposal.fact.content,
-            proposal.fact.type,
-            proposal.fact.confidence,
-            proposal.confidence,
-            proposal.target_id,
-            proposal.target_version,
-            result.memory_id,
-            result.version,
-            event_id,
-            proposal.syntactic_contradiction,
-            proposal.semantic_contradiction,
-            "pending" if result.review else None,
-            context.now,
+        proposal_rows.PROPOSALS,
+        ProposalRow(
+            seq=seq,
+            id=proposal_id,
+            run_id=run.command.run_id,
+            job_id=run.command.job_id,
+            ordinal=ordinal,
+            memory_id=run.source.id,
+            action=proposal.action,
+            outcome=result.outcome,
+            reason=result.reason,
+            rationale=reason,
+            fact_content=proposal.fact.content,
+            fact_type=proposal.fact.type,
+            fact_confidence=proposal.fact.confidence,
+            confidence=proposal.confidence,
+            target_id=proposal.target_id,
+            target_version=proposal.target_version,
+            result_memory_id=result.memory_id,
+            result_version=result.version,
+            history_id=event_id,
+            syntactic_contradiction=proposal.syntactic_contradiction,
+            semantic_contradiction=proposal.semantic_contradiction,
+            review_state="pending" if result.review else None,
+            created_at=context.now,
         ),
     )
     if reason is not None:
         for memory_id in sorted(run.shown(ordinal)):
-            context.insert_buffer.add(_SHOWN, (seq, run.seqs[memory_id]))
+            context.insert_buffer.add(proposal_rows.SHOWN, (seq, run.seqs[memory_id]))
 
 
 def _seqs_of_shown(context: CommandContext, command: ApplyProposals) -> dict[str, int]:
@@ -437,15 +397,11 @@ def _seqs_of_shown(context: CommandContext, command: ApplyProposals) -> dict[str
 
 def _earlier_report(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | None:
     """Return the earlier reply if the same run is reported again after its job was completed."""
-    run = context.tx.one("SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?", (command.run_id, command.job_id))
-    if run is None:
+    mode = proposal_rows.mode_of_run(context.tx, command.run_id, command.job_id)
+    if mode is None:
         return None
-    rows = context.tx.rows(
-        "SELECT ordinal, outcome, reason, result_memory_id, result_version FROM memory_proposals WHERE run_id = ?"
-        " ORDER BY ordinal",
-        (command.run_id,),
-    )
-    return ProposalsApplied(command.run_id, run[0], [AppliedProposal(*row) for row in rows])
+    results = [AppliedProposal(*outcome) for outcome in proposal_rows.outcomes(context.tx, command.run_id)]
+    return ProposalsApplied(command.run_id, mode, results)
 
 
 def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[str, int]:

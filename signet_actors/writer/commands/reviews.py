@@ -18,7 +18,7 @@ from typing import NamedTuple
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import ProposalOutcome, Reason
-from signet_actors.domain.extraction.proposals import Action, Proposal
+from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.protocol.memories import ReadScope
@@ -34,40 +34,14 @@ from signet_actors.protocol.pipeline import (
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes.memories import StoredRow
+from signet_actors.store.writes.proposals import StoredProposal
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, memories, memory_changes
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
 
-
-class _Row(NamedTuple):
-    """The columns of a proposal that a decision depends on."""
-
-    id: str
-    run_id: str
-    job_id: str
-    ordinal: int
-    memory_id: str
-    action: Action
-    outcome: str
-    rationale: str | None
-    fact_content: str | None
-    fact_type: str
-    fact_confidence: float
-    confidence: float
-    target_id: str | None
-    target_version: int | None
-    result_memory_id: str | None
-    result_version: int | None
-    history_id: str
-    syntactic_contradiction: int
-    semantic_contradiction: int | None
-    review_state: str | None
-    undo_note: str | None
-
-
-_COLUMNS = ", ".join(f"p.{name}" for name in _Row._fields)
 RUN_UNDONE = "run_undone"
 """The note of a proposal that was waiting for review when its run was undone."""
 APPROVED = "approved in review"
@@ -77,7 +51,7 @@ APPROVED = "approved in review"
 class _Reviewable(NamedTuple):
     """A proposal that can be reviewed, with its source memory and its target."""
 
-    row: _Row
+    row: StoredProposal
     source: StoredRow
     target: StoredRow | None
 
@@ -137,7 +111,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
 
 
 def _approve_addition(
-    context: CommandContext, row: _Row, source: StoredRow, text: str, command: ApproveProposal
+    context: CommandContext, row: StoredProposal, source: StoredRow, text: str, command: ApproveProposal
 ) -> ReviewDecided:
     """Store the fact as a new memory beside its source."""
     verdict = gates.gate_approved(
@@ -148,10 +122,10 @@ def _approve_addition(
     )
     if verdict.reason is not None:
         return ReviewDecided(row.id, verdict.reason.value, memory_id=verdict.existing_id)
-    model = context.tx.one("SELECT model FROM pipeline_runs WHERE id = ?", (row.run_id,))
+    model = proposal_rows.model_of_run(context.tx, row.run_id) or ""
     evidence = _evidence(context, row, {"review": "approved"})
     why = command.reason or APPROVED
-    derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence, why)
+    derived = memories.Derived(gates.EXTRACTED_WHY, model, row.fact_confidence, evidence, why)
     made = derive(context, source, text, row.fact_type, command.principal, derived)
     if made.outcome is not ProposalOutcome.CREATED:
         return ReviewDecided(row.id, made.reason or made.outcome.value, memory_id=made.memory_id)
@@ -160,13 +134,17 @@ def _approve_addition(
 
 
 def _mark_approved(
-    context: CommandContext, row: _Row, command: ApproveProposal, memory_id: str | None, version: int | None
+    context: CommandContext, row: StoredProposal, command: ApproveProposal, memory_id: str | None, version: int | None
 ) -> None:
     """Close the proposal as approved, and record the memory that came of it."""
-    context.tx.execute(
-        "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
-        " result_memory_id = ?, result_version = ? WHERE id = ?",
-        (ProposalOutcome.APPROVED, command.principal.changed_by, context.now, memory_id, version, row.id),
+    proposal_rows.mark_approved(
+        context.tx,
+        row.id,
+        outcome=ProposalOutcome.APPROVED,
+        reviewed_by=command.principal.changed_by,
+        now=context.now,
+        memory_id=memory_id,
+        version=version,
     )
     count(context, {"review.approved": 1})
 
@@ -192,16 +170,11 @@ def undo(context: CommandContext, command: UndoRun) -> RunUndone:
 
     Changes that cannot be undone are kept; the results name each with its reason.
     """
-    run = context.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
-    if run is None or not _may_see(context, run[0], run[1], command.read):
+    run = proposal_rows.run(context.tx, command.run_id)
+    if run is None or not _may_see(context, run.memory_id, run.agent_id, command.read):
         return RunUndone(command.run_id, "not_found")
-    rows = [
-        _Row(*row)
-        for row in context.tx.rows(
-            f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal DESC", (command.run_id,)
-        )
-    ]
-    if run[2] is not None:
+    rows = proposal_rows.of_run(context.tx, command.run_id)
+    if run.undone_at is not None:
         results = [result for row in rows if (result := _earlier_undo_result(row)) is not None]
         return RunUndone(
             command.run_id, "already_undone", results[::-1], sum(row.undo_note == RUN_UNDONE for row in rows)
@@ -211,9 +184,8 @@ def undo(context: CommandContext, command: UndoRun) -> RunUndone:
     for row in waiting:
         evidence = _evidence(context, row, {"review": "rejected", "undo": True})
         _reject(context, row, command.principal, _undo_reason(row), evidence, note=RUN_UNDONE)
-    context.tx.execute(
-        "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?",
-        (context.now, command.principal.changed_by, command.run_id),
+    proposal_rows.mark_run_undone(
+        context.tx, command.run_id, undone_at=context.now, undone_by=command.principal.changed_by
     )
     undone = sum(result.status == "undone" for result in results)
     count(context, {"undone": undone, "review.closed": len(waiting)})
@@ -222,7 +194,7 @@ def undo(context: CommandContext, command: UndoRun) -> RunUndone:
 
 def _reject(
     context: CommandContext,
-    row: _Row,
+    row: StoredProposal,
     principal: Principal,
     reason: str,
     evidence: history.Evidence,
@@ -230,19 +202,21 @@ def _reject(
 ) -> None:
     """Close the proposal as rejected, and record the reason in the history of its source memory."""
     history.record(context, row.memory_id, "none", principal, reason=reason, evidence=evidence)
-    context.tx.execute(
-        "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
-        " undo_note = ? WHERE id = ?",
-        (ProposalOutcome.REJECTED, principal.changed_by, context.now, note, row.id),
+    proposal_rows.mark_rejected(
+        context.tx,
+        row.id,
+        outcome=ProposalOutcome.REJECTED,
+        reviewed_by=principal.changed_by,
+        now=context.now,
+        undo_note=note,
     )
 
 
 def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope) -> _Reviewable | ReviewDecided:
     """Return the proposal with its memories; a target that the caller may not see, or that was purged, is None."""
-    raw = context.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
-    if raw is None:
+    row = proposal_rows.by_id(context.tx, proposal_id)
+    if row is None:
         return ReviewDecided(proposal_id, "not_found")
-    row = _Row(*raw)
     source = memory_rows.readable_by_id(context.tx, row.memory_id, read)
     if source is None:
         return ReviewDecided(proposal_id, "not_found")
@@ -252,7 +226,7 @@ def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope)
     return _Reviewable(row, source, target)
 
 
-def _already_decided(row: _Row, wanted: str) -> ReviewDecided:
+def _already_decided(row: StoredProposal, wanted: str) -> ReviewDecided:
     same = row.review_state == wanted
     return ReviewDecided(
         row.id,
@@ -263,7 +237,7 @@ def _already_decided(row: _Row, wanted: str) -> ReviewDecided:
     )
 
 
-def _proposal(row: _Row, text: str) -> Proposal:
+def _proposal(row: StoredProposal, text: str) -> Proposal:
     return Proposal(
         action=row.action,
         fact=Fact(text, row.fact_type, row.fact_confidence),
@@ -276,7 +250,7 @@ def _proposal(row: _Row, text: str) -> Proposal:
     )
 
 
-def _evidence(context: CommandContext, row: _Row, details: dict[str, object]) -> history.Evidence:
+def _evidence(context: CommandContext, row: StoredProposal, details: dict[str, object]) -> history.Evidence:
     metadata: dict[str, object] = {
         "runId": row.run_id,
         "proposalId": row.id,
@@ -296,7 +270,7 @@ def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadS
     return memory_rows.readable_by_id(context.tx, memory_id, read) is not None
 
 
-def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
+def _earlier_undo_result(row: StoredProposal) -> UndoneProposal | None:
     """Return the result of an earlier undo."""
     if row.outcome == ProposalOutcome.UNDONE:
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
@@ -305,24 +279,24 @@ def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
     return None
 
 
-def _undo(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> UndoneProposal | None:
+def _undo(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> UndoneProposal | None:
     """Undo the proposal's change, or keep it for the reason given; return None if it had changed nothing."""
     undo_change = _UNDO_BY_OUTCOME.get(row.outcome)
     if undo_change is None:
         return None
     why = undo_change(context, row, principal, read)
     if why is None:
-        context.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (ProposalOutcome.UNDONE, row.id))
+        proposal_rows.set_outcome(context.tx, row.id, ProposalOutcome.UNDONE)
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
-    context.tx.execute("UPDATE memory_proposals SET undo_note = ? WHERE id = ?", (why, row.id))
+    proposal_rows.set_undo_note(context.tx, row.id, why)
     return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, why)
 
 
-def _result(context: CommandContext, row: _Row, read: ReadScope) -> StoredRow | None:
+def _result(context: CommandContext, row: StoredProposal, read: ReadScope) -> StoredRow | None:
     return None if row.result_memory_id is None else memory_rows.readable_by_id(context.tx, row.result_memory_id, read)
 
 
-def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+def _undo_add(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
     made = _result(context, row, read)
     if made is None or made.is_deleted:
         return "gone"
@@ -342,7 +316,7 @@ def _remembered_again_since(context: CommandContext, memory_id: str, since: int 
     return history_rows.was_noted_after(context.tx, memory_id, REMEMBERED_AGAIN, since)
 
 
-def _undo_update(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+def _undo_update(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
     changed = _result(context, row, read)
     if changed is None or changed.is_deleted:
         return "gone"
@@ -359,7 +333,7 @@ def _undo_update(context: CommandContext, row: _Row, principal: Principal, read:
     return None if status == "updated" else status
 
 
-def _undo_delete(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+def _undo_delete(context: CommandContext, row: StoredProposal, principal: Principal, read: ReadScope) -> str | None:
     deleted = _result(context, row, read)
     if deleted is None:
         return "gone"
@@ -372,11 +346,13 @@ def _undo_delete(context: CommandContext, row: _Row, principal: Principal, read:
     return None if status == "recovered" else status
 
 
-def _keep_approved(_context: CommandContext, _row: _Row, _principal: Principal, _read: ReadScope) -> str | None:
+def _keep_approved(
+    _context: CommandContext, _row: StoredProposal, _principal: Principal, _read: ReadScope
+) -> str | None:
     return "approved_by_a_person"
 
 
-_UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, _Row, Principal, ReadScope], str | None]] = {
+_UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, StoredProposal, Principal, ReadScope], str | None]] = {
     ProposalOutcome.CREATED: _undo_add,
     ProposalOutcome.UPDATED: _undo_update,
     ProposalOutcome.DELETED: _undo_delete,
@@ -384,5 +360,5 @@ _UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, _Row, Principal, ReadScope
 }
 
 
-def _undo_reason(row: _Row) -> str:
+def _undo_reason(row: StoredProposal) -> str:
     return f"undo of run {row.run_id}"

@@ -1,0 +1,104 @@
+"""Statements about groups of chunks: the row of ``chunk_groups``, its entity, and the chunks in ``memories``.
+
+Source: memory-pipeline "Configuration Reference" (guardrails).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from signet_actors.domain.memories import CHUNK
+from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.writes.memories import SAME_SCOPE, Scope
+
+
+class Part(NamedTuple):
+    """A chunk row of a group. ``group_id`` is its ``source_id``, ``key`` its idempotency key."""
+
+    seq: int
+    id: str
+    content: str
+    is_deleted: int
+    group_id: str | None
+    key: str | None
+
+
+class GroupRow(NamedTuple):
+    """A new row of ``chunk_groups``."""
+
+    id: str
+    agent_id: str
+    visibility: str
+    project: str | None
+    scope: str | None
+    content_hash: str
+    source_type: str | None
+    source_id: str | None
+    created_at: str
+
+
+class MentionRow(NamedTuple):
+    """A new link from a memory to an entity."""
+
+    memory_id: str
+    entity_id: str
+    created_at: str
+
+
+MENTIONS: Final = Insert("memory_entity_mentions", MentionRow._fields)
+
+_IN_SCOPE: Final = "g.agent_id = ? AND g.visibility = ? AND coalesce(g.project, '') = ? AND coalesce(g.scope, '') = ?"
+_BY_SOURCE: Final = f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id"
+_BY_HASH: Final = f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = ? AND {_IN_SCOPE} ORDER BY g.id"
+_HASH: Final = "SELECT content_hash FROM chunk_groups WHERE id = ?"
+_PART: Final = "SELECT m.seq, m.id, m.content, m.is_deleted, m.source_id, m.idempotency_key FROM memories m WHERE"
+# A range over the keys that continue with a digit: `:` is the character after `9`.
+_PARTS_BY_KEY: Final = f"{_PART} {SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ? ORDER BY m.seq"
+# The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
+_PARTS: Final = f"{_PART} m.source_id = ? AND m.source_type = '{CHUNK}' AND +{SAME_SCOPE} ORDER BY m.seq"
+_INSERT_ENTITY: Final = (
+    "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_GROUP: Final = (
+    "INSERT INTO chunk_groups (id, agent_id, visibility, project, scope, content_hash, source_type, source_id,"
+    " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def groups_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> list[str]:
+    """Return the ids of the groups in the scope that came from this source."""
+    return [group_id for (group_id,) in tx.rows(_BY_SOURCE, (source_id, *scope))]
+
+
+def groups_by_hash(tx: WriteTransaction, scope: Scope, digest: str) -> list[str]:
+    """Return the ids of the groups in the scope whose whole text has this hash."""
+    return [group_id for (group_id,) in tx.rows(_BY_HASH, (digest, *scope))]
+
+
+def hash_of(tx: WriteTransaction, group_id: str) -> str | None:
+    """Return the hash of the group's whole text; None for a group of an earlier release, which had none."""
+    known = tx.one(_HASH, (group_id,))
+    return None if known is None or known[0] is None else str(known[0])
+
+
+def parts(tx: WriteTransaction, scope: Scope, group_id: str) -> list[Part]:
+    """Return the chunks of a group in the scope, live or deleted, in order of the text."""
+    return _parts(tx, _PARTS, (group_id, *scope))
+
+
+def parts_by_key(tx: WriteTransaction, scope: Scope, key: str) -> list[Part]:
+    """Return the chunks in the scope, live or deleted, that were stored under this idempotency key of their import."""
+    return _parts(tx, _PARTS_BY_KEY, (*scope, f"{key}:chunk:0", f"{key}:chunk::"))
+
+
+def insert_group(tx: WriteTransaction, group: GroupRow, *, name: str, entity_type: str, chunks: int) -> None:
+    """Insert the group, and the entity that its chunks are linked to."""
+    now = group.created_at
+    tx.execute(_INSERT_ENTITY, (group.id, name, name, entity_type, group.agent_id, chunks, now, now))
+    tx.execute(_INSERT_GROUP, group)
+
+
+def _parts(tx: WriteTransaction, sql: str, bindings: tuple[Any, ...]) -> list[Part]:
+    return [Part(*row) for row in tx.rows(sql, bindings)]

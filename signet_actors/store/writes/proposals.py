@@ -1,0 +1,240 @@
+"""Statements about ``pipeline_runs`` and ``memory_proposals``: what a run proposed, and what people decided about it.
+
+``shown_memories`` records which memories the reason of a proposal may quote.
+
+Source: memory-pipeline.txt "Controlled Writes"; docs/decisions.md 16, 39; docs/reliability.md R23.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.domain.extraction.proposals import Action
+from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.writes.inserts import Insert
+
+
+class RunRow(NamedTuple):
+    """A new run; its counts follow when its proposals have their outcomes."""
+
+    id: str
+    job_id: str
+    memory_id: str
+    agent_id: str
+    mode: str
+    provider: str
+    model: str
+    proposals: int
+    created_at: str
+
+
+class StoredRun(NamedTuple):
+    """The columns of a run that an undo depends on."""
+
+    memory_id: str
+    agent_id: str
+    undone_at: str | None
+
+
+class ProposalRow(NamedTuple):
+    """A new proposal."""
+
+    seq: int
+    id: str
+    run_id: str
+    job_id: str
+    ordinal: int
+    memory_id: str
+    action: str
+    outcome: str
+    reason: str | None
+    rationale: str | None
+    fact_content: str
+    fact_type: str
+    fact_confidence: float
+    confidence: float
+    target_id: str | None
+    target_version: int | None
+    result_memory_id: str | None
+    result_version: int | None
+    history_id: str
+    syntactic_contradiction: bool
+    semantic_contradiction: bool | None
+    review_state: str | None
+    created_at: str
+
+
+class StoredProposal(NamedTuple):
+    """The columns of a proposal that a decision depends on."""
+
+    id: str
+    run_id: str
+    job_id: str
+    ordinal: int
+    memory_id: str
+    action: Action
+    outcome: str
+    rationale: str | None
+    fact_content: str | None
+    fact_type: str
+    fact_confidence: float
+    confidence: float
+    target_id: str | None
+    target_version: int | None
+    result_memory_id: str | None
+    result_version: int | None
+    history_id: str
+    syntactic_contradiction: int
+    semantic_contradiction: int | None
+    review_state: str | None
+    undo_note: str | None
+
+
+class Outcome(NamedTuple):
+    """What became of a proposal."""
+
+    ordinal: int
+    outcome: str
+    reason: str | None
+    memory_id: str | None
+    version: int | None
+
+
+PROPOSALS: Final = Insert("memory_proposals", ProposalRow._fields)
+SHOWN: Final = Insert("shown_memories", ("proposal_seq", "memory_seq"))
+
+_INSERT_RUN: Final = (
+    "INSERT INTO pipeline_runs (id, job_id, memory_id, agent_id, mode, provider, model, proposals, counts, created_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', ?)"
+)
+_SET_COUNTS: Final = "UPDATE pipeline_runs SET counts = ? WHERE id = ?"
+_RUN: Final = "SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?"
+_MODE: Final = "SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?"
+_MODEL: Final = "SELECT model FROM pipeline_runs WHERE id = ?"
+_MARK_RUN_UNDONE: Final = "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?"
+_DELETE_RUNS: Final = (
+    "DELETE FROM pipeline_runs WHERE seq IN (SELECT seq FROM pipeline_runs WHERE created_at < ? LIMIT ?)"
+)
+_COLUMNS: Final = ", ".join(f"p.{name}" for name in StoredProposal._fields)
+_BY_ID: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?"
+_OF_RUN: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal DESC"
+_OUTCOMES: Final = (
+    "SELECT ordinal, outcome, reason, result_memory_id, result_version FROM memory_proposals WHERE run_id = ?"
+    " ORDER BY ordinal"
+)
+_APPROVE: Final = (
+    "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
+    " result_memory_id = ?, result_version = ? WHERE id = ?"
+)
+_REJECT: Final = (
+    "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
+    " undo_note = ? WHERE id = ?"
+)
+_SET_OUTCOME: Final = "UPDATE memory_proposals SET outcome = ? WHERE id = ?"
+_SET_UNDO_NOTE: Final = "UPDATE memory_proposals SET undo_note = ? WHERE id = ?"
+_ERASE_ABOUT: Final = tuple(
+    f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = ?"
+    for column in ("memory_id", "target_id", "result_memory_id")
+)
+_ERASE_REASONS_OF_SHOWN: Final = (
+    "UPDATE memory_proposals SET rationale = NULL"
+    " WHERE seq IN (SELECT proposal_seq FROM shown_memories WHERE memory_seq = ?)"
+)
+_DELETE_SHOWN: Final = "DELETE FROM shown_memories WHERE memory_seq = ?"
+
+
+def insert_run(tx: WriteTransaction, run: RunRow) -> None:
+    """Insert the run."""
+    tx.execute(_INSERT_RUN, run)
+
+
+def set_counts(tx: WriteTransaction, run_id: str, counts: str) -> None:
+    """Store how many of the run's proposals had which outcome (JSON)."""
+    tx.execute(_SET_COUNTS, (counts, run_id))
+
+
+def run(tx: WriteTransaction, run_id: str) -> StoredRun | None:
+    """Return the run, or None."""
+    row = tx.one(_RUN, (run_id,))
+    return None if row is None else StoredRun(*row)
+
+
+def mode_of_run(tx: WriteTransaction, run_id: str, job_id: str) -> str | None:
+    """Return the mode in which the run was applied for this job, or None if it was not."""
+    row = tx.one(_MODE, (run_id, job_id))
+    return None if row is None else row[0]
+
+
+def model_of_run(tx: WriteTransaction, run_id: str) -> str | None:
+    """Return the model that the run asked, or None if there is no such run."""
+    row = tx.one(_MODEL, (run_id,))
+    return None if row is None else row[0]
+
+
+def mark_run_undone(tx: WriteTransaction, run_id: str, *, undone_at: str, undone_by: str) -> None:
+    """Record who has undone the run."""
+    tx.execute(_MARK_RUN_UNDONE, (undone_at, undone_by, run_id))
+
+
+def delete_runs_before(tx: WriteTransaction, moment: str, limit: int) -> int:
+    """Delete runs of before ``moment`` with their proposals; return the number of runs."""
+    tx.execute(_DELETE_RUNS, (moment, limit))
+    return tx.changes()
+
+
+def by_id(tx: WriteTransaction, proposal_id: str) -> StoredProposal | None:
+    """Return the proposal, or None."""
+    row = tx.one(_BY_ID, (proposal_id,))
+    return None if row is None else StoredProposal(*row)
+
+
+def of_run(tx: WriteTransaction, run_id: str) -> list[StoredProposal]:
+    """Return the run's proposals, the last first."""
+    return [StoredProposal(*row) for row in tx.rows(_OF_RUN, (run_id,))]
+
+
+def outcomes(tx: WriteTransaction, run_id: str) -> list[Outcome]:
+    """Return what became of the run's proposals, in order."""
+    return [Outcome(*row) for row in tx.rows(_OUTCOMES, (run_id,))]
+
+
+def mark_approved(
+    tx: WriteTransaction,
+    proposal_id: str,
+    *,
+    outcome: str,
+    reviewed_by: str,
+    now: str,
+    memory_id: str | None,
+    version: int | None,
+) -> None:
+    """Close the proposal as approved, and record the memory that came of it."""
+    tx.execute(_APPROVE, (outcome, reviewed_by, now, memory_id, version, proposal_id))
+
+
+def mark_rejected(
+    tx: WriteTransaction, proposal_id: str, *, outcome: str, reviewed_by: str, now: str, undo_note: str | None
+) -> None:
+    """Close the proposal as rejected."""
+    tx.execute(_REJECT, (outcome, reviewed_by, now, undo_note, proposal_id))
+
+
+def set_outcome(tx: WriteTransaction, proposal_id: str, outcome: str) -> None:
+    """Set the outcome of the proposal."""
+    tx.execute(_SET_OUTCOME, (outcome, proposal_id))
+
+
+def set_undo_note(tx: WriteTransaction, proposal_id: str, note: str) -> None:
+    """Record why an undo kept the proposal's change."""
+    tx.execute(_SET_UNDO_NOTE, (note, proposal_id))
+
+
+def erase_texts(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
+    """Clear content and reason of proposals from, for or about the memory, and the reasons of those shown it.
+
+    Must run after ``history.erase_content``, which finds the events by the same rows. Source: docs/reliability.md R23.
+    """
+    for sql in _ERASE_ABOUT:
+        tx.execute(sql, (memory_id,))
+    tx.execute(_ERASE_REASONS_OF_SHOWN, (memory_seq,))
+    tx.execute(_DELETE_SHOWN, (memory_seq,))
