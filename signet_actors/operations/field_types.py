@@ -175,6 +175,10 @@ class NonBlank(FieldType):
 class Flag(FieldType):
     """A boolean: true, false, 1, 0, or one of these as text. A blank query parameter counts as absent."""
 
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"anyOf": [{"type": "boolean"}, {"enum": [0, 1, "0", "1", "true", "false"]}]}
+
     def read(self, given: Given) -> Any:
         if given.in_query and not str(given.value).strip():
             return ABSENT
@@ -226,7 +230,8 @@ class Clamped(FieldType):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        return {"description": f"{self.low} to {self.high}; a value beyond counts as the nearest bound"}
+        bounds = f"{self.low} to {self.high}; a value beyond counts as the nearest bound"
+        return {"type": "number", "description": bounds}
 
     def read(self, given: Given) -> Any:
         if given.in_query:
@@ -328,7 +333,7 @@ class Timestamp(FieldType):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        return {"format": "date-time"}
+        return {"anyOf": [{"type": "string", "format": "date-time"}, {"enum": [""]}]}
 
     def read(self, given: Given) -> Any:
         value = given.value

@@ -137,9 +137,12 @@ def request_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any
     return {field.spellings[0]: _schema(properties[field.spellings[0]], field.type) for field in request_fields(kind)}
 
 
-def nullable_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the JSON Schema of each field of a JSON body, where null stands for an absent field."""
-    required = {field.spellings[0] for field in request_fields(kind) if field.required}
+def nullable_schemas(kind: type[msgspec.Struct], *, optional: bool = False) -> Mapping[str, Mapping[str, Any]]:
+    """Return the JSON Schema of each field of a JSON body, where null stands for an absent field.
+
+    With ``optional``, no field is required.
+    """
+    required = {field.spellings[0] for field in request_fields(kind) if field.required and not optional}
     return {
         name: schema if name in required else {"anyOf": [schema, {"type": "null"}]}
         for name, schema in request_schemas(kind).items()
@@ -161,7 +164,7 @@ def _schema(generated: Mapping[str, Any], field_type: FieldType) -> Mapping[str,
         generated = {**branches[0], **{key: value for key, value in generated.items() if key != "anyOf"}}
     added = field_type.schema
     if not added.keys().isdisjoint({"type", "anyOf"}):  # the caller sends another type than the request holds
-        generated = {key: value for key, value in generated.items() if key == "description"}
+        generated = {key: value for key, value in generated.items() if key in {"description", "default"}}
     schema = {**generated, **added}
     descriptions = [part["description"] for part in (generated, added) if "description" in part]
     if descriptions:

@@ -38,6 +38,10 @@ CHECKS = (
 )
 
 
+REFUSED = ("400", "403", "404", "405", "409", "413", "415", "429", "5xx")
+"""Statuses of a request that was refused. A content that is too long gets 413."""
+
+
 def is_promised(case: Any, check: str) -> bool:
     """Whether a check fails on what the API promises."""
     if check in {"use_after_free", "ensure_resource_availability"}:
@@ -60,7 +64,11 @@ def is_promised(case: Any, check: str) -> bool:
 def configuration() -> dict[str, Any]:
     return {
         "seed": int(SEED),
-        "checks": {"enabled": False, **{name: {"enabled": True} for name in CHECKS}},
+        "checks": {
+            "enabled": False,
+            **{name: {"enabled": True} for name in CHECKS},
+            "negative_data_rejection": {"enabled": True, "expected-statuses": REFUSED},
+        },
         "generation": {"max-examples": EXAMPLES, "database": "none", "no-shrink": True},
         "phases": {"examples": {"enabled": False}, "stateful": {"max-steps": 8}},
         "suppress-health-check": ["all"],

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import inspect
 
 from signet_actors.gateway.http.route import Route
+from signet_actors.operations.field_types import Flag
 from signet_actors.operations.request_reader import request_fields, request_schemas
 from tests.support.raw_http import encoded
 
@@ -175,9 +176,12 @@ class Attacker:
         operation = route.operation
         schemas = request_schemas(operation.request)
         query = [
-            (name, self._parameter(name, schemas[name].get("type", "string"), chance))
-            for name, field in ((field.spellings[0], field) for field in request_fields(operation.request))
-            if operation.in_query and (field.required or chance.random() < 0.25)
+            (name, self._parameter(name, "boolean" if flag else schemas[name].get("type", "string"), chance))
+            for name, flag, required in (
+                (field.spellings[0], isinstance(field.type, Flag), field.required)
+                for field in request_fields(operation.request)
+            )
+            if operation.in_query and (required or chance.random() < 0.25)
         ]
         target = path + ("?" + "&".join(f"{name}={quote(value)}" for name, value in query) if query else "")
         body = None

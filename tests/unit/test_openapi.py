@@ -126,6 +126,17 @@ def test_a_body_is_required_where_one_of_its_fields_is() -> None:
     assert required["/api/repair/retention-sweep"] is False
 
 
+def test_a_field_that_may_be_in_the_query_is_not_required_in_the_body() -> None:
+    assert "required" not in DOCUMENT["components"]["schemas"]["DeleteRequest"]
+    assert DOCUMENT["components"]["schemas"]["PatchRequest"]["required"] == ["reason"]
+
+
+def test_a_flag_is_documented_in_every_form_that_is_read() -> None:
+    (flag, null) = DOCUMENT["components"]["schemas"]["ForgetRequest"]["properties"]["force"]["anyOf"]
+    assert flag["anyOf"] == [{"type": "boolean"}, {"enum": [0, 1, "0", "1", "true", "false"]}]
+    assert (flag["default"], null) == (False, {"type": "null"})
+
+
 def test_bodies_are_objects_with_described_fields() -> None:
     for path, method, operation in operations():
         if "requestBody" in operation:

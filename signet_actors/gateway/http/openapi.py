@@ -95,6 +95,11 @@ class _Schemas:
         self._of = dict(zip(types, schemas, strict=True))
         for kind in described:
             self.components[kind.__name__]["properties"] = nullable_schemas(kind)
+        for operation in operations:
+            if operation.query_too and operation.body is not None:  # each field may be in the query instead
+                schema = self.components[operation.body.__name__]
+                schema["properties"] = nullable_schemas(operation.body, optional=True)
+                schema.pop("required", None)
         for kind in dict.fromkeys(kind for body in replies for kind in _alternatives(body)):
             name = self._of[kind].get("$ref", "").rpartition("/")[2]
             if name and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
