@@ -118,7 +118,9 @@ def test_wrong_lines_are_named_secrets_are_cut_and_the_rest_is_stored(target: Li
 
 
 def test_a_writer_that_is_killed_between_commit_and_answer_doubles_and_loses_nothing() -> None:
-    with live_daemon(started=False) as daemon:
+    # An import is sent in parts, and each writer is killed at its fourth commit: more often than the default budget.
+    config = "supervision:\n  budgets:\n    writer: {restarts: 100, windowMs: 60000}\n"
+    with live_daemon(started=False, config=config) as daemon:
         daemon.start(SIGNET_SYNC_POINTS="writer.after_commit=kill@4")
         told = counts(signet(daemon, "--json", "import", "-", stdin=lines(3000)))
         assert (told["imported"], told["deduped"], told["refusedCount"]) == (3000, 0, 0)
