@@ -11,6 +11,7 @@ Departs: readers are killed above 48 MB, not above 64, so that the log is still 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -47,6 +48,16 @@ class Plan(NamedTuple):
     busy_ms: int
     pause_ms: int = 0
     pressure: Pressure = Pressure.NONE
+
+
+def watch_log(connection: apsw.Connection, callback: Callable[[int], None]) -> None:
+    """Call ``callback`` with the length of the log in pages after each commit of the connection."""
+
+    def committed(_connection: apsw.Connection, _database: str, frames: int) -> int:
+        callback(frames)
+        return apsw.SQLITE_OK
+
+    connection.set_wal_hook(committed)
 
 
 def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:

@@ -22,6 +22,7 @@ from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import CheckIncomplete, ConfigError
 from signet_actors.store.errors import UNCHECKABLE
+from signet_actors.store.page_checks import is_unread_page
 from signet_actors.store.schema import differences, load_migrations
 from signet_actors.store.vector_checks import sequence_errors, vector_errors
 from signet_actors.store.vector_file import differing_vectors
@@ -353,17 +354,6 @@ def is_structural(findings: list[Finding]) -> bool:
 def incomplete(error: BaseException) -> CheckIncomplete:
     """Return the exception for a check that ``error``, one of ``UNCHECKABLE``, has stopped."""
     return CheckIncomplete(f"could not be checked: {type(error).__name__}: {error}")
-
-
-_UNREADABLE_CODES: Final = frozenset(
-    {apsw.SQLITE_IOERR, apsw.SQLITE_NOMEM, apsw.SQLITE_FULL, apsw.SQLITE_CANTOPEN, apsw.SQLITE_BUSY}
-)
-
-
-def is_unread_page(verdict: str) -> bool:
-    """Return True if a line of ``integrity_check`` reports a page that could not be read, not one that is wrong."""
-    code = verdict.partition("error code=")[2].partition("\n")[0].strip()
-    return code.isdecimal() and int(code) & 0xFF in _UNREADABLE_CODES
 
 
 def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:

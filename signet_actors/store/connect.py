@@ -237,6 +237,19 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     return connection
 
 
+def report_progress(connection: apsw.Connection, callback: Callable[[], None]) -> None:
+    """Call ``callback`` every few milliseconds from now on while SQLite executes a statement.
+
+    An exception from ``callback`` ends the statement.
+    """
+
+    def reported() -> bool:
+        callback()
+        return False  # continue
+
+    connection.set_progress_handler(reported, _HEARTBEAT_STEPS)
+
+
 @contextlib.contextmanager
 def heartbeat_during(connection: apsw.Connection, heartbeat: Callable[[], None]) -> Iterator[None]:
     """Call ``heartbeat`` every few milliseconds while SQLite executes statements inside the block.
@@ -244,12 +257,7 @@ def heartbeat_during(connection: apsw.Connection, heartbeat: Callable[[], None])
     A statement that waits for a lock or the disk does not call it. An exception from ``heartbeat`` ends the statement.
     The connection has no progress handler afterwards.
     """
-
-    def report_progress() -> bool:
-        heartbeat()
-        return False
-
-    connection.set_progress_handler(report_progress, _HEARTBEAT_STEPS)
+    report_progress(connection, heartbeat)
     try:
         yield
     finally:

@@ -26,6 +26,7 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
 from signet_actors.store.checks import STRUCTURE, Finding, incomplete, is_structural, scrub
 from signet_actors.store.connect import harden, heartbeat_during, open_copy
+from signet_actors.store.counts import database_bytes, live_memories
 from signet_actors.store.errors import UNCHECKABLE
 
 PARTIAL: Final = ".partial"
@@ -132,7 +133,7 @@ def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> 
             findings = scrub(connection, heartbeat=heartbeat)
             if is_structural(findings):
                 return findings, 0
-            return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+            return findings, live_memories(connection)
     except UNCHECKABLE as error:
         raise incomplete(error) from error
     except apsw.Error as error:
@@ -152,7 +153,7 @@ def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, heartbeat
     would then believe that it is the last one and delete the log under the writer.
     """
     frames, _ = checkpoint(connection, "truncate")
-    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    size = database_bytes(connection)
     if frames != 0 or copy.stat().st_size != size:
         return False
     with _database_file(path) as ours, copy.open("rb") as theirs:

@@ -48,6 +48,11 @@ class WriteTransaction:
         """Return the first row, or None."""
         return self.connection.execute(sql, bindings).fetchone()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether SQLite has not rolled the transaction back because of an error."""
+        return self.connection.in_transaction
+
     def total_changes(self) -> int:
         """Return the number of rows that this connection ever changed, with changes by triggers."""
         return self.connection.total_changes()

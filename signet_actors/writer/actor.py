@@ -44,7 +44,13 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
+from signet_actors.store.connect import (
+    check_sqlite_version,
+    drop_cached_pages,
+    open_reader,
+    open_writer,
+    report_progress,
+)
 from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
@@ -75,8 +81,6 @@ from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
-_PROGRESS_STEPS = 20_000
-"""Steps of SQLite's virtual machine between two heartbeat checks: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
 """A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
 limit of its own (``call_reporter``)."""
@@ -201,7 +205,7 @@ class Writer:
         self.workspace.integrity_check_file.unlink(missing_ok=True)
         self.busy_handler.starting = False
         self.busy_handler.limit_ms = self.config.writer.busy_timeout_ms
-        connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
+        report_progress(connection, self._send_batch_heartbeat)
         self.loop.idle_trimmer.before_trim = lambda: drop_cached_pages(connection)
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
@@ -478,11 +482,6 @@ class Writer:
             self.log.warning("roster_write_postponed", error=str(error))
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
-
-    def _on_progress(self) -> bool:
-        """Send heartbeats during a long statement. Returns False, which tells SQLite to continue."""
-        self._send_batch_heartbeat()
-        return False
 
     def _send_batch_heartbeat(self) -> None:
         """Send the heartbeat if it is due, unless the present commit takes too long."""

@@ -24,6 +24,7 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.store.checks import ROWS, STRUCTURE, Finding, incomplete
 from signet_actors.store.connect import check_ownership, open_reader
+from signet_actors.store.counts import database_bytes, last_memory_seq
 from signet_actors.store.errors import UNCHECKABLE, Connection, StoreError
 from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
@@ -77,7 +78,7 @@ class BackupWork:
             if not done:
                 self._progress = BackupProgress(name, "copying", copy.pages, copy.remaining)
                 return
-            last_seq = self._connection.execute("SELECT coalesce(max(seq), 0) FROM memories").get
+            last_seq = last_memory_seq(self._connection)
         except (OSError, StoreError) as error:
             # The copy's disk failed, or a page cannot be read; if the database is affected, its commits will fail too.
             self.abandon()
@@ -96,7 +97,7 @@ class BackupWork:
 
     def _begin(self, name: str) -> BackupProgress:
         try:
-            needed = self._size() + SPARE_BYTES
+            needed = database_bytes(self._connection) + SPARE_BYTES
             free = shutil.disk_usage(self._database.parent).free
             if free < needed:
                 return BackupProgress(
@@ -110,9 +111,6 @@ class BackupWork:
         except (OSError, StoreError, ConfigError) as error:
             return BackupProgress(name, "failed", 0, 0, str(error))
         return BackupProgress(name, "copying", 0, 0)
-
-    def _size(self) -> int:
-        return int(self._connection.pragma("page_count")) * int(self._connection.pragma("page_size"))
 
 
 class BackupVerification(msgspec.Struct, frozen=True):
@@ -189,7 +187,7 @@ def _mismatches(path: Path, name: BackupName | None, last_seq: int | None) -> li
         schema = schema_version(reader)
         if name is not None and schema != name.schema:
             findings.append(Finding(ROWS, f"its schema is {schema}, but its name contains schema {name.schema}"))
-        last_copied = reader.execute("SELECT coalesce(max(seq), 0) FROM memories").get
+        last_copied = last_memory_seq(reader)
         if last_seq is not None and last_copied != last_seq:
             findings.append(
                 Finding(

@@ -41,6 +41,7 @@ from signet_actors.store.checks import (
     vector_file_findings,
 )
 from signet_actors.store.connect import open_reader, open_writer
+from signet_actors.store.counts import live_memories
 from signet_actors.store.database_files import refuse_unsafe_files
 from signet_actors.store.errors import DAMAGED, UNCHECKABLE, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
@@ -133,7 +134,7 @@ def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = N
 
 def _count_memories(connection: Connection) -> int:
     try:
-        return int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+        return live_memories(connection)
     except StoreError:
         return 0
 

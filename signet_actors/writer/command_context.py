@@ -95,6 +95,11 @@ class CommandContext:
             self.insert_buffer.flush()
         return self._tx
 
+    @property
+    def is_open(self) -> bool:
+        """Whether SQLite has not rolled the transaction back because of an error."""
+        return self._tx.is_open
+
     def change_counts(self) -> tuple[int, int]:
         """Return counts that differ from an earlier call if anything was written or buffered since."""
         return self._tx.total_changes(), self.insert_buffer.added

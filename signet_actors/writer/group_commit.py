@@ -297,7 +297,7 @@ class GroupCommit:
             # A bug in one command fails that command only: its savepoint is rolled back and the others go on.
             self.row_cache.clear()
             context.insert_buffer.discard()
-            if not self.connection.in_transaction:
+            if not context.is_open:
                 raise
             self.log.exception("command_failed", command=type(command).__name__, trace=pending.header.trace_id)
             return Failure(code=ErrorCode.INTERNAL, detail="the command failed; it was not applied")

@@ -15,15 +15,15 @@ from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ActorExit, ConfigError, ExitCode, SignetError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
-from signet_actors.store.checks import STRUCTURE, is_unread_page, schema_findings
+from signet_actors.store.checks import STRUCTURE, schema_findings
 from signet_actors.store.errors import Connection
+from signet_actors.store.page_checks import first_page_error, is_unread_page
 from signet_actors.store.vector_checks import sequence_errors
 
 QUICK_CHECK_BYTES: Final = 64 << 20
 """Larger files are not read in full at start; `signet doctor` checks them on demand."""
 _LOCK_WAIT_NS: Final = 10_000_000_000
 _MAX_FINDINGS_NAMED: Final = 5
-_STEPS_PER_HEARTBEAT: Final = 100_000
 
 
 class Damaged(SignetError):
@@ -72,17 +72,10 @@ def check_structure(connection: Connection, path: Path, loop: ActorLoop, *, susp
     if path.stat().st_size > QUICK_CHECK_BYTES and not suspect:
         return
 
-    def send_heartbeat() -> bool:
-        loop.heartbeat()
-        return False  # continue
-
     loop.starting("checking the database")
-    connection.set_progress_handler(send_heartbeat, _STEPS_PER_HEARTBEAT)
-    try:
-        verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
-    finally:
-        connection.set_progress_handler(None)
-    if is_unread_page(str(verdict)):
-        raise StoreIOError(f"{path} could not be checked: {verdict}")
-    if verdict != "ok":
-        raise Damaged(str(verdict))
+    error = first_page_error(connection, every_page=suspect, heartbeat=loop.heartbeat)
+    if error is None:
+        return
+    if is_unread_page(error):
+        raise StoreIOError(f"{path} could not be checked: {error}")
+    raise Damaged(error)

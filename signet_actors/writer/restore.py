@@ -30,6 +30,7 @@ from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import check_ownership, open_reader
+from signet_actors.store.counts import live_memories
 from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.errors import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
@@ -285,7 +286,7 @@ def _count_memories(path: Path) -> int | None:
     try:
         reader = open_reader(path)
         try:
-            return int(reader.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+            return live_memories(reader)
         finally:
             reader.close()
     except (StoreError, UnicodeDecodeError):

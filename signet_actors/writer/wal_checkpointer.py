@@ -45,13 +45,12 @@ class WalCheckpointer:
         self._restart_not_before_ns = 0
         self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
-        connection.set_wal_hook(self._on_commit)
+        checkpoint.watch_log(connection, self._on_commit)
 
-    def _on_commit(self, _connection: Connection, _database: str, frames: int) -> int:
+    def _on_commit(self, frames: int) -> None:
         if frames < self.frames:
             self._tried_frames = 0  # the log restarted from its beginning
         self.frames = frames
-        return 0
 
     def run_due(self) -> None:
         """Run the checkpoint that the size of the log calls for, if any. Raises ``ActorExit`` if the disk fails."""

@@ -27,7 +27,7 @@ from signet_actors.protocol.writer import (
     WriterStatus,
     WritesDisabled,
 )
-from signet_actors.store import checkpoint
+from signet_actors.store import checkpoint, connect
 from signet_actors.store.connect import open_writer
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_life import Life
@@ -130,7 +130,8 @@ def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
         raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
     monkeypatch.setattr(life.writer.loop, "heartbeat", orphaned, raising=False)
-    life.connection.set_progress_handler(life.writer._on_progress, 1)
+    monkeypatch.setattr(connect, "_HEARTBEAT_STEPS", 1)
+    connect.report_progress(life.connection, life.writer._send_batch_heartbeat)
     batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
     handle(life, *batch)
     assert [type(asked.answer) for asked in batch] == [Remembered] * 3
