@@ -56,6 +56,18 @@ def test_jobs_are_leased_oldest_first_and_to_one_asker_only(room: StoreRoom) -> 
     assert leased(room, 2) == []
 
 
+def test_a_job_that_failed_while_the_clock_was_a_year_ahead_goes_before_jobs_that_were_created_later(
+    room: StoreRoom,
+) -> None:
+    first = room.remember("The first memory")
+    (job,) = leased(room)
+    room.clock.wall += 365 * 86_400_000
+    room.ask(FailJob(job.id, job.lease_id, "the model does not answer"))
+    room.clock.wall += 60_000 - 365 * 86_400_000
+    second = room.remember("The second memory")
+    assert [job.memory_id for job in leased(room, 2)] == [first.id, second.id]
+
+
 def test_a_repeated_request_for_jobs_gets_the_same_jobs_again(room: StoreRoom) -> None:
     for number in range(2):
         room.remember(f"Memory number {number}")

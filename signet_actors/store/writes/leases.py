@@ -16,7 +16,7 @@ from signet_actors.store.writes.jobs import LOST_LEASE_COLUMNS, LostLease
 
 
 class ReadyJob(NamedTuple):
-    """A job that may be leased. ``since``: when it was created or became due."""
+    """A job that may be leased. ``since``: when it became due, or was created if it has no due time or no real one."""
 
     since: str
     seq: int
@@ -79,7 +79,7 @@ _READY = f"""
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
                    ORDER BY j.available_at LIMIT :limit)
     UNION ALL
-    SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
+    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at > :never
                    ORDER BY j.available_at LIMIT :limit)
 """
