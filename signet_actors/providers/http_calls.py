@@ -89,15 +89,20 @@ class HttpCalls:
         """Close all connections."""
         await self._client.aclose()
 
-    async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int) -> T:
-        """POST ``body`` as JSON and decode the response as ``shape``. Raises ``ProviderError``."""
-        return await self._call("POST", path, body, shape, timeout_ms)
+    async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int, max_bytes: int | None = None) -> T:
+        """POST ``body`` as JSON and decode the response as ``shape``. Raises ``ProviderError``.
+
+        ``max_bytes`` replaces the client's bound on the length of the response.
+        """
+        return await self._call("POST", path, body, shape, timeout_ms, max_bytes)
 
     async def get(self, path: str, shape: type[T], *, timeout_ms: int) -> T:
         """GET ``path`` and decode the response as ``shape``. Raises ``ProviderError``."""
         return await self._call("GET", path, None, shape, timeout_ms)
 
-    async def _call(self, method: str, path: str, body: Any, shape: type[T], timeout_ms: int) -> T:
+    async def _call(
+        self, method: str, path: str, body: Any, shape: type[T], timeout_ms: int, max_bytes: int | None = None
+    ) -> T:
         url = f"{self.endpoint}{path}"
         headers = {"content-type": "application/json"} if body is not None else {}
         import httpx  # noqa: PLC0415 - see the module
@@ -112,7 +117,7 @@ class HttpCalls:
                 if response.status_code != HTTPStatus.OK:
                     said = drop_if_echoed(await self._error_body(response), _texts(body))
                     raise self._status_error(response, said)
-                content = await self._content(response)
+                content = await self._content(response, self._max_bytes if max_bytes is None else max_bytes)
         except TimeoutError as error:
             raise self._error(ProviderErrorKind.TIMEOUT, f"did not respond within {timeout_ms} ms") from error
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
@@ -137,15 +142,15 @@ class HttpCalls:
                 ProviderErrorKind.MALFORMED, f"responded with something other than the expected JSON ({told})"
             ) from error
 
-    async def _content(self, response: httpx.Response) -> bytes:
+    async def _content(self, response: httpx.Response, max_bytes: int) -> bytes:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise self._error(ProviderErrorKind.MALFORMED, "compressed its response although the request forbids it")
         parts: list[bytes] = []
         size = 0
         async for part in response.aiter_raw():
             size += len(part)
-            if size > self._max_bytes:
-                raise self._error(ProviderErrorKind.MALFORMED, f"responded with more than {self._max_bytes} bytes")
+            if size > max_bytes:
+                raise self._error(ProviderErrorKind.MALFORMED, f"responded with more than {max_bytes} bytes")
             parts.append(part)
         return b"".join(parts)
 

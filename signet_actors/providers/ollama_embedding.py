@@ -16,8 +16,8 @@ from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.ollama import server_address, server_has_model
 from signet_actors.providers.llm.provider import Availability
 
-MAX_ANSWER_BYTES: Final = 16 << 20
-"""32 vectors of 4096 decimal numbers are about three megabytes."""
+ANSWER_BYTES_PER_TEXT: Final = 256 << 10
+"""A vector of 4096 decimal numbers is about 90 kB. Decoded numbers take several times as much memory as their text."""
 
 
 class _Answer(msgspec.Struct):
@@ -29,7 +29,7 @@ class OllamaEmbeddingClient:
 
     def __init__(self, endpoint: str, model: str) -> None:
         self._model = model
-        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
+        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=ANSWER_BYTES_PER_TEXT)
 
     @property
     def endpoint(self) -> str:
@@ -37,7 +37,11 @@ class OllamaEmbeddingClient:
 
     async def vectors(self, texts: Sequence[str], *, timeout_ms: int) -> list[list[float]]:
         answer = await self._calls.post(
-            "/api/embed", {"model": self._model, "input": list(texts)}, _Answer, timeout_ms=timeout_ms
+            "/api/embed",
+            {"model": self._model, "input": list(texts)},
+            _Answer,
+            timeout_ms=timeout_ms,
+            max_bytes=ANSWER_BYTES_PER_TEXT * (1 + len(texts)),
         )
         return answer.embeddings
 

@@ -14,7 +14,7 @@ from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.openai_compatible import server_address, server_lists_model
 from signet_actors.providers.llm.provider import Availability
-from signet_actors.providers.ollama_embedding import MAX_ANSWER_BYTES
+from signet_actors.providers.ollama_embedding import ANSWER_BYTES_PER_TEXT
 
 
 class _Row(msgspec.Struct):
@@ -33,7 +33,7 @@ class OpenAiEmbeddingClient:
         self._model = model
         self._shortened_to = shortened_to
         self._calls = HttpCalls(
-            "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=MAX_ANSWER_BYTES
+            "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=ANSWER_BYTES_PER_TEXT
         )
 
     @property
@@ -44,7 +44,13 @@ class OpenAiEmbeddingClient:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         if self._shortened_to is not None:
             body["dimensions"] = self._shortened_to
-        answer = await self._calls.post("/embeddings", body, _Answer, timeout_ms=timeout_ms)
+        answer = await self._calls.post(
+            "/embeddings",
+            body,
+            _Answer,
+            timeout_ms=timeout_ms,
+            max_bytes=ANSWER_BYTES_PER_TEXT * (1 + len(texts)),
+        )
         # Order by index: a vector assigned to another text would be worse than none.
         rows = {row.index: row.embedding for row in answer.data}
         if len(answer.data) != len(texts) or rows.keys() != set(range(len(texts))):

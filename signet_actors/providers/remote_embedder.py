@@ -137,7 +137,13 @@ class RemoteEmbedder:
                 )
             sent = [prefix + texts[place][:MAX_TEXT_CHARS] for place in batch]
             raw = await wire.vectors(sent, timeout_ms=left_ms)
-            vectors[batch] = unit_vectors(raw, len(batch), self.dimensions, self.provider)
+            rows = unit_vectors(raw, len(batch), self.dimensions, self.provider)
+            if not rows.any(axis=1).all():
+                # A row of zeros would count as "this text has no vector" for good.
+                raise ProviderError(
+                    ProviderErrorKind.MALFORMED, f"{self.provider} returned a vector of zeros for a text"
+                )
+            vectors[batch] = rows
         return vectors
 
 

@@ -192,9 +192,19 @@ def test_vectors_that_are_none_are_refused(
     assert failure(made(server, provider)).kind is ProviderErrorKind.MALFORMED
 
 
-def test_a_row_of_zeros_is_not_embeddable_and_no_error(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
-    server.spoil_vectors = lambda rows: [[0.0] * DIMENSIONS for _ in rows]
-    assert not using(made(server, provider), lambda it: it.embed_async(["a"])).any()
+def test_a_vector_of_zeros_for_a_text_is_refused(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    # Stored, it would mean that the text has no vector for good.
+    server.spoil_vectors = lambda rows: [rows[0], *([0.0] * DIMENSIONS for _ in rows[1:])]
+    error = failure(made(server, provider))
+    assert (error.kind, "zeros" in error.detail) == (ProviderErrorKind.MALFORMED, True)
+
+
+def test_an_answer_much_longer_than_its_vectors_is_refused_unread(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    server.spoil_vectors = lambda rows: [[0.25] * 400_000 for _ in rows]
+    error = failure(made(server, provider))
+    assert (error.kind, "more than" in error.detail) == (ProviderErrorKind.MALFORMED, True)
 
 
 def test_vectors_of_another_width_are_refused_with_the_setting_that_would_be_right(
