@@ -37,6 +37,7 @@ PLANTS = (
         "import signet_actors.store.connect",
     ),
     ("only the writer may write", "signet_actors/searcher/reader.py", "import signet_actors.store.transaction"),
+    ("only the writer may write", "signet_actors/searcher/reader.py", "import signet_actors.store.writes.history"),
     ("only the writer may write", "signet_actors/searcher/reader.py", "import signet_actors.store.migrate"),
     ("the domain is pure", "signet_actors/domain/retention.py", "import time"),
     ("the domain is pure", "signet_actors/domain/ranking/fusion.py", "import logging"),
