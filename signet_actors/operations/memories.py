@@ -88,6 +88,18 @@ class MemoryListReply(msgspec.Struct, frozen=True):
     total: int
 
 
+class UsedMemory(ListedMemory, frozen=True, kw_only=True):
+    """A memory in a list, with how often recalls returned it."""
+
+    access_count: int
+
+
+class MostUsedReply(msgspec.Struct, frozen=True):
+    """Memories that recalls return most often, in descending order."""
+
+    memories: list[UsedMemory]
+
+
 class HistoryItem(msgspec.Struct, frozen=True, rename="camel"):
     """One audit event; ``metadata`` is parsed if it is JSON, else it is text."""
 
@@ -128,6 +140,12 @@ class ListMemoriesRequest(FilterFields, frozen=True, kw_only=True):
     deleted: Annotated[bool, Flag(), Meta(description="true: deleted memories instead of live ones")] = False
 
 
+class MostUsedRequest(FilterFields, frozen=True, kw_only=True):
+    """How many memories to return."""
+
+    limit: Annotated[int, Clamped(low=1, high=1000), Meta(description="Memories to return")] = 10
+
+
 class GetMemoryRequest(AgentFields, frozen=True, kw_only=True):
     """How to read one memory."""
 
@@ -148,6 +166,17 @@ LIST_MEMORIES: Final = Operation(
     paths=("/api/memories",),
     request=ListMemoriesRequest,
     replies={200: MemoryListReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+MOST_USED: Final = Operation(
+    name="memories.most_used",
+    summary="List the memories that recalls return most often",
+    tag="Memories",
+    method="GET",
+    paths=("/api/memories/most-used",),
+    request=MostUsedRequest,
+    replies={200: MostUsedReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
@@ -173,4 +202,4 @@ GET_HISTORY: Final = Operation(
     permission=Permission.RECALL,
     served_by="searcher",
 )
-OPERATIONS: Final = (LIST_MEMORIES, GET_MEMORY, GET_HISTORY)
+OPERATIONS: Final = (LIST_MEMORIES, MOST_USED, GET_MEMORY, GET_HISTORY)

@@ -121,13 +121,14 @@ class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
 
 
 class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memories"):
-    """List live memories, or only the soft-deleted ones with ``deleted``."""
+    """List live memories, newest first; only the soft-deleted ones with ``deleted``, by use with ``most_used``."""
 
     read: ReadScope
     filters: Filters = Filters()
     limit: int = 100
     offset: int = 0
     deleted: bool = False
+    most_used: bool = False
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):

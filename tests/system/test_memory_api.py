@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from signet_actors.domain.chunking import chunk_by_sentence
+from tests.support.bus_room import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -927,3 +928,22 @@ def test_a_note_for_codex_is_written_below_its_home(daemon: LiveDaemon) -> None:
     assert len(list(notes.iterdir())) == 2
     other = daemon.api.post("/api/memory/codex-native-note", {"content": "Another"}, Idempotency_Key="note")
     other.refused(409, code="idempotency_conflict")
+
+
+def test_the_memories_that_recalls_return_most_often_come_first(room: Client) -> None:
+    often = room.remember("The violin stands in the cellar")["id"]
+    once = room.remember("The bicycle has a flat tyre")["id"]
+    never = room.remember("Quarterly forms are due in April")["id"]
+    for _ in range(3):
+        room.recall("violin", limit=1)
+    room.recall("bicycle", limit=1)
+
+    def counts() -> list[tuple[str, int]]:
+        listed = room.get("/api/memories/most-used").ok()["memories"]
+        return [(memory["id"], memory["access_count"]) for memory in listed]
+
+    eventually(lambda: [count for _, count in counts()] == [3, 1, 0], what="the accesses are counted")
+    assert [memory_id for memory_id, _ in counts()] == [often, once, never]
+    only = room.get("/api/memories/most-used", limit=1).ok()["memories"]
+    assert [memory["content"] for memory in only] == ["The violin stands in the cellar"]
+    assert only[0].keys() - {"access_count"} == room.get("/api/memories").ok()["memories"][0].keys()

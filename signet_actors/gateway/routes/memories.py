@@ -20,6 +20,7 @@ from signet_actors.operations.memories import (
     GET_HISTORY,
     GET_MEMORY,
     LIST_MEMORIES,
+    MOST_USED,
     GetHistoryRequest,
     GetMemoryRequest,
     HistoryItem,
@@ -30,6 +31,9 @@ from signet_actors.operations.memories import (
     ListStats,
     MemoryListReply,
     MemoryReply,
+    MostUsedReply,
+    MostUsedRequest,
+    UsedMemory,
 )
 from signet_actors.protocol.memories import HistoryEvent, Memory
 from signet_actors.protocol.searcher import GetHistory, GetMemory, ListMemories
@@ -54,6 +58,18 @@ async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
             total=page.matching,
         )
     )
+
+
+async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
+    """Return the live memories that recalls returned most often."""
+    page = await call.ask_searcher(
+        ListMemories(read=call.read, filters=filters_of(call.request), limit=call.request.limit, most_used=True)
+    )
+    return HttpResponse(MostUsedReply(memories=[_used(memory) for memory in page.memories]))
+
+
+def _used(memory: Memory) -> UsedMemory:
+    return UsedMemory(**msgspec.structs.asdict(_listed(memory)), access_count=memory.access_count)
 
 
 def _listed(memory: Memory) -> ListedMemory:
@@ -156,6 +172,7 @@ def _history_item(event: HistoryEvent) -> HistoryItem:
 
 ROUTES: tuple[Route, ...] = (
     *serve(LIST_MEMORIES, list_memories),
+    *serve(MOST_USED, most_used),
     *serve(GET_MEMORY, get_memory),
     *serve(GET_HISTORY, get_history),
 )

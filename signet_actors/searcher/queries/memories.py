@@ -50,10 +50,12 @@ _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 
 
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
-    """Return a page of memories, newest first, with counts over all memories that the caller may read."""
+    """Return a page of memories, newest or most used first, with counts over all memories that the caller may read."""
     state = "m.is_deleted = 1" if query.deleted else "m.is_deleted = 0"
     where, bindings = conjunction((state, {}), readable(snapshot.connection, query.read), matching(query.filters))
     order = "m.deleted_at DESC, m.seq DESC" if query.deleted else "m.created_at DESC, m.seq DESC"
+    if query.most_used:
+        order = f"m.access_count DESC, {order}"
     rows = snapshot.rows(
         f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset",
         {**bindings, "limit": query.limit, "offset": query.offset},
