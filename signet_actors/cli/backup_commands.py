@@ -68,7 +68,8 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
         click.get_current_context().exit(REFUSED)
     made = Path(directory) / str(end["name"])
     path = made if target is None else copy_out(made, Path(target).expanduser(), invocation.workspace)
-    pruned = surplus(os.listdir(made.parent), 1, made=made.name) if prune else []
+    now_ms = int(time.time() * 1000)
+    pruned = surplus(os.listdir(made.parent), 1, made=made.name, now_ms=now_ms) if prune else []
     for name in pruned:
         (made.parent / name).unlink(missing_ok=True)
     if invocation.as_json:

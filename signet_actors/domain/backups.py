@@ -60,9 +60,11 @@ def newest_first(names: Iterable[str], *, now_ms: int | None = None) -> list[Bac
     return found if now_ms is None else sorted(found, key=lambda backup: backup.is_ahead_of(now_ms))
 
 
-def surplus(names: Iterable[str], keep: int, *, made: str) -> list[str]:
+def surplus(names: Iterable[str], keep: int, *, made: str, now_ms: int) -> list[str]:
     """Return the names of the backups beyond the ``keep`` newest. ``made`` always counts as the newest.
 
-    If the clock went back, the backup made just now has the oldest time in its name.
+    If the clock went back, the backup made just now has the oldest time in its name. Those whose names are in the
+    future count as the oldest: else the backups of a spell with a wrong clock would outlive all others.
     """
-    return [found.name for found in newest_first(names) if found.name != made][max(0, keep - 1) :]
+    others = [found.name for found in newest_first(names, now_ms=now_ms) if found.name != made]
+    return others[max(0, keep - 1) :]

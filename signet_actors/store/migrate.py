@@ -127,7 +127,7 @@ def _preflight(
         heartbeat=heartbeat,
         on_tenth=lambda tenths: progress(f"{activity}: {10 * tenths} %"),
     )
-    for name in surplus((entry.name for entry in directory.iterdir()), keep, made=made):
+    for name in surplus((entry.name for entry in directory.iterdir()), keep, made=made, now_ms=clock.wall_ms()):
         (directory / name).unlink(missing_ok=True)
 
 

@@ -600,6 +600,25 @@ def test_only_the_newest_backups_are_kept_and_other_files_left_alone(vault: Room
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, old[0], "notes.txt"])
 
 
+def test_backups_from_a_spell_with_a_wrong_clock_are_deleted_before_true_ones(vault: Room) -> None:
+    ahead = [backup_name(START + (300 + days) * DAY, 1) for days in (0, 1)]
+    true = backup_name(START - DAY, 1)
+    for name in (*ahead, true):
+        keep(vault, name)
+    vault.say(BackUpNow())
+    new = one_backup(vault, FINE)
+    assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, true])
+
+
+def test_a_backup_made_after_the_clock_went_back_stays(vault: Room) -> None:
+    ahead = [backup_name(START + (300 + days) * DAY, 1) for days in (0, 1)]
+    for name in ahead:
+        keep(vault, name)
+    vault.say(BackUpNow())
+    new = one_backup(vault, FINE)
+    assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, ahead[1]])
+
+
 def test_what_copies_that_were_cut_off_left_behind_is_gone_before_the_next_one_needs_the_room(vault: Room) -> None:
     cut_off = backup_name(START - DAY, 1)
     for suffix in (".partial", ".partial-wal", ".partial-shm", ".partial-journal"):

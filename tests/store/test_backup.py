@@ -68,9 +68,9 @@ def test_a_name_says_when_and_of_which_schema() -> None:
     assert parse_backup_name(name) == (NOW + 7, 3, name)
     older = backup_name(NOW, 12)
     assert [found.name for found in newest_first(["x.db", older, name, f"{name}.partial"])] == [name, older]
-    assert surplus([older, name], 1, made=name) == [older]
-    assert surplus([older, name], 1, made=older) == [name], "the clock went back"
-    assert surplus([older, name], 2, made=older) == []
+    assert surplus([older, name], 1, made=name, now_ms=NOW) == [older]
+    assert surplus([older, name], 1, made=older, now_ms=NOW) == [name], "the clock went back"
+    assert surplus([older, name], 2, made=older, now_ms=NOW) == []
     for other in (
         "memories.db",
         "../memories-20260101T000000000Z-schema-1.db",

@@ -215,7 +215,7 @@ class Backup:
     def _done(self, name: str, memories: int) -> None:
         self.made += 1
         self.findings, self.problem = (), None
-        for old in surplus(self._names(), self._config.backup.keep, made=name):
+        for old in surplus(self._names(), self._config.backup.keep, made=name, now_ms=self._clock.wall_ms()):
             (self._directory / old).unlink(missing_ok=True)
         self._sweep_partials()
         self._log.info("backup_completed", name=name, memories=memories)
