@@ -20,8 +20,11 @@ from signet_actors.cli.presentation import print_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from msgspec import Struct
+
     from signet_actors.cli.invocation import Invocation
     from signet_actors.operations.operation import Operation
+    from signet_actors.operations.request_reader import RequestField
 
 AGENT_FIELD: Final = "agentId"
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -60,23 +63,25 @@ def _operations() -> Mapping[str, Operation[Any]]:
 
 def _command(operation: Operation[Any]) -> click.Command:
     """Return the command that calls ``operation``."""
-    from signet_actors.operations.request_reader import request_schemas  # noqa: PLC0415 - slow; only for this command
+    from signet_actors.operations import request_reader  # noqa: PLC0415 - slow; only for this command
 
-    schemas = {name: schema for name, schema in request_schemas(operation.request).items() if name != AGENT_FIELD}
+    request: type[Struct] = operation.request
+    schemas = request_reader.request_schemas(request)
+    fields = [field for field in request_reader.request_fields(request) if field.spellings[0] != AGENT_FIELD]
     path = operation.paths[0]
 
     def run(invocation: Invocation, agent: str | None, **given: Any) -> None:
-        fields: dict[str, Any] = {} if agent is None else {AGENT_FIELD: agent}
-        for name, schema in schemas.items():
-            value = given[_variable(name)]
+        values: dict[str, Any] = {} if agent is None else {AGENT_FIELD: agent}
+        for field in fields:
+            value = given[_variable(field.name)]
             if value is not None and value != ():
-                fields[name] = _field_value(name, value, schema)
+                values[field.spellings[0]] = _field_value(field, value)
         target = _PATH_PARAMETER.sub(lambda match: quote(given[match[1]], safe=""), path)
         reply = invocation.client().request(
             operation.method,
             target,
-            query=None if operation.in_body else fields,
-            body=fields if operation.in_body else None,
+            query=None if operation.in_body else values,
+            body=values if operation.in_body else None,
             changes=operation.has_effect,
         )
         print_json(reply.body)
@@ -88,7 +93,7 @@ def _command(operation: Operation[Any]) -> click.Command:
         help=f"{operation.summary}: {operation.method} {path}\n\n{operation.description}".strip(),
         params=[
             *(click.Argument([name]) for name in _PATH_PARAMETER.findall(path)),
-            *(_option(name, schema) for name, schema in schemas.items()),
+            *(_option(field, schemas[field.spellings[0]].get("description", "")) for field in fields),
         ],
     )
     return shared_options(agent_option(command))
@@ -96,39 +101,57 @@ def _command(operation: Operation[Any]) -> click.Command:
 
 def _variable(name: str) -> str:
     """Return the name of the Python variable for a field."""
-    return f"field_{name.replace('-', '_')}"
+    return f"field_{name}"
 
 
-def _option(name: str, schema: Mapping[str, Any]) -> click.Option:
+def _option(field: RequestField, description: str) -> click.Option:
     """Return the option of a field: ``importance_min`` and ``sourceType`` become --importance-min and --source-type."""
-    words = re.sub("([A-Z])", r"-\1", name).lower().replace("_", "-")
-    kind = schema.get("type")
-    declaration = f"--{words}/--no-{words}" if kind == "boolean" else f"--{words}"
+    from signet_actors.operations.field_types import Flag  # noqa: PLC0415 - same reason
+
+    words = re.sub("([A-Z])", r"-\1", field.spellings[0]).lower().replace("_", "-")
+    flag = isinstance(field.type, Flag)
     return click.Option(
-        [declaration, _variable(name)],
+        [f"--{words}/--no-{words}" if flag else f"--{words}", _variable(field.name)],
         default=None,
-        multiple=_takes_list(schema),
-        metavar=None if kind == "boolean" else (kind or "text").upper() if isinstance(kind, str) else "TEXT",
-        help=schema.get("description", ""),
+        multiple=_is_list(field),
+        metavar=None if flag else "VALUE",
+        help=description,
     )
 
 
-def _takes_list(schema: Mapping[str, Any]) -> bool:
-    return any(branch.get("type") == "array" for branch in (schema, *schema.get("anyOf", ())))
+def _is_list(field: RequestField) -> bool:
+    from signet_actors.operations.field_types import Names, Tags  # noqa: PLC0415 - same reason
+    from signet_actors.operations.request_reader import Items  # noqa: PLC0415
+
+    return isinstance(field.type, Names | Tags | Items)
 
 
-def _field_value(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+def _is_text(field: RequestField) -> bool:
+    from signet_actors.operations.field_types import (  # noqa: PLC0415 - same reason
+        CallerField,
+        Choice,
+        Content,
+        MemoryType,
+        NonBlank,
+        Text,
+        Timestamp,
+    )
+
+    return isinstance(field.type, CallerField | Text | Choice | Content | MemoryType | NonBlank | Timestamp)
+
+
+def _field_value(field: RequestField, value: Any) -> Any:
     """Return the option's value as the field holds it. Raises ``click.BadParameter``."""
-    if _takes_list(schema):
-        return [_parsed(name, item) if item[:1] in {"{", "["} else item for item in value]
-    kind = schema.get("type")
-    if kind in {"integer", "number"} or kind == "object" or "$ref" in schema:
-        return _parsed(name, value)
-    return value
+    if _is_list(field):
+        return [_parsed(field.name, item) if item[:1] == "{" else item for item in value]
+    return value if isinstance(value, bool) or _is_text(field) else _parsed(field.name, value)
 
 
 def _parsed(name: str, text: str) -> Any:
+    """Return the JSON value of ``text``; a text that is no JSON stays a text, unless it begins like an object."""
     try:
         return json.loads(text)
     except ValueError as error:
+        if text[:1] not in {"{", "["}:
+            return text
         raise click.BadParameter(f"{name} is not valid JSON: {error}") from error
