@@ -9,30 +9,23 @@ Source: docs/architecture.md "The path of a recall"; docs/decisions.md 35.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from signet_actors.protocol.memories import Filters
 from signet_actors.store.fts_tokens import token_count
 from signet_actors.store.read_policy import Policy
+from signet_actors.store.reads import columns as stored
+from signet_actors.store.reads.columns import ColumnsOfRows
 from signet_actors.store.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]
 
 _CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type")
-_SELECT = (
-    "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
-    " coalesce(m.who, ''), coalesce(m.source_type, ''), m.pinned, m.importance,"
-    " coalesce(CAST(round(unixepoch(m.created_at, 'subsec') * 1000) AS INTEGER), 0), coalesce(m.embedding_seq, 0),"
-    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN memories_fts_docsize d ON d.id = m.seq"
-)
-_BATCH = 20_000
 _MAX_CHANGES = 50_000
 
 
@@ -71,15 +64,10 @@ class MemoryColumns:
 
     def sync(self, snapshot: Snapshot) -> bool:
         """Update the arrays to ``snapshot``; return True if anything has changed since the last call."""
-        version = snapshot.value("PRAGMA data_version")
+        version = stored.data_version(snapshot)
         if version == self.version:
             return False
-        row = snapshot.one(
-            "SELECT (SELECT min(change) FROM memory_changes),"
-            " (SELECT seq FROM sqlite_sequence WHERE name = 'memory_changes')"
-        )
-        oldest, newest = row if row is not None else (None, None)
-        newest = newest or 0
+        oldest, newest = stored.change_feed(snapshot)
         cut = newest > self._last_change and (oldest is None or oldest > self._last_change + 1)
         if cut or len(self.changed) > _MAX_CHANGES + self.size // 10:
             self._clear()
@@ -143,53 +131,45 @@ class MemoryColumns:
 
     def _append(self, snapshot: Snapshot) -> None:
         while True:
-            rows = snapshot.rows(f"{_SELECT} WHERE m.seq >= ? ORDER BY m.seq LIMIT {_BATCH}", (max(self.size, 1),))
-            if not rows:
+            rows = stored.from_seq(snapshot, max(self.size, 1))
+            if rows is None:
                 return
-            self._reserve(rows[-1][0] + 1)
+            size = rows.seq[-1] + 1
+            self._reserve(size)
             self._store_rows(rows)
-            self.size = rows[-1][0] + 1
+            self.size = size
 
     def _apply_changes(self, snapshot: Snapshot) -> None:
-        seqs = [
-            seq
-            for (seq,) in snapshot.rows(
-                "SELECT DISTINCT memory_seq FROM memory_changes WHERE change > ? ORDER BY memory_seq",
-                (self._last_change,),
-            )
-            if seq < self.size
-        ]
+        seqs = [seq for seq in stored.changed_after(snapshot, self._last_change) if seq < self.size]
         self.changed += seqs
-        for start in range(0, len(seqs), _BATCH):
-            batch = seqs[start : start + _BATCH]
-            rows = snapshot.rows(
-                f"{_SELECT} WHERE m.seq IN (SELECT value FROM json_each(?))", (msgspec.json.encode(batch).decode(),)
-            )
-            gone = np.array(sorted(set(batch).difference(row[0] for row in rows)), np.int64)
+        for start in range(0, len(seqs), stored.BATCH):
+            batch = seqs[start : start + stored.BATCH]
+            rows = stored.of_seqs(snapshot, batch)
+            gone = np.array(sorted(set(batch).difference(() if rows is None else rows.seq)), np.int64)
             self._count(gone, -1)
             self.live[gone] = False
             self.embedding_seq[gone] = self.tokens[gone] = 0
-            if rows:
+            if rows is not None:
                 self._store_rows(rows)
 
-    def _store_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        seq, deleted, *texts, pinned, importance, created, embedding, sha, tags, sizes = zip(*rows, strict=True)
-        at = np.array(seq, np.int64)
-        live = np.array(deleted) == 0
-        digest = np.array([hash(pair) for pair in zip(sha, tags, strict=True)], np.int64)
+    def _store_rows(self, rows: ColumnsOfRows) -> None:
+        at = np.array(rows.seq, np.int64)
+        live = np.array(rows.is_deleted) == 0
+        digest = np.array([hash(pair) for pair in zip(rows.content_sha256, rows.tags, strict=True)], np.int64)
         known = at < self.size
         # Cached posting lists lack a recovered row and the new words of a changed row.
         if (known & live & (~self.live[at] | (self._digest[at] != digest))).any():
             self.text_version += 1
         self._count(at, -1)
         self.live[at], self._digest[at] = live, digest
-        self.tokens[at] = [token_count(size) for size in sizes]
+        self.tokens[at] = [token_count(size) for size in rows.token_sizes]
         self._count(at, 1)
-        for name, values in zip(_CODED, texts, strict=True):
+        for name in _CODED:
             dictionary = self._dictionary[name]
-            self._codes[name][at] = [dictionary.setdefault(text, len(dictionary)) for text in values]
-        self.pinned[at] = np.array(pinned) == 1
-        self.importance[at], self.created_ms[at], self.embedding_seq[at] = importance, created, embedding
+            self._codes[name][at] = [dictionary.setdefault(text, len(dictionary)) for text in getattr(rows, name)]
+        self.pinned[at] = np.array(rows.pinned) == 1
+        self.importance[at], self.created_ms[at] = rows.importance, rows.created_ms
+        self.embedding_seq[at] = rows.embedding_seq
 
     def _count(self, at: Seqs, sign: int) -> None:
         tokens = self.tokens[at]

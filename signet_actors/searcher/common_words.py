@@ -13,14 +13,15 @@ import zlib
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from signet_actors.domain.query_words import STOP_WORDS, words_of
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask
-from signet_actors.store.read_policy import Policy, readable, resolve_policy
+from signet_actors.store.read_policy import Policy
+from signet_actors.store.reads.agents import read_policy
+from signet_actors.store.reads.contents import contents
 from signet_actors.store.snapshot import Snapshot
 
 SHARE = 0.2
@@ -46,7 +47,7 @@ class CommonWordsCache:
     def get(self, snapshot: Snapshot, scope_key: str, read: ReadScope, allowed: Mask) -> CommonWords:
         """Return the common words of the rows in the mask ``allowed`` that ``read`` may read."""
         rows = int(np.count_nonzero(allowed))
-        policy = resolve_policy(snapshot.connection, read.agent_id)
+        policy = read_policy(snapshot, read.agent_id)
         counted = self._scopes.get(scope_key)
         # A changed policy may admit the same number of rows but different ones. Words of hidden rows must not leak.
         if (
@@ -68,13 +69,8 @@ class CommonWordsCache:
         seqs = np.flatnonzero(allowed)
         if len(seqs) > _SAMPLE:
             seqs = seqs[np.linspace(0, len(seqs) - 1, _SAMPLE).astype(np.int64)]
-        predicate, bindings = readable(snapshot.connection, read)
         holding: Counter[str] = Counter()
-        for (content,) in snapshot.rows(
-            "SELECT m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
-            f" AND m.is_deleted = 0 AND {predicate}",
-            {**bindings, "seqs": msgspec.json.encode(seqs.tolist()).decode()},
-        ):
+        for content in contents(snapshot, read, seqs.tolist()):
             holding.update(set(words_of(content)))
         least = SHARE * len(seqs)
         return sorted(word for word, count in holding.items() if count > least and word not in STOP_WORDS)

@@ -10,11 +10,13 @@ Source: docs/performance.md "Recall targets"; docs/quality.md rule 4.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from signet_actors.searcher.columns import MemoryColumns
+from signet_actors.store.reads import text_index
 from signet_actors.store.snapshot import Snapshot
 
 Rows = npt.NDArray[np.int32]
@@ -24,21 +26,22 @@ MAX_CACHED_ROWS = 2_000_000
 MAX_CACHED_LISTS = 4_096
 """Limit of lists, so that empty lists do not accumulate; the list of a rare word is quickly read again."""
 
-MATCH = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH ? AND rowid >= ?"
-TAG = "SELECT group_concat(memory_seq) FROM memory_tags WHERE tag = ? AND memory_seq >= ?"
+RowsFrom = Callable[[Snapshot, str, int], str | None]
+MATCH: RowsFrom = text_index.rows_containing
+TAG: RowsFrom = text_index.rows_tagged
 
 
 class Postings:
-    """A bounded cache of posting lists by statement and argument; the least recently used are dropped first."""
+    """A bounded cache of posting lists by kind and argument; the least recently used are dropped first."""
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
         self._text_version = columns.text_version
-        self._cache: OrderedDict[tuple[str, str], tuple[Rows, int]] = OrderedDict()
+        self._cache: OrderedDict[tuple[RowsFrom, str], tuple[Rows, int]] = OrderedDict()
         self._rows = 0
 
-    def lookup(self, snapshot: Snapshot, statement: str, argument: str) -> Rows:
-        """Return the rows that ``statement`` (``MATCH`` or ``TAG``) finds for ``argument``, each once.
+    def lookup(self, snapshot: Snapshot, kind: RowsFrom, argument: str) -> Rows:
+        """Return the rows that ``kind`` (``MATCH`` or ``TAG``) finds for ``argument``, each once.
 
         The columns must be synced to ``snapshot``. The result may contain rows that are no longer live.
         """
@@ -47,10 +50,10 @@ class Postings:
             self._text_version = columns.text_version
             self._cache.clear()
             self._rows = 0
-        key = (statement, argument)
+        key = (kind, argument)
         rows, size = self._cache.get(key, (_NOTHING, 0))
         if size < columns.size or key not in self._cache:
-            fresh = _read(snapshot, statement, argument, size)
+            fresh = _read(snapshot, kind, argument, size)
             self._rows += len(fresh)
             rows = np.concatenate((rows, fresh)) if len(rows) else fresh
             self._cache[key] = rows, columns.size
@@ -64,7 +67,6 @@ class Postings:
 _NOTHING: Rows = np.zeros(0, np.int32)
 
 
-def _read(snapshot: Snapshot, statement: str, argument: str, least: int) -> Rows:
-    # One string is much faster than a tuple per row when a word is frequent.
-    listed: str | None = snapshot.value(statement, (argument, least))
+def _read(snapshot: Snapshot, kind: RowsFrom, argument: str, least: int) -> Rows:
+    listed = kind(snapshot, argument, least)
     return _NOTHING if listed is None else np.fromstring(listed, np.int64, sep=",").astype(np.int32)

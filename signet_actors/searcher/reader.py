@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -20,9 +18,9 @@ from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.store.connect import drop_cached_pages, open_reader
-from signet_actors.store.read_policy import resolve_policy
+from signet_actors.store.reads import text_index, vectors
+from signet_actors.store.reads.agents import read_policy
 from signet_actors.store.snapshot import Snapshot, open_snapshot
-from signet_actors.store.vectors import vec_table
 
 _MAX_TAG_LOOKUPS = 16
 
@@ -84,8 +82,8 @@ class Reader:
         """Return the vector leg of ``model`` at ``dimensions``; None if nothing was ever embedded that way."""
         leg = self._legs.get((model, dimensions))
         if leg is None:
-            database_id = snapshot.value("SELECT value FROM store_meta WHERE key = 'database_id'")
-            if database_id is None or vec_table(snapshot.connection, model, dimensions) is None:
+            database_id = vectors.database_id(snapshot)
+            if database_id is None or vectors.table_of_model(snapshot, model, dimensions) is None:
                 return None
             leg = self._legs[model, dimensions] = VectorLeg(self._index_dir, model, dimensions, database_id)
             leg.sync(snapshot, self.columns)
@@ -99,7 +97,7 @@ class Reader:
         """Build the vector files by one bounded step; return True when they are complete."""
         with self.open_snapshot() as snapshot:
             self.columns.sync(snapshot)
-            for model, dimensions in snapshot.rows("SELECT model, dimensions FROM embedding_models"):
+            for model, dimensions in vectors.models(snapshot):
                 self.vector_leg(snapshot, model, dimensions)
             for leg in self._legs.values():
                 leg.sync(snapshot, self.columns)
@@ -110,7 +108,7 @@ class Reader:
 
         Shape (columns.size,). The array may be read-only.
         """
-        policy = resolve_policy(snapshot.connection, read.agent_id)
+        policy = read_policy(snapshot, read.agent_id)
         mask = self.columns.narrow(self._access_masks.mask(policy, read.scope, filters.project), filters)
         if not filters.tags:
             return mask
@@ -119,11 +117,7 @@ class Reader:
             for tag in filters.tags:
                 tagged[self.postings.lookup(snapshot, TAG, tag)] = True
         else:
-            found = snapshot.rows(
-                "SELECT memory_seq FROM memory_tags WHERE tag IN (SELECT value FROM json_each(?))",
-                (msgspec.json.encode(filters.tags).decode(),),
-            )
-            tagged[[seq for (seq,) in found]] = True
+            tagged[text_index.rows_tagged_with_any(snapshot, filters.tags)] = True
         return tagged & mask
 
     def drop_cached_pages(self) -> None:
@@ -135,8 +129,3 @@ class Reader:
         for leg in self._legs.values():
             leg.matrix.close()
         self.connection.close()
-
-
-def seq_list(seqs: Any) -> str:
-    """Return row numbers as a JSON array, to be bound for ``json_each``."""
-    return "[" + ",".join(str(int(seq)) for seq in seqs) + "]"

@@ -24,8 +24,8 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
-from signet_actors.searcher.reader import Reader, seq_list
-from signet_actors.store.read_policy import conjunction, matching, readable
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.reads.contents import contents_by_seq, recalled_by_seq
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.snapshot import Snapshot
 
@@ -219,16 +219,11 @@ def _lift_exact_matches(
     candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
     if not len(candidates):
         return scores
-    predicate, bindings = readable(snapshot.connection, command.read)
     # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
     whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
     exact_seqs = {
         seq
-        for seq, content in snapshot.rows(
-            "SELECT m.seq, m.content FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
-            f" WHERE m.is_deleted = 0 AND {predicate}",
-            {**bindings, "seqs": seq_list(candidates)},
-        )
+        for seq, content in contents_by_seq(snapshot, command.read, candidates.tolist()).items()
         if whole.search(content.lower())
     }
     if not exact_seqs:
@@ -253,17 +248,7 @@ def _fetch_rows(
 
     The in-memory columns only preselect; this query decides what the caller sees.
     """
-    predicate, bindings = conjunction(readable(snapshot.connection, command.read), matching(command.filters))
-    found = {
-        row[0]: row
-        for row in snapshot.rows(
-            "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-            " m.visibility, m.agent_id, m.created_at, m.session_id"
-            " FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
-            f" WHERE m.is_deleted = 0 AND {predicate}",
-            {**bindings, "seqs": seq_list(seqs)},
-        )
-    }
+    found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
     rows = []
     for seq, score, strength, similarity, hint_only in zip(
         seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), by_hint.tolist(), strict=True
@@ -274,24 +259,25 @@ def _fetch_rows(
         in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
         by_words = "hint" if hint_only else "keyword"
         source = "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector"
+        length = len(row.content)
         rows.append(
             RecalledRow(
-                id=row[1],
-                content=row[2][: command.content_chars],
+                id=row.id,
+                content=row.content[: command.content_chars],
                 score=round(min(1.0, score), 6),
                 source=source,
-                type=row[3],
-                tags=decode_tags(row[4]),
-                pinned=bool(row[5]),
-                importance=row[6],
-                who=row[7],
-                project=row[8],
-                scope=row[9],
-                visibility=row[10],
-                agent_id=row[11],
-                created_at=row[12],
-                session_id=row[13],
-                content_length=len(row[2]) if len(row[2]) > (command.content_chars or len(row[2])) else None,
+                type=row.type,
+                tags=decode_tags(row.tags),
+                pinned=bool(row.pinned),
+                importance=row.importance,
+                who=row.who,
+                project=row.project,
+                scope=row.scope,
+                visibility=row.visibility,
+                agent_id=row.agent_id,
+                created_at=row.created_at,
+                session_id=row.session_id,
+                content_length=length if length > (command.content_chars or length) else None,
             )
         )
     return rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from signet_actors.store.fts_tokens import stem
+from signet_actors.store.reads import text_index
 from signet_actors.store.snapshot import Snapshot
 
 _MAX_TERMS = 20_000
@@ -45,13 +45,12 @@ class TermFrequencies:
         return tuple(phrases[at] for at in sorted(kept))
 
     def _rows_of(self, snapshot: Snapshot, phrase: str) -> int:
-        return min(
-            (self._document_frequency(snapshot, token) for token in stem(snapshot.connection, phrase)), default=0
-        )
+        terms = text_index.stemmed(snapshot, phrase)
+        return min((self._document_frequency(snapshot, term) for term in terms), default=0)
 
     def _document_frequency(self, snapshot: Snapshot, token: str) -> int:
         known = self._known.get(token)
         if known is None:
-            known = snapshot.value("SELECT doc FROM memories_fts_terms WHERE term = ?", (token,)) or 0
+            known = text_index.row_count_of_term(snapshot, token)
             self._known[token] = known
         return known

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError
+from signet_actors.store.reads import vectors
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
 from signet_actors.store.vector_file import (
@@ -75,9 +76,7 @@ class VectorMatrix:
         Records of replaced or removed vectors stay until the next rebuild. Readers recognise them by ``row_numbers``.
         Raises ``OSError`` if the file cannot be written or is not usable.
         """
-        newest = snapshot.value(
-            "SELECT max(seq) FROM embeddings WHERE model = ? AND dimensions = ?", (self.model, self.dimensions)
-        )
+        newest = vectors.newest_seq(snapshot, self.model, self.dimensions)
         self.newest = newest or 0
         if newest is None:
             return True
@@ -96,12 +95,8 @@ class VectorMatrix:
                 self._refresh()
             appended = 0
             while appended < max_rows:
-                rows = snapshot.rows(
-                    "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
-                    " WHERE e.model = ? AND e.dimensions = ? AND e.seq > ? AND e.source_type = 'memory'"
-                    " ORDER BY e.seq LIMIT ?",
-                    (self.model, self.dimensions, self.last_seq, min(_READ_ROWS, max_rows - appended)),
-                )
+                limit = min(_READ_ROWS, max_rows - appended)
+                rows = vectors.after(snapshot, self.model, self.dimensions, self.last_seq, limit)
                 if not rows:
                     self._advance_last_seq(descriptor, newest)
                     return True

@@ -153,9 +153,9 @@ def test_a_list_of_rows_is_extended_by_new_ones_and_read_once(room: StoreRoom, m
     asked: list[tuple[str, int]] = []
     read = postings._read
 
-    def counted(view: Any, statement: str, key: str, least: int) -> Any:
+    def counted(view: Any, kind: Any, key: str, least: int) -> Any:
         asked.append((key, least))
-        return read(view, statement, key, least)
+        return read(view, kind, key, least)
 
     monkeypatch.setattr(postings, "_read", counted)
     first = room.remember("apple one")

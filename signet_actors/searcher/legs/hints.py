@@ -19,21 +19,14 @@ from signet_actors.domain.query_words import match_terms, pair_expression, phras
 from signet_actors.domain.ranking import bm25, fusion
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.keyword import KeywordHits
-from signet_actors.store.fts_tokens import token_count
+from signet_actors.store.reads import hints as stored
 from signet_actors.store.snapshot import Snapshot
 
 TERM_SHARE = 0.03
 TERM_AT_LEAST = 20_000
 """A term is never ignored while at most this many hints contain it."""
 
-_BATCH = 20_000
 _GROWTH_FACTOR = 1.05
-_NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'memory_hints'"
-_ROWS = (
-    "SELECT h.seq, h.memory_seq, d.sz FROM memory_hints h LEFT JOIN memory_hints_fts_docsize d ON d.id = h.seq"
-    f" WHERE h.seq > ? ORDER BY h.seq LIMIT {_BATCH}"
-)
-_MATCH = "SELECT group_concat(rowid) FROM (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH ? LIMIT ?)"
 
 
 class HintsLeg:
@@ -61,10 +54,10 @@ class HintsLeg:
         if self._generation != columns.generation:
             self._clear()
         if self._version != columns.version:
-            newest = snapshot.value(_NEWEST) or 0
+            newest = stored.newest(snapshot)
             while self._newest < newest:
-                rows = snapshot.rows(_ROWS, (self._newest,))
-                if not rows:
+                rows = stored.after(snapshot, self._newest)
+                if not rows.seqs:
                     break
                 self._append(rows)
             self._newest = newest
@@ -116,7 +109,7 @@ class HintsLeg:
         most = max(TERM_AT_LEAST, int(TERM_SHARE * self._rows))
         if expression in self._too_frequent:
             return _NO_HINTS
-        listed: str | None = snapshot.value(_MATCH, (expression, most + 1))
+        listed = stored.containing(snapshot, expression, most + 1)
         if listed is None:
             return _NO_HINTS
         hints = np.fromstring(listed, np.int64, sep=",")
@@ -125,18 +118,18 @@ class HintsLeg:
             return _NO_HINTS
         return hints
 
-    def _append(self, rows: list[tuple[int, int, bytes | None]]) -> None:
-        size = rows[-1][0] + 1
+    def _append(self, rows: stored.HintRows) -> None:
+        size = rows.seqs[-1] + 1
         if size > len(self._memory):
             capacity = max(size, 1024, len(self._memory) * 3 // 2)
             memory, tokens = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
             memory[: len(self._memory)], tokens[: len(self._tokens)] = self._memory, self._tokens
             self._memory, self._tokens = memory, tokens
-        at = np.array([row[0] for row in rows], np.int64)
-        self._memory[at] = [row[1] for row in rows]
-        self._tokens[at] = counted = [token_count(row[2]) for row in rows]
-        self._rows += len(rows)
-        self._all_tokens += sum(counted)
+        at = np.array(rows.seqs, np.int64)
+        self._memory[at] = rows.memory_seqs
+        self._tokens[at] = rows.tokens
+        self._rows += len(at)
+        self._all_tokens += sum(rows.tokens)
         self._newest = int(at[-1])
 
 

@@ -13,15 +13,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
+from signet_actors.store.reads import vectors
 from signet_actors.store.snapshot import Snapshot
-from signet_actors.store.vectors import nearest, vec_table
 
 SYNC_ROWS = 4000
 """A query adds at most this many missing vectors to the matrix; a larger gap is closed between queries."""
@@ -190,7 +189,7 @@ class VectorLeg:
         self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int
     ) -> VectorHits:
         rows = np.flatnonzero(allowed & (columns.embedding_seq[: len(allowed)] > 0))
-        table = vec_table(snapshot.connection, self.matrix.model, self.matrix.dimensions)
+        table = vectors.table_of_model(snapshot, self.matrix.model, self.matrix.dimensions)
         if table is None or not len(rows):
             return NO_HITS
         if len(rows) <= _MAX_DIRECT_READS:
@@ -200,7 +199,7 @@ class VectorLeg:
             return VectorHits(rows[order], cosines[order])
         owners = rows[np.argsort(columns.embedding_seq[rows], kind="stable")]
         keys = columns.embedding_seq[owners]
-        found = nearest(snapshot.connection, table, query.tobytes(), _SCAN_K)
+        found = vectors.nearest(snapshot, table, query.tobytes(), _SCAN_K)
         at = np.searchsorted(keys, [embedding_seq for embedding_seq, _ in found])
         hits = [
             (int(owners[index]), cosine)
@@ -216,13 +215,7 @@ class VectorLeg:
     ) -> npt.NDArray[np.float64]:
         """Return the cosines of ``seqs`` from the stored vectors, NaN for a row without a vector of this model."""
         found = np.full(len(seqs), np.nan)
-        stored = dict(
-            snapshot.rows(
-                "SELECT m.seq, e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
-                " WHERE m.seq IN (SELECT value FROM json_each(?)) AND e.model = ? AND e.dimensions = ?",
-                (msgspec.json.encode(seqs.tolist()).decode(), self.matrix.model, self.matrix.dimensions),
-            )
-        )
+        stored = vectors.current_of_rows(snapshot, self.matrix.model, self.matrix.dimensions, seqs.tolist())
         for index, seq in enumerate(seqs.tolist()):
             if seq in stored:
                 found[index] = float(np.frombuffer(stored[seq], np.float32) @ query)

@@ -16,8 +16,9 @@ from signet_actors.protocol.searcher import (
     GetEmbeddingHealth,
     SimilarFound,
 )
-from signet_actors.searcher.reader import Reader, seq_list
-from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
+from signet_actors.store.reads.contents import memories_by_seq
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import vec_table
@@ -46,17 +47,7 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
     allowed[seq] = False
     hits = leg.search(snapshot, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
     seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
-    where, bindings = conjunction(
-        ("m.is_deleted = 0", {}), readable(snapshot.connection, query.read), matching(query.filters)
-    )
-    found = {
-        row[-1]: to_memory(row)
-        for row in snapshot.rows(
-            f"SELECT {MEMORY_COLUMNS}, m.seq FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
-            f" WHERE {where}",
-            {**bindings, "seqs": seq_list(seqs)},
-        )
-    }
+    found = memories_by_seq(snapshot, query.read, query.filters, seqs.tolist())
     return SimilarFound(
         rows=[(found[s], c) for s, c in zip(seqs.tolist(), cosines.tolist(), strict=True) if s in found]
     )
