@@ -10,6 +10,8 @@ Blending"): measured, they rank worse than keywords alone.
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 import numpy as np
 import numpy.typing as npt
 
@@ -57,7 +59,11 @@ def rrf(bm25: Floats, cosine: Floats) -> Floats:
     return score * (RRF_K + 1) / 2
 
 
-def keyword_score(bm25: Floats) -> Floats:
+@overload
+def keyword_score(bm25: float) -> float: ...
+@overload
+def keyword_score(bm25: Floats) -> Floats: ...
+def keyword_score(bm25: Any) -> Any:
     """Return ``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: docs/decisions.md 6."""
     strength = np.abs(bm25)
     return strength / (1.0 + strength)

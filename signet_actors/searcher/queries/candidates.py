@@ -5,13 +5,12 @@ Source: memory-pipeline.txt "Decision Stage"; docs/decisions.md 4, 16, 19; docs/
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CandidatesFound, FindCandidates, Recall
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
+from signet_actors.store.reads.memories import versions_and_recalls
 from signet_actors.store.snapshot import Snapshot
 
 
@@ -48,13 +47,7 @@ def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list
         frames,
     ).rows
     own = [row for row in ranked if row.id not in query.without][: query.limit]
-    stored = {
-        memory_id: (version, recalled_at)
-        for memory_id, version, recalled_at in snapshot.rows(
-            "SELECT id, version, last_accessed FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
-            {"ids": msgspec.json.encode([row.id for row in own]).decode()},
-        )
-    }
+    stored = versions_and_recalls(snapshot, [row.id for row in own])
     candidates = []
     for row in own:
         version, recalled_at = stored[row.id]

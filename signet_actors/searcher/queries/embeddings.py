@@ -17,13 +17,9 @@ from signet_actors.protocol.searcher import (
     SimilarFound,
 )
 from signet_actors.searcher.reader import Reader
-from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
+from signet_actors.store.reads import embeddings as stored
 from signet_actors.store.reads.contents import memories_by_seq
-from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
-from signet_actors.store.vectors import vec_table
-
-_CURRENT = "JOIN embeddings e ON e.seq = m.embedding_seq"
 
 
 def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> SimilarFound:
@@ -31,20 +27,17 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
 
     The stored memory is accessed by id, so it may be in any scope; the results are limited to the requested scope.
     """
-    policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
-    where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), policy)
-    anchor = snapshot.one(f"SELECT m.seq, e.vector, e.model FROM memories m {_CURRENT} WHERE {where}", bindings)
+    anchor = stored.newest_vector(snapshot, query.id, query.read)
     if anchor is None:
         return SimilarFound(rows=None)
-    seq, raw, model = anchor
     reader.sync(snapshot)
-    vector = np.frombuffer(raw, np.float32)
-    leg = reader.vector_leg(snapshot, model, len(vector))
+    vector = np.frombuffer(anchor.vector, np.float32)
+    leg = reader.vector_leg(snapshot, anchor.model, len(vector))
     if leg is None:
         return SimilarFound(rows=None)
     length = float(np.linalg.norm(vector))
     allowed = reader.allowed_rows(snapshot, query.read, query.filters).copy()
-    allowed[seq] = False
+    allowed[anchor.memory_seq] = False
     hits = leg.search(snapshot, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
     seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
     found = memories_by_seq(snapshot, query.read, query.filters, seqs.tolist())
@@ -55,48 +48,18 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
 
 def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
     """Return a page of stored embeddings, newest memory first, with the raw vectors as frames if requested."""
-    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, query.read))
-    total = snapshot.value(f"SELECT count(*) FROM memories m {_CURRENT} WHERE {where}", bindings)
-    vector = "e.vector" if query.vectors else "NULL"
+    page, total = stored.page(snapshot, query.read, vectors=query.vectors, limit=query.limit, offset=query.offset)
     rows: list[EmbeddingRow] = []
     frames: list[bytes] = []
-    for row in snapshot.rows(
-        f"SELECT {MEMORY_COLUMNS}, {vector} FROM memories m {_CURRENT} WHERE {where}"
-        " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset",
-        {**bindings, "limit": query.limit, "offset": query.offset},
-    ):
+    for memory, vector in page:
         frame = None
-        if row[-1] is not None:
+        if vector is not None:
             frame = len(frames)
-            frames.append(row[-1])
-        rows.append(EmbeddingRow(memory=to_memory(row), frame=frame))
+            frames.append(vector)
+        rows.append(EmbeddingRow(memory=memory, frame=frame))
     return EmbeddingsExported(rows=rows, total=total), frames
 
 
 def health(snapshot: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of inconsistent rows."""
-    table = vec_table(snapshot.connection, query.model, query.dimensions)
-    current = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
-    by_model = dict(snapshot.rows(f"SELECT e.model, count(*) {current} GROUP BY e.model"))
-    vec_missing = (
-        snapshot.value(f"SELECT count(*) {current} AND e.model = ?", (query.model,))
-        if table is None
-        else snapshot.value(
-            f"SELECT count(*) {current} AND e.model = ? AND e.seq NOT IN (SELECT rowid FROM {table})", (query.model,)
-        )
-    )
-    return EmbeddingHealth(
-        memories=snapshot.value("SELECT count(*) FROM memories WHERE is_deleted = 0"),
-        embedded=snapshot.value(f"SELECT count(*) {current}"),
-        by_model=by_model,
-        wrong_dimensions=snapshot.value(
-            f"SELECT count(*) {current} AND e.model = ? AND e.dimensions <> ?", (query.model, query.dimensions)
-        ),
-        null_vectors=snapshot.value("SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"),
-        stale=snapshot.value(f"SELECT count(*) {current} AND e.content_hash <> m.content_hash"),
-        orphaned=snapshot.value(
-            "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
-            " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
-        ),
-        vec_missing=vec_missing,
-    )
+    return stored.health(snapshot, query.model, query.dimensions)

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from signet_actors.protocol.searcher import StoreStats
 from signet_actors.searcher.reader import Reader
+from signet_actors.store.reads import jobs, stats
 from signet_actors.store.snapshot import Snapshot
-
-JOB_STATES = ("pending", "leased", "completed", "dead")
-_OLDEST_PENDING = """
-    SELECT min(j.created_at) FROM memory_jobs j JOIN
-        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
-"""
-
-
-def _jobs(snapshot: Snapshot, status: str) -> int:
-    """Count jobs by the partial index of the state, which the planner uses because the state is a literal."""
-    return int(snapshot.value(f"SELECT count(*) FROM memory_jobs WHERE status = '{status}'"))
 
 
 def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
@@ -24,11 +14,11 @@ def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
     live = int(reader.columns.live[: reader.columns.size].sum())
     return StoreStats(
         memories=live,
-        tombstones=snapshot.value("SELECT count(*) FROM memories WHERE is_deleted = 1"),
-        embeddings=snapshot.value("SELECT count(*) FROM embeddings"),
-        agents=snapshot.value("SELECT count(*) FROM agents"),
-        jobs={status: count for status in JOB_STATES if (count := _jobs(snapshot, status))},
-        oldest_pending_job=snapshot.value(_OLDEST_PENDING),
-        schema_version=snapshot.value("PRAGMA user_version"),
+        tombstones=stats.tombstone_count(snapshot),
+        embeddings=stats.embedding_count(snapshot),
+        agents=stats.agent_count(snapshot),
+        jobs=jobs.count_by_state(snapshot),
+        oldest_pending_job=jobs.oldest_pending(snapshot),
+        schema_version=stats.schema_version(snapshot),
         database_bytes=reader.database.stat().st_size,
     )

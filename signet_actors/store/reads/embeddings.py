@@ -1,0 +1,82 @@
+"""Stored embeddings with their memories, and the counts behind embedding health."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_actors.protocol.memories import Memory, ReadScope
+from signet_actors.protocol.searcher import EmbeddingHealth
+from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
+from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.vectors import vec_table
+
+_NEWEST_VECTOR = "JOIN embeddings e ON e.seq = m.embedding_seq"
+_ONE = f"SELECT m.seq, e.vector, e.model FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
+_COUNT = f"SELECT count(*) FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
+_PAGE = (
+    f"SELECT {MEMORY_COLUMNS}, {{}} FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
+    " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+)
+
+_LIVE = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
+_LIVE_COUNT = "SELECT count(*) FROM memories WHERE is_deleted = 0"
+_EMBEDDED = f"SELECT count(*) {_LIVE}"
+_BY_MODEL = f"SELECT e.model, count(*) {_LIVE} GROUP BY e.model"
+_OF_MODEL = f"{_EMBEDDED} AND e.model = ?"
+_NOT_IN_TABLE = f"{_OF_MODEL} AND e.seq NOT IN (SELECT rowid FROM {{}})"
+_WRONG_DIMENSIONS = f"{_OF_MODEL} AND e.dimensions <> ?"
+_WRONG_LENGTH = "SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"
+_STALE = f"{_EMBEDDED} AND e.content_hash <> m.content_hash"
+_ORPHANED = (
+    "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
+    " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
+)
+
+
+class StoredVector(NamedTuple):
+    """The newest vector of a memory, float32 of any length, and the model that it is of."""
+
+    memory_seq: int
+    vector: bytes
+    model: str
+
+
+def newest_vector(snapshot: Snapshot, memory_id: str, read: ReadScope) -> StoredVector | None:
+    """Return the vector of a live memory, in any scope; None if it is missing, not readable or not embedded."""
+    policy = readable_in_any_scope(snapshot.connection, read.agent_id)
+    where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": memory_id}), policy)
+    row = snapshot.one(_ONE.format(where), bindings)
+    return None if row is None else StoredVector(*row)
+
+
+def page(
+    snapshot: Snapshot, read: ReadScope, *, vectors: bool, limit: int, offset: int
+) -> tuple[list[tuple[Memory, bytes | None]], int]:
+    """Return a page of the live embedded memories, newest first, and how many there are.
+
+    Each has its vector as raw float32, None unless ``vectors``.
+    """
+    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, read))
+    total = snapshot.value(_COUNT.format(where), bindings)
+    sql = _PAGE.format("e.vector" if vectors else "NULL", where)
+    rows = snapshot.rows(sql, {**bindings, "limit": limit, "offset": offset})
+    return [(to_memory(row), row[-1]) for row in rows], total
+
+
+def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:
+    """Return counts of live memories with and without vectors, and of rows that do not fit the model."""
+    table = vec_table(snapshot.connection, model, dimensions)
+    by_model = dict(snapshot.rows(_BY_MODEL))
+    missing = _OF_MODEL if table is None else _NOT_IN_TABLE.format(table)
+    vec_missing = snapshot.value(missing, (model,))
+    return EmbeddingHealth(
+        memories=snapshot.value(_LIVE_COUNT),
+        embedded=snapshot.value(_EMBEDDED),
+        by_model=by_model,
+        wrong_dimensions=snapshot.value(_WRONG_DIMENSIONS, (model, dimensions)),
+        null_vectors=snapshot.value(_WRONG_LENGTH),
+        stale=snapshot.value(_STALE),
+        orphaned=snapshot.value(_ORPHANED),
+        vec_missing=vec_missing,
+    )

@@ -1,0 +1,102 @@
+"""Durable jobs: one by its id, and counts of the queue.
+
+A literal state in a statement lets the planner use the partial index of that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from signet_actors.protocol.memories import Job
+from signet_actors.protocol.pipeline_queries import DeadCause
+from signet_actors.store.snapshot import Snapshot
+
+_JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
+_BY_ID = f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?"
+_COUNT_IN_STATE: Final = {
+    "pending": "SELECT count(*) FROM memory_jobs WHERE status = 'pending'",
+    "leased": "SELECT count(*) FROM memory_jobs WHERE status = 'leased'",
+    "completed": "SELECT count(*) FROM memory_jobs WHERE status = 'completed'",
+    "dead": "SELECT count(*) FROM memory_jobs WHERE status = 'dead'",
+}
+# The last column is a time that the status page shows for the state.
+_QUEUES: Final = (
+    ("pending", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'pending' GROUP BY 1"),
+    (
+        "delayed",
+        (
+            "SELECT job_type, count(*), min(available_at) FROM memory_jobs"
+            " WHERE status = 'pending' AND available_at IS NOT NULL GROUP BY 1"
+        ),
+    ),
+    ("leased", "SELECT job_type, count(*), min(leased_at) FROM memory_jobs WHERE status = 'leased' GROUP BY 1"),
+    ("completed", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'completed' GROUP BY 1"),
+    ("dead", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'dead' GROUP BY 1"),
+)
+_STALE_LEASES = "SELECT job_type, count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < ? GROUP BY 1"
+_OLDEST_PENDING = """
+    SELECT min(j.created_at) FROM memory_jobs j JOIN
+        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
+"""
+_OLDEST_PENDING_BY_KIND = """
+    SELECT j.job_type, j.created_at FROM memory_jobs j JOIN
+        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
+"""
+_DEAD_CAUSES = (
+    "SELECT job_type, coalesce(error, 'unknown'), count(*), max(failed_at) FROM memory_jobs"
+    " WHERE status = 'dead' GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT ?"
+)
+_RELATIONS_OF_RESULT = (
+    "SELECT j.result -> '$.entities' FROM memory_jobs j JOIN memories m ON m.id = j.memory_id"
+    " WHERE j.id = ? AND m.is_deleted = 0 AND json_valid(j.result)"
+)
+
+
+def by_id(snapshot: Snapshot, job_id: str) -> Job | None:
+    """Return the job, None if there is none with this id, whoever may read its memory."""
+    row = snapshot.one(_BY_ID, (job_id,))
+    return None if row is None else Job(*row)
+
+
+def count_by_state(snapshot: Snapshot) -> dict[str, int]:
+    """Return the number of jobs in each state, without states that no job is in."""
+    counts = {state: int(snapshot.value(sql)) for state, sql in _COUNT_IN_STATE.items()}
+    return {state: count for state, count in counts.items() if count}
+
+
+def oldest_pending(snapshot: Snapshot) -> str | None:
+    """Return when the oldest pending job was created, None if none is pending."""
+    created_at: str | None = snapshot.value(_OLDEST_PENDING)
+    return created_at
+
+
+def queues(snapshot: Snapshot) -> Iterator[tuple[str, str, int, str | None]]:
+    """Yield ``(state, kind of job, count, time)``: of delayed jobs the next due time, of leased ones the oldest lease.
+
+    Delayed jobs are also among the pending ones.
+    """
+    for state, sql in _QUEUES:
+        for kind, count, time in snapshot.rows(sql):
+            yield state, kind, count, time
+
+
+def stale_leases(snapshot: Snapshot, leased_before: str) -> list[tuple[str, int]]:
+    """Return ``(kind of job, count)`` of the jobs whose lease began before this time."""
+    return [(kind, count) for kind, count in snapshot.rows(_STALE_LEASES, (leased_before,))]
+
+
+def oldest_pending_by_kind(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Return ``(kind of job, creation time)`` of the oldest pending job of each kind."""
+    return [(kind, created_at) for kind, created_at in snapshot.rows(_OLDEST_PENDING_BY_KIND)]
+
+
+def causes_of_dead(snapshot: Snapshot, limit: int) -> list[DeadCause]:
+    """Return why jobs are dead, the most frequent causes first."""
+    return [DeadCause(*row) for row in snapshot.rows(_DEAD_CAUSES, (limit,))]
+
+
+def relations_of_result(snapshot: Snapshot, job_id: str) -> str | None:
+    """Return the relations in the job's result as JSON; None if the memory is forgotten or the result has none."""
+    row: Any = snapshot.one(_RELATIONS_OF_RESULT, (job_id,))
+    return None if row is None else row[0]

@@ -1,0 +1,58 @@
+"""The memories of an export as the lines of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from signet_actors.operations.transfer import LineTime, MemoryLine
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
+from signet_actors.store.rows import decode_tags
+from signet_actors.store.snapshot import Snapshot
+
+_STORED = MemoryLine.__struct_fields__[:-1]
+_COLUMNS = ", ".join(f"m.{name}" for name in ("seq", *_STORED))
+_TAGS_AT, _PINNED_AT = _STORED.index("tags"), _STORED.index("pinned")
+_ROWS_AT_ONCE = 50
+_AFTER = f"SELECT {_COLUMNS} FROM memories m NOT INDEXED WHERE {{}} ORDER BY m.seq LIMIT :limit"
+_TIMES = (
+    "SELECT subject_id, facet, start_at, end_at FROM temporal_edges WHERE subject_type = 'memory'"
+    " AND subject_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+)
+
+
+def lines_after(
+    snapshot: Snapshot, agent_id: str, scope: str | None, after: int, limit: int
+) -> Iterator[tuple[int, MemoryLine]]:
+    """Yield ``(memories.seq, line)`` of the live, readable memories after ``after``, at most ``limit``, in this order.
+
+    Without a scope, memories of all scopes. Few rows are read ahead, so the caller may stop at any line.
+    """
+    if scope is None:
+        policy = readable_in_any_scope(snapshot.connection, agent_id)
+    else:
+        policy = readable(snapshot.connection, ReadScope(agent_id=agent_id, scope=scope))
+    where, bindings = conjunction(("m.seq > :after AND m.is_deleted = 0", {}), policy)
+    sql = _AFTER.format(where)
+    while limit > 0:
+        rows = snapshot.rows(sql, {**bindings, "after": after, "limit": min(_ROWS_AT_ONCE, limit)})
+        if not rows:
+            return
+        times = _times(snapshot, [row[2] for row in rows])
+        for row in rows:
+            columns = [*row[1:], times.get(row[2], [])]
+            columns[_TAGS_AT] = decode_tags(columns[_TAGS_AT])
+            columns[_PINNED_AT] = bool(columns[_PINNED_AT])
+            yield row[0], MemoryLine(*columns)
+        after = rows[-1][0]
+        limit -= len(rows)
+
+
+def _times(snapshot: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
+    """Return the temporal edges by memory id."""
+    found: dict[str, list[LineTime]] = {}
+    for memory_id, facet, start, end in snapshot.rows(_TIMES, (msgspec.json.encode(ids).decode(),)):
+        found.setdefault(memory_id, []).append(LineTime(facet, start, end))
+    return found
