@@ -51,7 +51,6 @@ from signet_actors.store.errors import (
     REMEDY,
     LockTimeout,
     StoreError,
-    check_schema,
     is_index_damage,
 )
 from signet_actors.store.rows import StoredValueInvalid
@@ -153,7 +152,7 @@ class Searcher:
         try:
             if self.reader is None:
                 raise error
-            check_schema(self.reader.connection)
+            self.reader.check_schema()
         except StoreError as unreadable:
             path = self.workspace.database
             raise ActorExit(

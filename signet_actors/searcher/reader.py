@@ -18,6 +18,7 @@ from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.store.connect import drop_cached_pages, open_reader
+from signet_actors.store.errors import check_schema
 from signet_actors.store.reads import text_index, vectors
 from signet_actors.store.reads.agents import read_policy
 from signet_actors.store.snapshot import Snapshot, open_snapshot
@@ -119,6 +120,10 @@ class Reader:
         else:
             tagged[text_index.rows_tagged_with_any(snapshot, filters.tags)] = True
         return tagged & mask
+
+    def check_schema(self) -> None:
+        """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
+        check_schema(self.connection)
 
     def drop_cached_pages(self) -> None:
         """Free SQLite's page cache while the process is idle."""

@@ -1,1 +1,1 @@
-"""Queries other than recall, one file per subject: plain SELECTs under the caller's read policy."""
+"""Queries other than recall, one file per subject; the statements are in ``store/reads/``, under the read policy."""
