@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.daemon_process import lock_held, supervisor_pid
+from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.output_file import new_private_file, refuse_target
 from signet_actors.cli.presentation import one_line, print_json, print_message, print_table
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import surplus
-from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable, WorkspaceLocked
+from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
 
 if TYPE_CHECKING:
     from signet_actors.cli.connection import DaemonClient, DaemonReply
@@ -162,10 +162,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     damaged.
     """
     workspace = invocation.workspace
-    if lock_held(workspace):
-        pid = supervisor_pid(workspace)
-        whose = f" (pid {pid})" if pid else ""
-        raise WorkspaceLocked(f"a daemon runs on {workspace}{whose}; stop it with `signet stop`, then restore")
+    refuse_locked(workspace, f"a daemon runs on {workspace}", "stop it with `signet stop`, then restore")
     if not Workspace(workspace).memory_dir.is_dir() and source == "latest":
         raise InvalidRequest(f"{workspace} holds no database and no backups")
     if not yes and not click.confirm(f"Replace the database of {workspace} with {source}?", default=False):
@@ -220,21 +217,28 @@ def _print_restored(result: dict[str, Any]) -> None:
     click.echo("Start the daemon with `signet start`.")
 
 
+def start_writer_tool(
+    environment: dict[str, str], *arguments: str, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the writer's tools, which is killed if this process exits. Raises TimeoutExpired."""
+    return subprocess.run(
+        [*WRITER, *arguments, "--parent", str(os.getpid())],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=timeout_s,
+    )
+
+
 def run_writer_tool(
     environment: dict[str, str], *arguments: str, timeout_s: float = 3600
 ) -> tuple[int, dict[str, Any]]:
     """Run one of the writer's tools; return its exit code and the JSON object that it printed, empty if none."""
     try:
-        ran = subprocess.run(
-            [*WRITER, *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=timeout_s,
-        )
+        ran = start_writer_tool(environment, *arguments, timeout_s=timeout_s)
     except subprocess.TimeoutExpired:
         return ExitCode.GIVE_UP, {"findings": [f"it took longer than {timeout_s:.0f} s"]}
     try:

@@ -182,7 +182,7 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
     from signet_actors.config.load import load_config  # noqa: PLC0415 - only without a recorded address
 
     if invocation.any_port:
-        raise DaemonNotRunning(f"no daemon runs on {workspace}")
+        raise _no_daemon(workspace)
     environment = invocation.settings
     try:
         gateway = load_config(workspace, environment).config.gateway
@@ -362,7 +362,7 @@ class DaemonClient:
 
     def _not_running(self) -> DaemonNotRunning:
         if self.address.workspace is not None:
-            return DaemonNotRunning(f"no daemon runs on {self.address.workspace}")
+            return _no_daemon(self.address.workspace)
         return DaemonNotRunning(f"no daemon answers at {self.address}")
 
     def _no_answer(self, error: Exception, *, changes: bool) -> OutcomeUnknown | RequestRefused:
@@ -371,6 +371,15 @@ class DaemonClient:
         if changes:
             return OutcomeUnknown(f"{reason}; whether the change was applied is unknown")
         return RequestRefused(reason, code=ErrorCode.UNAVAILABLE)
+
+
+def _no_daemon(workspace: Path) -> DaemonNotRunning:
+    """Return the error for a workspace without a daemon; it names a restore or check that holds the workspace."""
+    from signet_actors.cli.daemon_process import running_tool  # noqa: PLC0415 - only without a daemon
+
+    tool = running_tool(workspace)
+    but = "" if tool is None else f", but {tool} is running; wait until it has ended"
+    return DaemonNotRunning(f"no daemon runs on {workspace}{but}")
 
 
 def _trusted_uids(workspace: Path) -> set[int]:

@@ -14,8 +14,8 @@ from typing import Final
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ConfigError
-from signet_actors.runtime.supervision.workspace_lock import is_locked
+from signet_actors.errors import ConfigError, WorkspaceLocked
+from signet_actors.runtime.supervision.workspace_lock import MAX_HOLDER_BYTES, LockingTool, is_locked, named_tool
 
 _MAX_PID_BYTES: Final = 32
 
@@ -35,10 +35,25 @@ def is_held_by(workspace: Path, pid: object) -> bool:
     The process itself is not checked, because a daemon in a container has a different pid outside it.
     """
     try:
-        named = read_regular(Workspace(workspace).lock_file, _MAX_PID_BYTES).decode().strip()
+        named = read_regular(Workspace(workspace).lock_file, MAX_HOLDER_BYTES).decode().strip()
     except (OSError, ConfigError, ValueError):
         return False
     return named == str(pid) and lock_held(workspace)
+
+
+def running_tool(workspace: Path) -> LockingTool | None:
+    """Return the restore, check or repair that holds the workspace; None if none does."""
+    tool = named_tool(Workspace(workspace))
+    return tool if tool is not None and lock_held(workspace) else None
+
+
+def refuse_locked(workspace: Path, text: str, advice: str) -> None:
+    """Raise WorkspaceLocked if the workspace is locked: ``text`` and ``advice`` are for the case that a daemon runs."""
+    if (tool := running_tool(workspace)) is not None:
+        raise WorkspaceLocked(tool.refusal(workspace))
+    if lock_held(workspace):
+        pid = supervisor_pid(workspace)
+        raise WorkspaceLocked(f"{text}{f' (pid {pid})' if pid else ''}; {advice}")
 
 
 def supervisor_pid(workspace: Path) -> int | None:

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.backup_commands import back_up, run_writer_tool
+from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
 from signet_actors.cli.connection import DaemonClient, recorded_address
-from signet_actors.cli.daemon_process import lock_held, supervisor_pid
+from signet_actors.cli.daemon_process import lock_held, refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
@@ -35,7 +35,7 @@ from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, 
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
-from signet_actors.errors import ConfigError, ExitCode, SignetError, WorkspaceLocked
+from signet_actors.errors import ConfigError, ExitCode, SignetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,8 +89,8 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     Exit code 1 if anything fails. Works with and without a running daemon. Changes nothing, except with --repair, which
     needs the daemon stopped, and with --deep while the daemon runs, which makes a backup.
     """
-    if repair and lock_held(invocation.workspace):
-        raise WorkspaceLocked("a daemon runs on the workspace; stop it with `signet stop`, then repair")
+    if repair:
+        refuse_locked(invocation.workspace, "a daemon runs on the workspace", "stop it with `signet stop`, then repair")
     if repair and not yes and not click.confirm("Rebuild damaged indexes (a copy of the database is kept)?"):
         repair = False
     workspace, environment = invocation.workspace, invocation.environment
@@ -188,6 +188,9 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the daemon is ready; if not, report what is known about the reason."""
     if not context.running:
         yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
+        return
+    if (tool := running_tool(context.workspace)) is not None:
+        yield DoctorFinding("daemon", WARN, f"not running, but {tool} is", "wait until it has ended")
         return
     pid = supervisor_pid(context.workspace)
     if context.client is None:
@@ -293,22 +296,13 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         if context.deep and context.client is not None:
             yield from _check_by_backup(context, context.client)
             return
-        yield DoctorFinding(
-            "database", OK, "in use by the daemon, which checked it at start; --deep checks it completely"
-        )
+        tool = running_tool(context.workspace)
+        checked_at_start = "in use by the daemon, which checked it at start; --deep checks it completely"
+        yield DoctorFinding("database", OK, f"in use by {tool}, not checked" if tool else checked_at_start)
         return
     more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
     try:
-        checked = subprocess.run(
-            [sys.executable, "-P", "-m", "signet_actors.writer", "--check", *more],
-            env=context.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=CHECK_TIMEOUT_S,
-        )
+        checked = start_writer_tool(context.environment, "--check", *more, timeout_s=CHECK_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         yield DoctorFinding(
             "database", WARN, f"the check took longer than {CHECK_TIMEOUT_S} s", "run it again on a quiet machine"

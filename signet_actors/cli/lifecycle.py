@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.connection import DaemonClient, recorded_address
-from signet_actors.cli.daemon_process import lock_held, supervisor_pid
+from signet_actors.cli.daemon_process import lock_held, refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import OutputFailed, console, discard_output, print_json, print_message, printable
 from signet_actors.config.load import load_config
@@ -104,13 +104,8 @@ def restart(invocation: Invocation, timeout: float) -> None:
 
 
 def _check_not_running(workspace: Path) -> None:
-    if lock_held(workspace):
-        pid = supervisor_pid(workspace)
-        whose = f" (pid {pid})" if pid else ""
-        raise WorkspaceLocked(
-            f"a daemon runs on {workspace} already{whose}; stop it with `signet stop`, or choose another workspace with"
-            " SIGNET_WORKSPACE"
-        )
+    advice = "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
+    refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
 
 
 def _start(invocation: Invocation, timeout: float) -> None:
@@ -179,6 +174,8 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
             return ended if ended > 0 else 1
         if child is None and not lock_held(workspace):
             raise DaemonNotRunning(f"the daemon on {workspace} has just exited")
+        if child is None and (tool := running_tool(workspace)) is not None:
+            raise WorkspaceLocked(tool.refusal(workspace))
         if child is None and time.monotonic() > unnamed_until and supervisor_pid(workspace) is None:
             raise WorkspaceLocked(
                 f"another process holds {workspace} or its database, and it is not a daemon of this workspace;"
@@ -239,7 +236,10 @@ def _stop_timeout_s(invocation: Invocation) -> float:
 
 
 def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
-    """Stop the daemon and wait until its lock is free; return its pid, None if none ran."""
+    """Stop the daemon and wait until its lock is free; return its pid, None if none ran.
+
+    Raises WorkspaceLocked if a restore or check holds the workspace: it is not stopped.
+    """
     deadline = time.monotonic() + timeout
     if not lock_held(workspace):
         return None
@@ -247,6 +247,8 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
     while pid is None:  # the daemon is just starting (its pid is not written yet) or just exiting
         if not lock_held(workspace):
             return None
+        if (tool := running_tool(workspace)) is not None:
+            raise WorkspaceLocked(f"no daemon was stopped: {tool.refusal(workspace)}")
         if time.monotonic() > deadline:
             raise Unavailable(f"{workspace} is locked, but the supervisor was not found, so nothing was stopped")
         time.sleep(POLL_S)

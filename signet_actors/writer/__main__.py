@@ -12,6 +12,7 @@ import sys
 
 import msgspec
 
+from signet_actors.errors import ExitCode
 from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
@@ -19,6 +20,7 @@ from signet_actors.runtime.messaging.linger import Linger
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import read_context
 from signet_actors.runtime.processes.network_guard import block_network_sockets
+from signet_actors.runtime.processes.parent_death import die_with_supervisor
 from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command, check_vector_files_command
@@ -60,9 +62,11 @@ def _tool(arguments: list[str]) -> int:
     parser.add_argument("--parent", type=int, default=0)
     given = parser.parse_args(arguments)
     if given.restore is not None:
-        return restore_command(given.restore)
+        return restore_command(given.restore, given.parent)
     if given.verify is not None:
         return verify_command(given.verify, given.last_seq, given.parent)
+    if given.parent and not die_with_supervisor(given.parent):
+        return ExitCode.GIVE_UP
     if given.check_vectors:
         return check_vector_files_command()
     return check_command(deep=given.deep or given.repair, repair=given.repair)

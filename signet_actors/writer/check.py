@@ -68,7 +68,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
         return _print(
             CheckResult([Finding(STRUCTURE, f"{workspace.root} does not contain a workspace yet")], 0), ExitCode.OK
         )
-    lock = WorkspaceLock(workspace)
+    lock = WorkspaceLock(workspace, tool="repair" if repair else "check")
     try:
         workspace.ensure()
         lock.acquire()

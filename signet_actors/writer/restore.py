@@ -27,6 +27,7 @@ from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import check_ownership, open_reader
@@ -64,12 +65,15 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
     ahead: list[str] = []
 
 
-def restore_command(source: str) -> int:
+def restore_command(source: str, parent_pid: int = 0) -> int:
     """Replace the database by the backup ``source`` (a path, or ``latest``); print one JSON object.
 
     Exit code 0; 73 when a daemon runs; 74 when the backup is damaged or the disk failed; 78 when there is no such
-    backup, or it has a newer schema. After any code but 0 the database is unchanged.
+    backup, or it has a newer schema. After any code but 0 the database is unchanged. With ``parent_pid`` the restore
+    ends together with that process; if it had decided by then, the next start completes it.
     """
+    if parent_pid and not die_with_supervisor(parent_pid):
+        return ExitCode.GIVE_UP
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
     workspace = Workspace(workspace_from(os.environ).resolve())
@@ -77,11 +81,11 @@ def restore_command(source: str) -> int:
         workspace.ensure()
     except ConfigError as error:
         return _print(RestoreReport(False, [error.detail]), ExitCode.CONFIG)
-    lock, writer_lock = WorkspaceLock(workspace), FileLock(workspace.daemon_dir / "writer.lock")
+    lock, writer_lock = WorkspaceLock(workspace, tool="restore"), FileLock(workspace.daemon_dir / "writer.lock")
     try:
         lock.acquire()
         writer_lock.acquire()
-        report, code = restore(workspace, source, now_ms=int(time.time() * 1000))
+        report, code = restore(workspace, source, now_ms=int(time.time() * 1000), parent_pid=parent_pid)
     except WorkspaceLocked as error:
         return _print(RestoreReport(False, [error.detail]), ExitCode.IN_USE)
     except ConfigError as error:
@@ -94,8 +98,11 @@ def restore_command(source: str) -> int:
     return _print(report, code)
 
 
-def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreReport, int]:
-    """Return the report and the exit code. The caller holds the workspace lock. Raises ConfigError, OSError."""
+def restore(workspace: Workspace, source: str, *, now_ms: int, parent_pid: int = 0) -> tuple[RestoreReport, int]:
+    """Return the report and the exit code. The caller holds the workspace lock. Raises ConfigError, OSError.
+
+    Decides nothing if the process ``parent_pid``, which asked for the restore, has exited.
+    """
     finish_restore(workspace)
     refuse_unsafe_files(workspace.database)
     try:
@@ -145,7 +152,9 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
     fsync_path(incoming)
     before = _count_memories(workspace.database)
     aside = workspace.memory_dir / f"aside-{now_ms}"
-    _write_decision(workspace, aside)
+    if not _write_decision(workspace, aside, parent_pid):
+        _remove_incoming(workspace)
+        return RestoreReport(False, ["the command that asked for the restore has exited"]), ExitCode.GIVE_UP
     finish_restore(workspace)
     return (
         RestoreReport(
@@ -234,8 +243,11 @@ def _remove_incoming(workspace: Workspace) -> None:
             sibling(incoming, suffix).unlink(missing_ok=True)
 
 
-def _write_decision(workspace: Workspace, aside: Path) -> None:
-    """Write the decision file; from here on the restore will be completed, even after a crash."""
+def _write_decision(workspace: Workspace, aside: Path, parent_pid: int) -> bool:
+    """Write the decision file; from here on the restore will be completed, even after a crash.
+
+    Return False without writing it if the process ``parent_pid`` (0: none) has exited.
+    """
     draft = sibling(workspace.restore_file, ".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -244,9 +256,13 @@ def _write_decision(workspace: Workspace, aside: Path) -> None:
     fsync_path(draft)
     fsync_path(workspace.memory_dir)
     sync_point("restore.before_decision")
+    if parent_pid and not supervisor_is_alive(parent_pid):
+        draft.unlink()
+        return False
     draft.rename(workspace.restore_file)
     fsync_path(workspace.daemon_dir)
     sync_point("restore.decided")
+    return True
 
 
 def _select_backup(workspace: Workspace, source: str, now_ms: int) -> tuple[Path | None, str | None, list[str]]:

@@ -353,6 +353,15 @@ def test_a_backup_for_which_there_is_no_room_is_not_copied(
     assert not list(workspace.memory_dir.glob("*.incoming*"))
 
 
+def test_a_restore_decides_nothing_when_the_command_that_asked_for_it_is_gone(workspace: Workspace) -> None:
+    _, new, _ = two_generations(workspace)
+    told, code = restore(workspace, "latest", now_ms=NOW, parent_pid=os.getpid())
+    assert (told.ok, code) == (False, ExitCode.GIVE_UP)
+    assert contents(workspace.database) == new
+    assert not workspace.restore_file.exists()
+    assert not list(workspace.memory_dir.glob("*.incoming*"))
+
+
 def test_the_copy_of_an_interrupted_restore_is_removed_by_the_next_start(workspace: Workspace) -> None:
     _, new, _ = two_generations(workspace)
     restoring = [sys.executable, "-c", RESTORE, str(workspace.root), str(NOW), "restore.copied=kill@1"]

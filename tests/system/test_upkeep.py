@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -71,6 +72,68 @@ def test_a_backup_of_a_running_daemon_is_verified_private_and_can_be_restored(
     assert [row["id"] for row in daemon.api.listed()] == [kept]
     assert daemon.api.recalled("written before the backup") == [kept]
     assert lost not in {row["id"] for row in daemon.api.listed()}
+
+
+@contextlib.contextmanager
+def stopped_command(daemon: LiveDaemon, point: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command, and the pid of its tool, which has stopped at a sync point."""
+    fired = daemon.root / "fired"
+    environment = daemon.environment(SIGNET_SYNC_POINTS=f"{point}=stop:60000", SIGNET_SYNC_POINTS_FIRED=str(fired))
+    command = subprocess.Popen([sys.executable, "-m", "signet_actors.cli", *arguments], env=environment)
+    try:
+        eventually(lambda: fired.exists() and fired.read_text().endswith("\n"), within_s=60, what="the point reached")
+        yield command, int(fired.read_text().split()[2])
+    finally:
+        command.kill()
+        command.wait(60)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether the process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel kills a tool with its command only there")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_restore_whose_command_is_killed_replaces_nothing(daemon: LiveDaemon, number: signal.Signals) -> None:
+    assert signet(daemon, "backup")[0] == 0
+    lost = daemon.api.remember("written after the backup")["id"]
+    assert daemon.stop() == 0
+    with stopped_command(daemon, "restore.before_decision", "restore", "latest", "--yes") as (command, tool):
+        command.send_signal(number)
+        assert command.wait(60) == -number
+        eventually(lambda: not is_running(tool), within_s=60, what="the end of the tool")
+    daemon.start()
+    assert [row["id"] for row in daemon.api.listed()] == [lost]
+    assert not list(daemon.database.parent.glob("aside-*"))
+
+
+def test_whoever_meets_a_restore_is_told_of_it_and_not_of_a_daemon(daemon: LiveDaemon) -> None:
+    assert signet(daemon, "backup")[0] == 0
+    assert daemon.stop() == 0
+    with stopped_command(daemon, "restore.copied", "restore", "latest", "--yes") as (_, tool):
+        for arguments, expected in (
+            (("stop",), 73),
+            (("start",), 73),
+            (("up",), 73),
+            (("restore", "latest", "--yes"), 73),
+            (("doctor", "--repair", "--yes"), 73),
+            (("status",), 3),
+            (("doctor",), 0),
+        ):
+            code, told, said = signet(daemon, *arguments)
+            assert code == expected, (arguments, told, said)
+            assert f"a restore (pid {tool}) is" in f"{told} {said}", (arguments, told, said)
+            assert "daemon runs on" not in said.replace("no daemon runs on", ""), arguments
+        refused = subprocess.run(
+            daemon.command, env=daemon.environment(), capture_output=True, text=True, check=False, timeout=60
+        )
+        said = refused.stdout + refused.stderr
+        assert (refused.returncode, f"a restore (pid {tool}) is running" in said) == (73, True), said
+        assert "signet stop" not in said
 
 
 def spoil(daemon: LiveDaemon, sql: str) -> None:

@@ -2,7 +2,8 @@
 
 The decisive lock is on the database's own directory: it moves with the database and cannot be removed without it. The
 lock on the database file itself covers a bind mount of that file into another directory. The lock file in ``.daemon``
-names the holder, and locks the workspace while the directory is missing.
+names the holder (the pid, and the kind of a holder that is no daemon), and locks the workspace while the directory is
+missing.
 
 Source: docs/reliability.md R10.
 """
@@ -15,25 +16,42 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from signet_actors.config.regular_file import open_regular
+from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, WorkspaceLocked
 
 _KERNEL_LOCKS = Path("/proc/locks")
 _ATTEMPTS = 5
 _RETRY_S = 0.01
+MAX_HOLDER_BYTES: Final = 32
+
+
+class LockingTool(NamedTuple):
+    """A process that holds a workspace without being its daemon: a restore, a check or a repair."""
+
+    pid: int
+    tool: str
+
+    def __str__(self) -> str:
+        return f"a {self.tool} (pid {self.pid})"
+
+    def refusal(self, workspace: Path) -> str:
+        """Return why nothing else can use the workspace now, as a message for the user."""
+        return f"{self} is running on {workspace}; wait until it has ended"
 
 
 class FileLock:
     """An exclusive lock on a file, from ``acquire`` to ``release`` or the end of this process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, tool: str = "") -> None:
         self.path = path
+        self._tool = tool
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Take the lock and write this process's pid into the file.
+        """Take the lock and write this process's pid into the file, and after it the name of the ``tool``.
 
         Raises WorkspaceLocked that names the holder, ConfigError if the path is not a regular file.
         """
@@ -41,7 +59,7 @@ class FileLock:
         _lock(descriptor, self.path.parent.parent)
         os.ftruncate(descriptor, 0)
         with contextlib.suppress(OSError):  # on a full disk; the kernel's list of locks names the holder, too
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(descriptor, f"{os.getpid()} {self._tool}".strip().encode() + b"\n", 0)
         self._descriptor = descriptor
 
     def holds_path(self) -> bool:
@@ -61,12 +79,13 @@ class FileLock:
 class WorkspaceLock:
     """The lock on the workspace and its database, from ``acquire`` to ``release`` or the end of this process.
 
-    Child processes do not inherit it. Both directories must exist; the database need not.
+    Child processes do not inherit it. Both directories must exist; the database need not. ``tool`` says what the holder
+    is, such as ``restore``; it is empty for a daemon.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, tool: str = "") -> None:
         self._workspace = workspace
-        self._file = FileLock(workspace.lock_file)
+        self._file = FileLock(workspace.lock_file, tool=tool)
         self._directory = -1
         self._database = -1
 
@@ -143,6 +162,8 @@ def _lock(descriptor: int, workspace: Path) -> None:
                 continue
             pid = holder(descriptor)
             os.close(descriptor)
+            if (tool := named_tool(Workspace(workspace))) is not None and tool.pid == pid:
+                raise WorkspaceLocked(tool.refusal(workspace)) from error
             raise WorkspaceLocked(
                 f"another daemon (pid {pid or 'unknown'}) runs on the workspace {workspace} or its database; "
                 "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
@@ -186,6 +207,14 @@ def holder(descriptor: int) -> int | None:
             fields = line.split()
             if fields[1] == "FLOCK" and fields[3] == "WRITE" and fields[5].rpartition(":")[2] == str(inode):
                 return int(fields[4])
-    with contextlib.suppress(OSError, ValueError):
-        return int(os.pread(descriptor, 32, 0))
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(os.pread(descriptor, MAX_HOLDER_BYTES, 0).split()[0])
+    return None
+
+
+def named_tool(workspace: Workspace) -> LockingTool | None:
+    """Return the tool that the lock file names; None if it names a daemon. The lock itself is not checked."""
+    with contextlib.suppress(OSError, ConfigError, ValueError):
+        pid, tool = read_regular(workspace.lock_file, MAX_HOLDER_BYTES).decode().split()
+        return LockingTool(int(pid), tool)
     return None
