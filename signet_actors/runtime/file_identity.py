@@ -9,7 +9,6 @@ Source: docs/reliability.md R26.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -25,11 +24,13 @@ def identify(path: Path) -> FileIdentity | None:
     return FileIdentity(str(path), found.st_dev, found.st_ino)
 
 
-def displaced(files: Iterable[FileIdentity], *, linked: Callable[[str], None] | None = None) -> str | None:
+def displaced(
+    files: Iterable[FileIdentity], *, inspect: Callable[[str, os.stat_result], str | None] | None = None
+) -> str | None:
     """Return a description of a file that is no longer at its path; None while all of them are.
 
-    ``linked`` is called with the path of each file that has more than one name. Costs one system call per file, because
-    it runs before every commit.
+    ``inspect`` gets each path and its status, and returns what else is wrong with the file. Costs one system call per
+    file, because it runs before every commit.
     """
     for file in files:
         try:
@@ -40,6 +41,6 @@ def displaced(files: Iterable[FileIdentity], *, linked: Callable[[str], None] | 
             return f"{file.path} cannot be reached ({error.strerror})"
         if found.st_ino != file.inode or found.st_dev != file.device:
             return f"{file.path} was replaced by another file"
-        if found.st_nlink > 1 and linked is not None and stat.S_ISREG(found.st_mode):
-            linked(file.path)
+        if inspect is not None and (problem := inspect(file.path, found)) is not None:
+            return problem
     return None

@@ -84,9 +84,7 @@ _HOUSEKEEPING_NS = 60 * _NS
 _LONGEST_BATCH_NS = 10 * _NS
 """A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
 limit of its own (``call_reporter``)."""
-_DISPLACED_EXIT_NS = 5 * _NS
-"""The supervisor stops the daemon within this time. If it did not, the file was back when the supervisor looked, and a
-new process may open it."""
+_DISPLACED_CHECK_S = 0.25
 
 
 class Writer:
@@ -109,8 +107,7 @@ class Writer:
         self.damage: str | None = None
         """Why every write is refused: what is wrong with the structure of the database. None while it is sound."""
         self.displacement: str | None = None
-        """Why every command is refused: which database file is no longer at its path. None while all are."""
-        self._displaced_since_ns = 0
+        """Why every command is refused: which database file is gone or truncated. None while all are in order."""
         self.wal: WalCheckpointer | None = None
         self._lock_fd: int | None = None
         self._roster_pending = False
@@ -151,8 +148,10 @@ class Writer:
             now_ms=self.clock.wall_ms(),
             retention_ms=self.config.writer.reply_retention_ms,
         )
-        self.loop.may_be_replaced = self._may_be_replaced
-        self.wal = WalCheckpointer(connection, self.workspace, self.busy_handler, self.loop, self.clock, self.log)
+        self.loop.may_be_replaced = self._files_in_place
+        self.wal = WalCheckpointer(
+            connection, self.workspace, self.busy_handler, self.loop, self.clock, self.log, self.files.sizes
+        )
         self._startup = StartupCommit(connection, self.workspace, self.clock, self.rng, self.boot.boot_id)
         applied = 0
         try:
@@ -251,11 +250,10 @@ class Writer:
                 ):
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync.last_ns)
-        except DatabaseDisplaced as error:
-            self._enter_displaced(error.detail)
-            self._refuse_displaced(unstarted)
-            return
         except StoreIOError as error:
+            if self._is_displaced(error):
+                self._refuse_displaced(unstarted)
+                return
             for incoming in unstarted:
                 incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
@@ -269,9 +267,9 @@ class Writer:
         if self.damage is not None:
             return None
         if self.displacement is not None:
-            if self.clock.monotonic_ns() - self._displaced_since_ns > _DISPLACED_EXIT_NS:  # it was put back unnoticed
-                raise ActorExit(ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran")
-            return 1.0
+            if self.files.displaced() is None:  # it was put back: the next process opens the files again
+                raise ActorExit(ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran, and was put back")
+            return _DISPLACED_CHECK_S
         next_s = self._housekeeping()
         if self.displacement is not None:
             return next_s
@@ -281,9 +279,8 @@ class Writer:
     def _housekeeping(self) -> float | None:
         group = self._group
         now_ns = self.clock.monotonic_ns()
-        if (displacement := self.files.displaced()) is not None:
-            self._enter_displaced(displacement)
-            return 1.0
+        if not self._files_in_place():
+            return _DISPLACED_CHECK_S
         self._sync_roster()
         flush_ns = self.config.writer.touch_flush_ms * 1_000_000
         more = False
@@ -300,10 +297,9 @@ class Writer:
                 if not done.more:
                     self._last_housekeeping_ns = now_ns
                 more = done.more
-        except DatabaseDisplaced as error:
-            self._enter_displaced(error.detail)
-            return 1.0
         except StoreIOError as error:
+            if self._is_displaced(error):
+                return _DISPLACED_CHECK_S
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         self._wal.run_due()
         if self.backup is not None and self.backup.running:
@@ -318,16 +314,19 @@ class Writer:
         return flush_ns / 1e9 if group.touches else _HOUSEKEEPING_NS / _NS
 
     def counters(self) -> dict[str, float]:
-        """Return metrics for the heartbeat."""
+        """Return metrics for the heartbeat, after a look at the files, because an idle writer commits nothing."""
         if self.damage is not None:
             return {"damaged": 1.0}
         if self.group is None or self.wal is None:
             return {}
+        self._files_in_place()
         return {
             **commit_counters(self.group),
             "watches": len(self.job_waiters),
             "wal_frames": self.wal.frames,
             "sync_seconds": self.syncs.reported_s(),
+            "displaced": float(self.displacement is not None),
+            "truncated": float(self.files.sizes.truncated is not None),
         }
 
     def drain(self) -> None:
@@ -338,8 +337,7 @@ class Writer:
         if self.backup is not None:
             self.backup.abandon()
         try:
-            if (displacement := self.files.displaced()) is not None:
-                self._enter_displaced(displacement)
+            if not self._files_in_place():
                 return
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
@@ -371,28 +369,34 @@ class Writer:
         assert self.wal is not None, "the writer was not started"
         return self.wal
 
-    def _may_be_replaced(self) -> bool:
-        """Return False where the database vanished together with the socket: a new writer could not serve it either."""
+    def _files_in_place(self) -> bool:
+        """Return whether all files are in place, and refuse every command from now on if not."""
         if self.displacement is None and (displacement := self.files.displaced()) is not None:
             self._enter_displaced(displacement)
         return self.displacement is None
+
+    def _is_displaced(self, error: StoreIOError) -> bool:
+        """Return True, and refuse every command from now on, if a missing or truncated file caused ``error``."""
+        found = error.detail if isinstance(error, DatabaseDisplaced) else self.files.truncated()
+        if found is not None:
+            self._enter_displaced(found)
+        return found is not None
 
     def _enter_displaced(self, displacement: str) -> None:
         """Refuse every command from now on. The supervisor, which looks every second, stops the daemon.
 
         The log is checkpointed into the open file, which may only have been moved: a log that is left behind would be
         applied to whatever database is put at its path. This is skipped where another program has put its own log
-        there, because that program may be writing the same file.
+        there, because that program may be writing the same file, and for truncated files, which are evidence.
         """
         if self.displacement is not None:
             return
         self.displacement = displacement
-        self._displaced_since_ns = self.clock.monotonic_ns()
         self.log.critical("database_displaced", found=displacement, remedy="put it back, or signet restore latest")
         self.job_waiters.reply_to_all()
         if self.backup is not None:
             self.backup.abandon()
-        if self.files.log_is_ours() and self.wal is not None:
+        if self.wal is not None and self.files.sizes.truncated is None and self.files.log_is_ours():
             with contextlib.suppress(StoreError, OSError), self.busy_handler.at_most(0):
                 self.wal.truncate()
 
@@ -492,6 +496,4 @@ class Writer:
                 self.loop.heartbeat()
 
     def _warn_of_link(self, path: str) -> None:
-        self.log.warning(
-            "database_has_hard_link", path=path, remedy="remove the other hard link and do not write through it"
-        )
+        self.log.warning("database_has_hard_link", path=path, remedy="remove the other link; do not write through it")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.store.connect import has_moved
 from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files
 from signet_actors.store.errors import Connection
+from signet_actors.writer.file_sizes import FileSizes
 
 
 class OpenFiles:
@@ -38,6 +40,7 @@ class OpenFiles:
         self._known = {file.path: file for file in known}
         self._temporary: list[FileIdentity] = []
         self._compared: tuple[FileIdentity, ...] = tuple(known)
+        self.sizes = FileSizes(workspace.database)
 
     @property
     def may_create(self) -> bool:
@@ -86,6 +89,7 @@ class OpenFiles:
                 raise ActorExit(ExitCode.IO_ERROR, f"{database} was replaced while it was being opened")
             logs = (identify(database.with_name(database.name + suffix)) for suffix in ("-wal", "-shm"))
             self._temporary = [file for file in logs if file is not None]
+            self.sizes.note_checkpoint(log_in_use=True)  # a restore or migration may have changed the size
         with contextlib.suppress(OSError):
             self._workspace.database_marker_file.touch(mode=0o600)
         return self._opened()
@@ -96,17 +100,24 @@ class OpenFiles:
         return self._opened()
 
     def displaced(self) -> str | None:
-        """Return, in words, which file is no longer at its path; None while all are."""
-        return displaced(self._compared, linked=self._note_link)
+        """Return, in words, which file is no longer at its path or was truncated; None while all are in order."""
+        return self.sizes.truncated or displaced(self._compared, inspect=self._inspect)
+
+    def truncated(self) -> str | None:
+        """Return, in words, which file was truncated in place; None if none was."""
+        self.displaced()
+        return self.sizes.truncated
 
     def log_is_ours(self) -> bool:
         """Return False if another log is at the path of ours: another program may be writing the same file."""
         return all(identify(Path(file.path)) in (None, file) for file in self._temporary)
 
-    def _note_link(self, path: str) -> None:
-        if self._linked is not None and path not in self._known_links:
+    def _inspect(self, path: str, found: os.stat_result) -> str | None:
+        if found.st_nlink > 1 and stat.S_ISREG(found.st_mode) and path not in self._known_links:
             self._known_links.add(path)
-            self._linked(path)
+            if self._linked is not None:
+                self._linked(path)
+        return self.sizes.check(path, found.st_size)
 
     def _opened(self) -> FilesOpened:
         self._compared = (*self._known.values(), *self._temporary)

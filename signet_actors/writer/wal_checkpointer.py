@@ -16,6 +16,7 @@ from signet_actors.store.checkpoint import Pressure
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.disk_failure import disk_failed
+from signet_actors.writer.file_sizes import FileSizes
 
 _WARN_EVERY_NS: Final = 60_000_000_000
 
@@ -31,7 +32,9 @@ class WalCheckpointer:
         loop: ActorLoop,
         clock: Clock,
         log: Any,
+        sizes: FileSizes,
     ) -> None:
+        self._sizes = sizes
         self.frames = 0
         self.may_hold_erased_text = True
         """True at start, because an earlier process may have been killed before it truncated the log."""
@@ -50,7 +53,7 @@ class WalCheckpointer:
     def _on_commit(self, frames: int) -> None:
         if frames < self.frames:
             self._tried_frames = 0  # the log restarted from its beginning
-        self.frames = frames
+        self.frames = self._sizes.log_frames = frames
 
     def run_due(self) -> None:
         """Run the checkpoint that the size of the log calls for, if any. Raises ``ActorExit`` if the disk fails."""
@@ -114,7 +117,9 @@ class WalCheckpointer:
     def _fold(self, mode: str) -> tuple[int, int]:
         """Run a checkpoint, whose syncs are reported while they last."""
         with self._loop.calls.sync:
-            return checkpoint.checkpoint(self._connection, mode)
+            done = checkpoint.checkpoint(self._connection, mode)
+        self._sizes.note_checkpoint(log_in_use=mode not in {"restart", "truncate"} or done[0] < 0)
+        return done
 
     def _warn_not_truncated(self) -> None:
         """Warn at most once a minute that the log keeps growing although none of our readers can be in the way."""

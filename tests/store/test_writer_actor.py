@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,71 @@ def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_n
     with pytest.raises(ActorExit):
         life.writer.tick()
     assert life.workspace.integrity_check_file.exists()
+
+
+def test_the_writer_refuses_everything_while_its_database_is_away_and_ends_once_it_is_back(life: Life) -> None:
+    away = life.path.with_name("away.db")
+    assert life.writer.counters()["displaced"] == 0
+    life.path.rename(away)
+    handle(life, refused := sent(note("while it is away")))
+    assert refused.answer.code is ErrorCode.NOT_APPLIED
+    assert life.writer.counters()["displaced"] == 1
+    next_s = life.writer.tick()
+    assert next_s is not None
+    assert next_s <= 1
+    away.rename(life.path)
+    with pytest.raises(ActorExit) as leaving:
+        life.writer.tick()
+    assert leaving.value.exit_code == ExitCode.IO_ERROR
+
+
+@pytest.mark.parametrize("name", ["memories.db", "memories.db-wal"])
+def test_nothing_is_applied_once_a_file_was_truncated_even_if_it_grows_again(life: Life, name: str) -> None:
+    handle(life, sent(note("before"), "1"))
+    path = life.path.with_name(name)
+    whole = path.read_bytes()
+    os.truncate(path, 1000)
+    handle(life, refused := sent(note("into the rest"), "2"))
+    assert refused.answer.code is ErrorCode.NOT_APPLIED
+    assert str(path) in refused.answer.detail
+    assert path.stat().st_size == 1000, "the rest is evidence"
+    counters = life.writer.counters()
+    assert (counters["displaced"], counters["truncated"]) == (1, 1)
+    path.write_bytes(whole)
+    assert life.writer.tick() is not None
+    handle(life, refused := sent(note("into the copy"), "3"))
+    assert refused.answer.code is ErrorCode.NOT_APPLIED
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)", "VACUUM"])
+def test_a_database_or_log_that_sqlite_itself_made_shorter_is_in_order(life: Life, statement: str) -> None:
+    for number in range(40):
+        handle(life, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
+    life.connection.execute("DELETE FROM memories WHERE content NOT LIKE '0 %'")
+    before = life.path.stat().st_size
+    other = apsw.Connection(str(life.path))
+    other.execute(statement)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    assert statement != "VACUUM" or life.path.stat().st_size != before
+    for number in range(3):
+        handle(life, stored := sent(note(f"afterwards {number}"), f"b{number}"))
+        assert isinstance(stored.answer, Remembered)
+        life.writer.tick()
+    assert life.writer.counters()["displaced"] == 0
+
+
+def test_a_database_that_the_writer_vacuumed_and_checkpointed_is_in_order(life: Life) -> None:
+    for number in range(40):
+        handle(life, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
+    assert life.writer.wal is not None
+    life.writer.wal.truncate()
+    handle(life, sent(note("a look at the size"), "b"))
+    before = life.path.stat().st_size
+    life.connection.execute("DELETE FROM memories WHERE content LIKE '% long text%'")
+    life.connection.execute("PRAGMA incremental_vacuum").fetchall()
+    life.writer.wal.truncate()
+    assert life.path.stat().st_size < before
+    for number in range(3):
+        handle(life, stored := sent(note(f"afterwards {number}"), f"c{number}"))
+        assert isinstance(stored.answer, Remembered)

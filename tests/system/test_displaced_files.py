@@ -63,7 +63,23 @@ def ended(daemon: LiveDaemon) -> int:
     return code
 
 
-DISPLACE = [remove_database, replace_database, remove_log, remove_log_index, move_workspace, replace_workspace]
+def truncate_database(daemon: LiveDaemon) -> None:
+    os.truncate(daemon.database, 0)
+
+
+def cut_database(daemon: LiveDaemon) -> None:
+    os.truncate(daemon.database, daemon.database.stat().st_size - 1)
+
+
+def truncate_log(daemon: LiveDaemon) -> None:
+    os.truncate(daemon.database.with_name("memories.db-wal"), 0)
+
+
+TRUNCATE = [truncate_database, cut_database, truncate_log]
+DISPLACE = [
+    *(remove_database, replace_database, remove_log, remove_log_index, move_workspace, replace_workspace),
+    *TRUNCATE,
+]
 
 
 @pytest.mark.parametrize("displace", DISPLACE)
@@ -119,15 +135,44 @@ def test_an_idle_daemon_notices_by_itself_and_its_health_names_the_file_before_i
 
         def unhealthy() -> bool:
             health = daemon.api.get("/health").ok()
-            if health["status"] == "unhealthy":
+            if health["status"] == "unhealthy" and str(daemon.database) in health["detail"]:
                 seen.append({**health, "ready": daemon.api.get("/health/ready").status})
             return bool(seen)
 
         remove_database(daemon)
-        eventually(unhealthy, what="unhealthy")
-        assert str(daemon.database) in seen[0]["detail"]
+        eventually(unhealthy, what="unhealthy, and the file is named")
         assert seen[0]["ready"] == 503
         assert ended(daemon) == 74
+
+
+@pytest.mark.parametrize("truncate", TRUNCATE)
+def test_an_idle_daemon_notices_that_a_file_was_truncated_in_place_and_ends(
+    truncate: Callable[[LiveDaemon], None],
+) -> None:
+    with live_daemon() as daemon:
+        daemon.api.remember("Answered while everything was in its place")
+        truncate(daemon)
+        eventually(lambda: daemon.api.get("/health/ready").status == 503, what="no longer ready")
+        assert ended(daemon) == 74
+        assert "truncated" in daemon.terminal().splitlines()[-1]
+
+
+def test_a_database_that_is_back_before_anybody_but_the_writer_noticed_is_opened_again() -> None:
+    with live_daemon() as daemon:
+        assert daemon.process is not None
+        stored = daemon.api.remember("Before the move")["id"]
+        daemon.process.send_signal(signal.SIGSTOP)
+        away = daemon.root / "away.db"
+        daemon.database.rename(away)
+        refusal = daemon.api.post("/api/memory/remember", {"content": "While it was away"})
+        refusal.refused(503, code="not_applied")
+        away.rename(daemon.database)
+        daemon.process.send_signal(signal.SIGCONT)
+        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
+        daemon.wait_ready()
+        more = daemon.api.remember("After the move")["id"]
+        assert {row["id"] for row in daemon.api.listed()} == {stored, more}
+        assert daemon.stop() == 0
 
 
 def test_nothing_that_was_asked_after_the_removal_is_answered_200_under_load() -> None:

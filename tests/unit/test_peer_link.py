@@ -163,3 +163,10 @@ def test_health_follows_what_is_answered_and_not_who_is_alive(
     state = readiness(CHILDREN, draining=False, **found)
     assert (state.status, state.ready) == (status, ready)
     assert bool(state.detail) == (status != "healthy")
+
+
+def test_nothing_can_be_written_while_the_writer_reports_a_file_out_of_place() -> None:
+    writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"displaced": 1.0})
+    state = readiness([writer, *CHILDREN[1:]], draining=False)
+    assert (state.status, state.ready) == ("unhealthy", False)
+    assert "writes are refused" in state.detail

@@ -76,11 +76,17 @@ def readiness(
     )
     silent = [] if silent_ms is None else ["supervisor"]
     reported = [*silent, *(child.name for child in down)]
+    displaced = any(child.counters.get("displaced") for child in others if child.role == "writer" and child.state == UP)
     damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
     scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
     sentences = [f"the supervisor has sent no message for {silent_ms} ms"] if silent else []
     sentences += [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
+    if displaced and not failure:
+        sentences.append(
+            "a file of the database was removed, renamed, replaced or truncated: writes are refused; the log names it"
+            " (database_displaced)"
+        )
     if damaged:
         sentences.append(
             "the database is damaged: writes are refused, and only undamaged data is read (see `signet doctor --deep`);"
@@ -101,7 +107,7 @@ def readiness(
     sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
-    if missing or unresponsive or failure:
+    if missing or unresponsive or displaced or failure:
         status = UNHEALTHY
     elif down or draining or silent or damaged or scrubbed or full or slow or notes or warning:
         status = DEGRADED
@@ -109,7 +115,7 @@ def readiness(
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not (missing or unresponsive or draining or silent or damaged or full or failure),
+        ready=not (missing or unresponsive or draining or silent or displaced or damaged or full or failure),
         not_up=(*reported, *unknown),
         missing=(*missing, *unresponsive),
         storage_full=full,

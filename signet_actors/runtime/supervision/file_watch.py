@@ -56,11 +56,13 @@ class FileWatch:
 
         Temporary files (the WAL and its index) count while any process, a reader included, has the database open. They
         also count for a child that has just ``exited``: a new process would create new ones, while readers kept the
-        removed ones.
+        removed ones. A truncated file is found by the writer, which knows the sizes and reports it with its heartbeat.
         """
         in_use = any(child.process.exists and (child.files or child.spec.reads) for child in self._children)
         temporary = [file for child in self._children if in_use or child is exited for file in child.files]
         found = displaced([*self._lasting.values(), *temporary])
+        if found is None and any(child.counters.get("truncated") for child in self._children):
+            found = "memories.db or its log was truncated"
         return None if found is None else f"{found} while the daemon ran; {_REMEDY}"
 
     def check(self, now_ns: int) -> tuple[str | None, bool]:
