@@ -278,9 +278,9 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
 
     enabled: Annotated[bool, described("Master switch of the pipeline")] = True
     shadow_mode: Annotated[bool, described("The pipeline records its proposals but changes no memory")] = False
-    mutations_frozen: Annotated[bool, described("Kill switch: every write is answered with 503; reads still work")] = (
-        False
-    )
+    mutations_frozen: Annotated[
+        bool, described("Kill switch: every change of a memory is answered with 503; reads still work")
+    ] = False
     semantic_contradiction_enabled: Annotated[
         bool, described("Ask the language model whether two texts contradict each other")
     ] = False

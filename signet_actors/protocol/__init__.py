@@ -1,1 +1,1 @@
-"""FLOOR: all messages between processes, and the public HTTP bodies."""
+"""All messages between processes."""

@@ -1,4 +1,4 @@
-"""ACTOR: a pool of read-only processes that answer queries from snapshots of the store."""
+"""A pool of read-only processes that answer queries from snapshots of the store."""
 
 import os
 

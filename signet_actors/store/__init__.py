@@ -1,1 +1,1 @@
-"""DOOR: the only room that imports apsw and sqlite_vec."""
+"""The adapter to SQLite: the only directory that imports apsw and sqlite_vec, and the only one with SQL."""

@@ -6,7 +6,6 @@ their snapshots, above ``KILL_READERS_BYTES`` readers that did not are killed. T
 waits longer than ``RESTART_BUSY_MS``. More: store/DESIGN.md "The write-ahead log".
 
 Source: docs/reliability.md R14 and "The writer's loop".
-Departs: readers are killed above 48 MB, not above 64, so that the log is still below 64 MB when they have exited.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""ACTOR: the only process that writes; it opens no network socket."""
+"""The only process that writes; it opens no network socket."""

@@ -19,11 +19,19 @@ from tests.support.bus_room import REPOSITORY
 pytestmark = pytest.mark.slow
 
 PLANTS = (
-    ("rooms are layered", "signet_actors/protocol/header.py", "import signet_actors.runtime.clock"),
-    ("rooms are layered", "signet_actors/writer/command_context.py", "import signet_actors.gateway.auth.request_guard"),
-    ("rooms are layered", "signet_actors/store/rows.py", "import signet_actors.providers.select"),
-    ("rooms are layered", "signet_actors/errors.py", "import signet_actors.domain.confirm"),
-    ("rooms are layered", "signet_actors/attic/__init__.py", '"""A room that the contract does not name."""'),
+    ("directories are layered", "signet_actors/protocol/header.py", "import signet_actors.runtime.clock"),
+    (
+        "directories are layered",
+        "signet_actors/writer/command_context.py",
+        "import signet_actors.gateway.auth.request_guard",
+    ),
+    ("directories are layered", "signet_actors/store/rows.py", "import signet_actors.providers.select"),
+    ("directories are layered", "signet_actors/errors.py", "import signet_actors.domain.confirm"),
+    (
+        "directories are layered",
+        "signet_actors/attic/__init__.py",
+        '"""A directory that the contract does not name."""',
+    ),
     (
         "no model call and no HTTP client near a write lock",
         "signet_actors/writer/commands/memories.py",
@@ -42,9 +50,9 @@ PLANTS = (
     ("the domain is pure", "signet_actors/domain/retention.py", "import time"),
     ("the domain is pure", "signet_actors/domain/ranking/fusion.py", "import logging"),
     ("the command line is a client", "signet_actors/cli/doctor.py", "import signet_actors.writer.check"),
-    ("zmq has one door", "signet_actors/gateway/actor.py", "import zmq"),
-    ("SQLite has one door", "signet_actors/writer/actor.py", "import apsw"),
-    ("SQLite has one door", "signet_actors/cli/doctor.py", "import sqlite3"),
+    ("only the runtime imports ZeroMQ", "signet_actors/gateway/actor.py", "import zmq"),
+    ("only the store imports SQLite", "signet_actors/writer/actor.py", "import apsw"),
+    ("only the store imports SQLite", "signet_actors/cli/doctor.py", "import sqlite3"),
     ("the web framework stays in the gateway", "signet_actors/runtime/supervision/listener.py", "import uvicorn"),
     ("YAML stays in config", "signet_actors/gateway/routes/config_files.py", "import yaml"),
 )

@@ -1,1 +1,1 @@
-"""The handlers of the writer's commands: plain SQL inside the open transaction, one subject per file."""
+"""The handlers of the writer's commands, one subject per file: logic only, the statements are in ``store/writes/``."""
