@@ -97,7 +97,7 @@ def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_
 def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port: int) -> None:
     looked = (
         "import asyncio, sys\n"
-        "from signet_actors.config.schema import ExtractionConfig\n"
+        "from signet_actors.config.pipeline_schema import ExtractionConfig\n"
         "from signet_actors.providers.llm.select import select_provider\n"
         f"config = ExtractionConfig(endpoint='http://localhost:{free_port}')\n"
         "selection = asyncio.run(select_provider(config, {})).selection\n"

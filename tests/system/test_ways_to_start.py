@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bus_room import REPOSITORY
+from tests.support.bus_room import REPOSITORY, eventually
 from tests.support.live_daemon import live_daemon
 
 pytestmark = pytest.mark.system
@@ -60,6 +60,7 @@ def test_no_process_imports_a_module_of_the_directory_in_which_the_daemon_was_st
         daemon.command = {**WAYS, **WITHOUT_SAFE_PATH}[way]
         daemon.start()
         daemon.kill("writer")
+        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
         daemon.wait_ready()
         assert daemon.api.remember("a note")["id"]
         assert daemon.stop() == 0

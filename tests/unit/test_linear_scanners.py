@@ -59,6 +59,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_STOP", "_TRAILING_COMMENT"), SEARCHED),
         "_NUMBER": WHOLE,
     },
+    "cli.call": {"_PATH_PARAMETER": FIXED, "_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
     "domain.memories": {"_TAGS": WHOLE, "_TYPE_NAME": WHOLE, "_TYPE_RULES": SEARCHED},

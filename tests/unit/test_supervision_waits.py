@@ -14,10 +14,17 @@ from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.control_socket import ControlSocket
+from signet_actors.runtime.supervision.drain import drain_unneeded
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.supervision.supervisor import Supervisor
 
 LATE_NS = 10_000_000_000
+
+
+def stop_unneeded(supervisor: Supervisor, clock: LateClock) -> None:
+    control = cast("ControlSocket", Deaf())
+    drain_unneeded(supervisor._children, clock.monotonic_ns(), supervisor.config, control, structlog.get_logger())
 
 
 class Unkillable:
@@ -73,7 +80,7 @@ def supervisor(clock: LateClock, tmp_path: Path) -> Supervisor:
         notifier=Notifier({}),
         make_process=lambda _spec, _name: cast("ChildProcess", Unkillable()),
     )
-    made._housekeeping()
+    made._upkeep.run(config)
     return made
 
 
@@ -82,18 +89,18 @@ def test_one_that_should_have_left_long_ago_is_not_waited_for_without_a_pause(
 ) -> None:
     child = supervisor._children["extractor"]
     child.wanted = False
-    supervisor._stop_unneeded(clock.monotonic_ns())
+    stop_unneeded(supervisor, clock)
     assert child.kill_reason
     clock.late_ns = LATE_NS
-    supervisor._housekeeping()
-    supervisor._stop_unneeded(clock.monotonic_ns())
+    supervisor._upkeep.run(supervisor.config)
+    stop_unneeded(supervisor, clock)
     assert supervisor.wait_ms() > 100
 
 
 def test_a_drain_whose_time_is_up_is_not_waited_for_without_a_pause(supervisor: Supervisor, clock: LateClock) -> None:
     supervisor._stop(0, "")
     clock.late_ns = LATE_NS
-    supervisor._housekeeping()
+    supervisor._upkeep.run(supervisor.config)
     assert supervisor._drain is not None
     assert not supervisor._drain.step()
     assert 10 < supervisor.wait_ms() <= 50
