@@ -75,8 +75,8 @@ def _command(operation: Operation[Any]) -> click.Command:
         for field in fields:
             value = given[_variable(field.name)]
             if value is not None and value != ():
-                values[field.spellings[0]] = _field_value(field, value)
-        target = _PATH_PARAMETER.sub(lambda match: quote(given[match[1]], safe=""), path)
+                values[field.spellings[0]] = _field_value(field, value, in_query=not operation.in_body)
+        target = _PATH_PARAMETER.sub(lambda match: quote(given[match[1]], safe="", errors="surrogateescape"), path)
         reply = invocation.client().request(
             operation.method,
             target,
@@ -122,29 +122,35 @@ def _option(field: RequestField, description: str) -> click.Option:
 def _is_list(field: RequestField) -> bool:
     from signet_actors.operations.field_types import Names, Tags  # noqa: PLC0415 - same reason
     from signet_actors.operations.request_reader import Items  # noqa: PLC0415
+    from signet_actors.operations.requeue import Selection  # noqa: PLC0415
 
-    return isinstance(field.type, Names | Tags | Items)
+    return isinstance(field.type, Names | Tags | Items | Selection)
 
 
-def _is_text(field: RequestField) -> bool:
+def _takes_json(field: RequestField) -> bool:
+    """Return True if the value is a number, an object or a list of objects; every other one is sent as text."""
     from signet_actors.operations.field_types import (  # noqa: PLC0415 - same reason
-        CallerField,
-        Choice,
-        Content,
-        MemoryType,
-        NonBlank,
-        Text,
-        Timestamp,
+        Clamped,
+        Cursor,
+        JsonObject,
+        Number,
+        Version,
     )
+    from signet_actors.operations.recall import TimeWindow  # noqa: PLC0415
+    from signet_actors.operations.repair import Confirmation  # noqa: PLC0415
+    from signet_actors.operations.request_reader import Inner, Items  # noqa: PLC0415
+    from signet_actors.operations.requeue import Count  # noqa: PLC0415
 
-    return isinstance(field.type, CallerField | Text | Choice | Content | MemoryType | NonBlank | Timestamp)
+    numbers = Clamped | Count | Cursor | Number | Version | Confirmation
+    return isinstance(field.type, numbers | JsonObject | TimeWindow | Inner | Items)
 
 
-def _field_value(field: RequestField, value: Any) -> Any:
-    """Return the option's value as the field holds it. Raises ``click.BadParameter``."""
+def _field_value(field: RequestField, value: Any, *, in_query: bool) -> Any:
+    """Return the option's value as the field is sent. Raises ``click.BadParameter``."""
     if _is_list(field):
-        return [_parsed(field.name, item) if item[:1] == "{" else item for item in value]
-    return value if isinstance(value, bool) or _is_text(field) else _parsed(field.name, value)
+        items = [_parsed(field.name, item) for item in value] if _takes_json(field) else list(value)
+        return ",".join(items) if in_query else items
+    return _parsed(field.name, value) if _takes_json(field) and not in_query else value
 
 
 def _parsed(name: str, text: str) -> Any:

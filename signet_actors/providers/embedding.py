@@ -46,8 +46,9 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one L2-normalised float32 row per text, shape (n, dimensions).
 
-        A text that the model cannot represent (no token, no finite vector) gets a row of zeros and must be stored
-        without a vector. May block. Raises ``SignetError`` if the back end does not answer.
+        A text that a local model cannot represent (no token, no finite vector) gets a row of zeros and must be stored
+        without a vector; from a server such a row is an error. May block. Raises ``SignetError`` if the back end does
+        not answer.
         """
         ...
 

@@ -14,7 +14,7 @@ import msgspec
 
 from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.ollama import server_address, server_has_model
-from signet_actors.providers.llm.provider import Availability
+from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability
 
 ANSWER_BYTES_PER_TEXT: Final = 256 << 10
 """A vector of 4096 decimal numbers is about 90 kB. Decoded numbers take several times as much memory as their text."""
@@ -29,7 +29,7 @@ class OllamaEmbeddingClient:
 
     def __init__(self, endpoint: str, model: str) -> None:
         self._model = model
-        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=ANSWER_BYTES_PER_TEXT)
+        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
 
     @property
     def endpoint(self) -> str:

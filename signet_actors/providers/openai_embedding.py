@@ -13,7 +13,7 @@ import msgspec
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.openai_compatible import server_address, server_lists_model
-from signet_actors.providers.llm.provider import Availability
+from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability
 from signet_actors.providers.ollama_embedding import ANSWER_BYTES_PER_TEXT
 
 
@@ -33,7 +33,7 @@ class OpenAiEmbeddingClient:
         self._model = model
         self._shortened_to = shortened_to
         self._calls = HttpCalls(
-            "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=ANSWER_BYTES_PER_TEXT
+            "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=MAX_ANSWER_BYTES
         )
 
     @property

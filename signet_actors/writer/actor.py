@@ -249,7 +249,7 @@ class Writer:
                     self.stopped.noted(part[0].header, part[0].body),
                 ):
                     group.commit(part)
-                self.syncs.note(self.loop.calls.sync.last_ns)
+                self.syncs.note(self.loop.calls.sync)
         except StoreIOError as error:
             if self._is_displaced(error):
                 self._refuse_displaced(unstarted)

@@ -8,6 +8,7 @@ Source: docs/reliability.md R26; https://sqlite.org/walformat.html, "The WAL-Ind
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from pathlib import Path
@@ -70,6 +71,11 @@ class FileSizes:
         index = self._read_index()
         if index is None:
             return size == 0
+        # The index is younger than ``size``: another program may have written since, and writes the file first.
+        with contextlib.suppress(OSError):
+            size = os.stat(self._log if log else self._database).st_size
+        if not log and size == 0:
+            return True
         return size < (_log_bytes(index.frames, index.page_bytes) if log else index.pages * index.page_bytes)
 
     def _read_index(self) -> _LogIndex | None:

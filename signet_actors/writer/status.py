@@ -10,6 +10,7 @@ from typing import Final
 from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.writer import WriterStatus
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.call_reporter import ReportedCall
 from signet_actors.store.connect import check_sqlite_version
 from signet_actors.store.migrate import schema_version
 from signet_actors.writer.group_commit import GroupCommit
@@ -28,8 +29,11 @@ class SlowSyncs:
         self._took_ns = 0
         self._at_ns = 0
 
-    def note(self, took_ns: int) -> None:
-        """Record that a commit's sync took ``took_ns``."""
+    def note(self, sync: ReportedCall) -> None:
+        """Record how long the sync of a commit took; nothing if the commands were refused without one."""
+        took_ns, sync.last_ns = sync.last_ns, 0
+        if not took_ns:
+            return
         self._took_ns = took_ns if took_ns >= _SLOW_SYNC_NS else 0
         self._at_ns = self._clock.monotonic_ns()
 

@@ -25,8 +25,9 @@ _MOST: Final = 16
 _LONGEST_FILE: Final = 64 * 1024
 
 REFUSAL: Final = Failure(
-    ErrorCode.INTERNAL,
-    "two writer processes exited while they ran this command; nothing was applied, and it is not retried",
+    ErrorCode.NOT_APPLIED,
+    "two writer processes exited while they ran this command; nothing was applied, and it is not tried again",
+    retry_after_ms=1000,
 )
 
 

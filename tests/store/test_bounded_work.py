@@ -164,7 +164,7 @@ def test_a_command_on_which_two_writers_ended_is_refused_by_the_third_and_no_oth
     assert isinstance(innocent, Remembered)
     assert isinstance(bystander, Remembered)
     assert isinstance(poison, Failure)
-    assert (poison.code, "nothing was applied" in poison.detail) == (ErrorCode.INTERNAL, True)
+    assert (poison.code, "nothing was applied" in poison.detail) == (ErrorCode.NOT_APPLIED, True)
     contents = {row[0] for row in life.connection.execute("SELECT content FROM memories")}
     assert contents == {"innocent", "bystander"}
     other = Asked(remembering("another")[0], "another")

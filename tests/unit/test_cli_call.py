@@ -61,6 +61,30 @@ def test_fields_of_a_change_are_the_json_body(daemon: ScriptedDaemon, signet: Ca
     assert "idempotency-key" in daemon.asked[0].headers
 
 
+def test_a_list_in_a_query_is_joined_by_commas(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", "/api/memories", {"memories": []})
+    assert signet("memories.list", "--tags", "a", "--tags", "b").exit_code == 0
+    assert daemon.asked[0].query == {"tags": "a,b"}
+
+
+@pytest.mark.parametrize("text", ["[todo] buy milk", "42", "null", '"quoted"', "{a"])
+def test_a_text_is_sent_as_it_was_typed(daemon: ScriptedDaemon, signet: Callable[..., Result], text: str) -> None:
+    daemon.on("POST", "/api/memory/remember", {"id": ID})
+    assert signet("memories.remember", "--content", text, "--tags", text).exit_code == 0
+    assert daemon.asked[0].body == {"content": text, "tags": [text]}
+    note = next(operation for operation in OPERATIONS if operation.name == "codex.write_note")
+    daemon.on(note.method, note.paths[0], {"ok": True})
+    assert signet("codex.write_note", "--content", text).exit_code == 0
+    assert daemon.asked[1].body == {"content": text}
+
+
+def test_the_ids_of_jobs_are_given_one_by_one(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    requeue = next(operation for operation in OPERATIONS if operation.name == "jobs.requeue")
+    daemon.on(requeue.method, requeue.paths[0], {"affected": 2})
+    assert signet("jobs.requeue", "--ids", "a", "--ids", "b").exit_code == 0
+    assert daemon.asked[0].body == {"ids": ["a", "b"]}
+
+
 def test_parameters_of_the_path_are_arguments(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", f"/api/memory/{ID}/history", {"count": 0})
     assert signet("memories.history", ID).exit_code == 0

@@ -136,7 +136,10 @@ async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyFor
             key = command.idempotency
             if key is not None and results:
                 key = msgspec.structs.replace(key, key=f"{key.key}#{len(results)}")
-            part = msgspec.structs.replace(command, targets=tuple(remaining), idempotency=key)
+            # The store counts what the parts before deleted as recent deletions already.
+            deleted = sum(result.status == "deleted" for result in results)
+            matching = max(0, command.matching - deleted)
+            part = msgspec.structs.replace(command, targets=tuple(remaining), matching=matching, idempotency=key)
         try:
             done = await call.ask_writer(part)
         except SignetError as error:

@@ -94,6 +94,8 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("refused_busy", "writer_refused_busy_total", "Writes refused because another program held the database"),
         ("replayed", "writer_replays_total", "Repeated writes that were answered with the stored first reply"),
         ("storage_full", "writer_storage_full", "1 while the disk is full and writes are refused"),
+        ("displaced", "writer_displaced", "1 while a database file was removed, renamed, replaced or truncated"),
+        ("truncated", "writer_truncated", "1 after the database or its log was truncated in place"),
         ("sync_seconds", "writer_sync_seconds", "How long a slow sync of the disk takes; 0 while syncs are fast"),
         ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
         ("touches_dropped", "writer_touches_dropped_total", "Recorded accesses dropped because too many were queued"),

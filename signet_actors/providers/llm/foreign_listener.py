@@ -19,6 +19,8 @@ from signet_actors.runtime.peer_uid import listener_uids
 
 SYSTEM_UIDS: Final = 1000
 """Uids below this belong to root and to system accounts."""
+DYNAMIC_UIDS: Final = range(61_184, 65_520)
+"""Uids of systemd's services with ``DynamicUser=``."""
 
 
 async def foreign_listener(address: str) -> str | None:
@@ -31,7 +33,8 @@ async def foreign_listener(address: str) -> str | None:
     if not is_loopback(host):
         return None
     uids = await asyncio.to_thread(listener_uids, port)
-    foreign = sorted(uid for uid in uids if uid >= SYSTEM_UIDS and uid != os.geteuid())
+    allowed = {os.geteuid(), *range(SYSTEM_UIDS), *DYNAMIC_UIDS}
+    foreign = sorted(uids - allowed)
     if not foreign:
         return None
     return (

@@ -68,6 +68,7 @@ STEPS = (
     get("the list with abc as limit", "/api/memories?limit=abc"),
     get("the list with abc as offset", "/api/memories?offset=abc"),
     get("the list beyond its end", "/api/memories?offset=1000"),
+    get("the most used", "/api/memories/most-used?limit=2"),
     get("the list by type", "/api/memories?type=rule"),
     get("the list by a type that is no name", "/api/memories?type=no%20name!"),
     get("the list of tombstones", "/api/memories?deleted=true"),
