@@ -269,7 +269,7 @@ class GroupCommit:
         if earlier is not None:
             self.metrics.replayed += 1
             return earlier
-        if self.stopped.refused and key in self.stopped.refused:
+        if pending.header.attempt > 1 and key in self.stopped.refused:
             return REFUSAL
         before = context.change_counts()
         try:

@@ -1,7 +1,8 @@
 """Commands on which two writers have ended, so that no command can end the writer again and again.
 
 When a writer ends without a reply, its commands are sent to the next one, which runs each of them alone and writes its
-key to a file beforehand. If that writer ends as well, the one after it finds the key, and refuses the command.
+key to a file beforehand. If that writer ends as well, the one after it finds the key, and refuses the command when it
+is sent a third time. A client that repeats its request later starts anew: both deaths may have been chance.
 
 Source: docs/reliability.md R27 and "The writer's loop".
 """
@@ -27,7 +28,7 @@ _LONGEST_FILE: Final = 64 * 1024
 REFUSAL: Final = Failure(
     ErrorCode.NOT_APPLIED,
     "two writer processes exited while they ran this command; nothing was applied, and it is not tried again",
-    retry_after_ms=1000,
+    retry_after_ms=30_000,
 )
 
 

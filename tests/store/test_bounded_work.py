@@ -167,7 +167,7 @@ def test_a_command_on_which_two_writers_ended_is_refused_by_the_third_and_no_oth
     assert (poison.code, "nothing was applied" in poison.detail) == (ErrorCode.NOT_APPLIED, True)
     contents = {row[0] for row in life.connection.execute("SELECT content FROM memories")}
     assert contents == {"innocent", "bystander"}
-    other = Asked(remembering("another")[0], "another")
-    life.writer.handle([other])  # type: ignore[list-item]
-    assert isinstance(other.answer, Remembered)
+    again = Asked(remembering("poison")[0], "poison")  # the client's own retry, later
+    life.writer.handle([again])  # type: ignore[list-item]
+    assert isinstance(again.answer, Remembered)
     life.abandon()
