@@ -106,51 +106,28 @@ def _variable(name: str) -> str:
 
 def _option(field: RequestField, description: str) -> click.Option:
     """Return the option of a field: ``importance_min`` and ``sourceType`` become --importance-min and --source-type."""
-    from signet_actors.operations.field_types import Flag  # noqa: PLC0415 - same reason
-
     words = re.sub("([A-Z])", r"-\1", field.spellings[0]).lower().replace("_", "-")
-    flag = isinstance(field.type, Flag)
+    form = field.type.argument.value
     return click.Option(
-        [f"--{words}/--no-{words}" if flag else f"--{words}", _variable(field.name)],
+        [f"--{words}/--no-{words}" if form == "flag" else f"--{words}", _variable(field.name)],
         default=None,
-        multiple=_is_list(field),
-        metavar=None if flag else "VALUE",
+        multiple=form in {"list", "json_list"},
+        metavar=None if form == "flag" else "VALUE",
         help=description,
     )
 
 
-def _is_list(field: RequestField) -> bool:
-    from signet_actors.operations.field_types import Names, Tags  # noqa: PLC0415 - same reason
-    from signet_actors.operations.request_reader import Items  # noqa: PLC0415
-    from signet_actors.operations.requeue import Selection  # noqa: PLC0415
-
-    return isinstance(field.type, Names | Tags | Items | Selection)
-
-
-def _takes_json(field: RequestField) -> bool:
-    """Return True if the value is a number, an object or a list of objects; every other one is sent as text."""
-    from signet_actors.operations.field_types import (  # noqa: PLC0415 - same reason
-        Clamped,
-        Cursor,
-        JsonObject,
-        Number,
-        Version,
-    )
-    from signet_actors.operations.recall import TimeWindow  # noqa: PLC0415
-    from signet_actors.operations.repair import Confirmation  # noqa: PLC0415
-    from signet_actors.operations.request_reader import Inner, Items  # noqa: PLC0415
-    from signet_actors.operations.requeue import Count  # noqa: PLC0415
-
-    numbers = Clamped | Count | Cursor | Number | Version | Confirmation
-    return isinstance(field.type, numbers | JsonObject | TimeWindow | Inner | Items)
-
-
 def _field_value(field: RequestField, value: Any, *, in_query: bool) -> Any:
     """Return the option's value as the field is sent. Raises ``click.BadParameter``."""
-    if _is_list(field):
-        items = [_parsed(field.name, item) for item in value] if _takes_json(field) else list(value)
-        return ",".join(items) if in_query else items
-    return _parsed(field.name, value) if _takes_json(field) and not in_query else value
+    match field.type.argument.value:
+        case "list":
+            return ",".join(value) if in_query else list(value)
+        case "json_list":
+            return [_parsed(field.name, item) for item in value]
+        case "json" if not in_query:
+            return _parsed(field.name, value)
+        case _:
+            return value
 
 
 def _parsed(name: str, text: str) -> Any:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from signet_actors.domain.memories import memory_type, parse_tags
 from signet_actors.domain.normalization import sanitize_text
@@ -37,6 +37,20 @@ _FALSE = frozenset({"false", "0"})
 LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3})?")
 WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
+
+
+class ArgumentForm(Enum):
+    """How a field's value is given on a command line.
+
+    TEXT: sent as typed. FLAG: yes or no. JSON: a number or an object. LIST: texts, one for each repetition. JSON_LIST:
+    objects, one for each repetition.
+    """
+
+    TEXT = "text"
+    FLAG = "flag"
+    JSON = "json"
+    LIST = "list"
+    JSON_LIST = "json_list"
 
 
 class SecretRule(Enum):
@@ -88,6 +102,8 @@ class FieldType:
     ``null`` is what the request holds for a null in the body; ABSENT if null counts as absent. A request without a
     required field is refused with ``missing``, where ``{name}`` is the field's name.
     """
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.TEXT
 
     secret: SecretRule = SecretRule.KEEP
     null: Any = ABSENT
@@ -175,6 +191,8 @@ class NonBlank(FieldType):
 class Flag(FieldType):
     """A boolean: true, false, 1, 0, or one of these as text. A blank query parameter counts as absent."""
 
+    argument: ClassVar[ArgumentForm] = ArgumentForm.FLAG
+
     @property
     def schema(self) -> Mapping[str, Any]:
         return {"anyOf": [{"type": "boolean"}, {"enum": [0, 1, "0", "1", "true", "false"]}]}
@@ -191,6 +209,8 @@ class Flag(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class Number(FieldType):
     """A finite number. ``low`` and ``high`` bound it in a body; a query parameter is not checked against them."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     low: float | None = None
     high: float | None = None
@@ -225,6 +245,8 @@ class Clamped(FieldType):
     a fraction is cut off, and a number in a string is accepted.
     """
 
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+
     low: int
     high: int
 
@@ -253,6 +275,8 @@ class Clamped(FieldType):
 class Cursor(FieldType):
     """A cursor from an earlier response. An invalid one is refused, because 0 would start again."""
 
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+
     high: int
 
     def read(self, given: Given) -> Any:
@@ -267,6 +291,8 @@ class Cursor(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class Version(FieldType):
     """The version of a memory: a positive integer, also given as text."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -288,6 +314,8 @@ class Version(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class Tags(FieldType):
     """Tags from a comma-separated string or an array, as a tuple."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.LIST
 
     secret: SecretRule = SecretRule.CUT
 
@@ -351,6 +379,8 @@ class Timestamp(FieldType):
 class Names(FieldType):
     """An array of strings that are not blank, as a tuple in order and without duplicates."""
 
+    argument: ClassVar[ArgumentForm] = ArgumentForm.LIST
+
     max_items: int
     max_chars: int = MAX_NAME_CHARS
 
@@ -376,6 +406,8 @@ class Names(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class JsonObject(FieldType):
     """A JSON object of any content."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     def read(self, given: Given) -> Any:
         if not isinstance(given.value, dict):

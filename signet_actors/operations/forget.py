@@ -6,19 +6,31 @@ Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget 
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import Clamped, Names, SecretRule, Text
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import Clamped, FieldType, Given, Names, SecretRule, Text
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import FilterFields, LongText
 
 BATCH_LIMIT: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotForBatches(FieldType):
+    """A field of the forget of one memory that a batch refuses, because ignoring it would delete other versions."""
+
+    def read(self, given: Given) -> Any:
+        raise InvalidRequest(
+            "if_version is not supported for batch forget; use DELETE /api/memory/:id", field=given.name
+        )
 
 
 class ForgetRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,6 +52,7 @@ class ForgetRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True)
     ) = None
     reason: LongText | None = None
     force: bool = False
+    if_version: Annotated[int | None, NotForBatches(), Meta(description="Refused: use DELETE /api/memory/{id}")] = None
     confirm_token: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -19,6 +19,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import (
     MAX_NAME_CHARS,
     MAX_QUERY_CHARS,
+    ArgumentForm,
     Clamped,
     FieldType,
     Given,
@@ -57,6 +58,8 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
 @dataclass(frozen=True, kw_only=True)
 class TimeWindow(FieldType):
     """A ``RecallTime`` whose start and end are in storage form. Source: docs/compatibility.md "Temporal requests"."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     def read(self, given: Given) -> Any:
         value = given.value

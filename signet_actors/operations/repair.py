@@ -7,13 +7,13 @@ architecture.txt "Repair Actions".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import FieldType, Given
+from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.requeue import REPAIR_PROBLEMS, RequeueRequest
 
@@ -21,6 +21,8 @@ from signet_actors.operations.requeue import REPAIR_PROBLEMS, RequeueRequest
 @dataclass(frozen=True, kw_only=True)
 class Confirmation(FieldType):
     """A JSON boolean. No other value, such as 1 or a text, confirms anything."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     def read(self, given: Given) -> Any:
         if not isinstance(given.value, bool):

@@ -14,12 +14,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.operations.field_types import ABSENT, Choice, FieldType, Flag, Given, Number, Text
+from signet_actors.operations.field_types import ABSENT, ArgumentForm, Choice, FieldType, Flag, Given, Number, Text
 
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 
@@ -33,6 +45,8 @@ _PLAIN: Final[Mapping[Any, FieldType]] = {str: Text(), bool: Flag(), float: Numb
 class Inner(FieldType):
     """A JSON object with the fields of ``kind``."""
 
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+
     kind: type[msgspec.Struct]
 
     def read(self, given: Given) -> Any:
@@ -44,6 +58,8 @@ class Inner(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class Items(FieldType):
     """An array of 1 to ``max_items`` values, as a list. The handler reads each as ``kind``, to refuse it alone."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON_LIST
 
     kind: type[msgspec.Struct]
     max_items: int

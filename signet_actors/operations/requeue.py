@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import ABSENT, Absent, FieldType, Given, Text
+from signet_actors.operations.field_types import ABSENT, Absent, ArgumentForm, FieldType, Given, Text
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields
@@ -29,6 +29,8 @@ _NAME: Final = Text(max_chars=200)
 @dataclass(frozen=True, kw_only=True)
 class Selection(FieldType):
     """An array of one or more names, as a tuple without duplicates. ``values``: the accepted names, empty for any."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.LIST
 
     max_items: int
     values: tuple[str, ...] = ()
@@ -55,8 +57,10 @@ class Selection(FieldType):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count(FieldType):
+class IntegerInRange(FieldType):
     """An integer from ``low`` to ``high``; anything else is refused."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     low: int
     high: int
@@ -77,7 +81,7 @@ class RequeueRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True
 
     ids: Annotated[tuple[str, ...], Selection(max_items=MAX_REQUEUED)] | None = None
     kinds: Annotated[tuple[str, ...], Selection(max_items=len(KINDS), values=KINDS)] | None = None
-    limit: Annotated[int, Count(low=1, high=MAX_REQUEUED)] = MAX_REQUEUED
+    limit: Annotated[int, IntegerInRange(low=1, high=MAX_REQUEUED)] = MAX_REQUEUED
 
 
 class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):

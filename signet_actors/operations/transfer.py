@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,6 +17,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import (
     ABSENT,
+    ArgumentForm,
     CallerField,
     Clamped,
     Content,
@@ -51,8 +52,10 @@ _TIME: Final = Timestamp()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count(FieldType):
+class WholeNumber(FieldType):
     """A whole number, 0 or more."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -68,6 +71,8 @@ class Count(FieldType):
 @dataclass(frozen=True, kw_only=True)
 class LineTimes(FieldType):
     """The times of a memory, as ``LineTime`` whose start and end are in storage form."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON_LIST
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -132,8 +137,8 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     session_id: str | None = None
     created_at: Annotated[str, Timestamp(past=True)] | None = None
     updated_at: Annotated[str, Timestamp(past=True)] | None = None
-    access_count: Annotated[int, Count()] = 0
-    injected_count: Annotated[int, Count()] = 0
+    access_count: Annotated[int, WholeNumber()] = 0
+    injected_count: Annotated[int, WholeNumber()] = 0
     last_accessed: Annotated[str, Timestamp(past=True)] | None = None
     times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
 

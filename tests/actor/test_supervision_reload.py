@@ -145,15 +145,15 @@ def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, fil
 
 
 def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(workspace: Path, file: Path) -> None:
-    """The last beat of a process may be older than the new patience, and its next one be further away than that."""
+    """The last beat of a process may be older than the reloaded time limits, and its next one still further away."""
     file.write_text(switched(pipeline=True, config=changed(QUICK, heartbeatMs=20_000)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_up", child="extractor")
         lives = len(running.events("spawned"))
-        time.sleep(0.5)  # longer than the new patience: what the last beats are then
+        time.sleep(0.5)  # longer than the reloaded time limits: what the last beats are then
         reload(running, file, switched(pipeline=True, config=changed(QUICK, heartbeatMs=100)))
         os.kill(running.pid_of("extractor"), signal.SIGSTOP)
-        running.wait_for("unresponsive_child_killed")  # the new patience is in force
+        running.wait_for("unresponsive_child_killed")  # the reloaded time limits are in force
         assert [event["child"] for event in running.events("unresponsive_child_killed")] == ["extractor"]
         running.wait_for("spawned", count=lives + 1)
         assert len(running.events("spawned")) == lives + 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,11 +145,3 @@ def test_no_two_chunks_are_equal_and_none_is_missing(parts: list[str], gap: str,
     plain = chunk_by_sentence(text, target)
     if len(set(map(content_hash, plain))) == len(plain) and all(map(collapsed, plain)):
         assert chunks == plain
-
-
-def test_lines_without_visible_characters_cost_no_more_than_others() -> None:
-    text = ("same. " + "\ufeff \n" * 200) * 800
-    began = time.process_time()
-    chunks = distinct_chunks(text, 300)
-    assert "".join("".join(chunks).split()).count("same.") == 800
-    assert time.process_time() - began < 20, "some ten times the time that it takes"

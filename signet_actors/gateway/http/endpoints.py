@@ -49,11 +49,6 @@ class Call(Generic[RequestT]):
         """The parameters of the path."""
         return self.http.path
 
-    def sent(self, *names: str) -> bool:
-        """Return True if the body has a field of one of these names, none of which the operation declares."""
-        body = self._body or {}
-        return any(body.get(name) is not None for name in names)
-
     @cached_property
     def principal(self) -> Principal:
         """The author of a change, as history records it, without secrets. Raises InvalidRequest."""

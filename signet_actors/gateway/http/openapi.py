@@ -143,6 +143,7 @@ def _operation(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) 
         described["description"] = operation.description
     if operation.owner_only:
         described["x-signet-owner"] = True
+    described["x-signet-served-by"] = operation.served_by
     if operation.rate:
         described["x-signet-rate-limit"] = operation.rate
     if operation.body is not None:

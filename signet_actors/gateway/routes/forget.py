@@ -49,10 +49,6 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     """Preview the selected memories, or delete them (``mode: execute``) and report each result."""
     request, state = call.request, call.state
     execute = request.mode == "execute"
-    if call.sent("if_version", "ifVersion"):
-        raise InvalidRequest(
-            "if_version is not supported for batch forget; use DELETE /api/memory/:id", field="if_version"
-        )
     selection = _selection(call)
     reason = request.reason or ""
     if execute:

@@ -33,8 +33,8 @@ async def foreign_listener(address: str) -> str | None:
     if not is_loopback(host):
         return None
     uids = await asyncio.to_thread(listener_uids, port)
-    allowed = {os.geteuid(), *range(SYSTEM_UIDS), *DYNAMIC_UIDS}
-    foreign = sorted(uids - allowed)
+    own = os.geteuid()
+    foreign = sorted(uid for uid in uids if uid >= SYSTEM_UIDS and uid not in DYNAMIC_UIDS and uid != own)
     if not foreign:
         return None
     return (

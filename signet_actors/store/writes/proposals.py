@@ -14,7 +14,7 @@ from signet_actors.store.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 
 
-class RunRow(NamedTuple):
+class NewRun(NamedTuple):
     """A new run; its counts follow when its proposals have their outcomes."""
 
     id: str
@@ -36,7 +36,7 @@ class StoredRun(NamedTuple):
     undone_at: str | None
 
 
-class ProposalRow(NamedTuple):
+class NewProposal(NamedTuple):
     """A new proposal."""
 
     seq: int
@@ -100,7 +100,7 @@ class Outcome(NamedTuple):
     version: int | None
 
 
-PROPOSALS: Final = Insert("memory_proposals", ProposalRow._fields)
+PROPOSALS: Final = Insert("memory_proposals", NewProposal._fields)
 SHOWN: Final = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 _INSERT_RUN: Final = (
@@ -143,7 +143,7 @@ _ERASE_REASONS_OF_SHOWN: Final = (
 _DELETE_SHOWN: Final = "DELETE FROM shown_memories WHERE memory_seq = ?"
 
 
-def insert_run(tx: WriteTransaction, run: RunRow) -> None:
+def insert_run(tx: WriteTransaction, run: NewRun) -> None:
     """Insert the run."""
     tx.execute(_INSERT_RUN, run)
 

@@ -37,7 +37,7 @@ from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
-from signet_actors.store.writes.proposals import ProposalRow, RunRow
+from signet_actors.store.writes.proposals import NewProposal, NewRun
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE
@@ -119,7 +119,7 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
     mode = gates.pipeline_mode(flags)
     outdated = job.leased_hash not in {None, source.content_hash}
     run = _Run(command, job, source, flags, outdated, _seqs_of_shown(context, command))
-    row = RunRow(
+    row = NewRun(
         id=command.run_id,
         job_id=command.job_id,
         memory_id=source.id,
@@ -358,7 +358,7 @@ def _store(
     seq = context.insert_buffer.next_seq("memory_proposals")
     context.insert_buffer.add(
         proposal_rows.PROPOSALS,
-        ProposalRow(
+        NewProposal(
             seq=seq,
             id=proposal_id,
             run_id=run.command.run_id,
