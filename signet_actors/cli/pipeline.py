@@ -64,10 +64,10 @@ def _status(invocation: Invocation) -> None:
         )
     )
     click.echo()
-    lanes = {lane.get("kind"): lane for lane in body.get("lanes") or []}
+    runners = {runner.get("kind"): runner for runner in body.get("lanes") or []}
     print_table(
         ("kind", *STATES, "oldest waits", "running", "paused because"),
-        [_kind(job, lanes.get(job.get("kind"), {})) for job in body.get("jobs") or []],
+        [_kind(job, runners.get(job.get("kind"), {})) for job in body.get("jobs") or []],
         fold="paused because",
     )
     for dead in body.get("dead") or []:
@@ -280,14 +280,14 @@ def _figures(figures: dict[str, Any] | None) -> str | None:
     return " ".join(parts)
 
 
-def _kind(job: dict[str, Any], lane: dict[str, Any]) -> tuple[Any, ...]:
+def _kind(job: dict[str, Any], runner: dict[str, Any]) -> tuple[Any, ...]:
     waits = job.get("oldestPendingAgeSec")
     return (
         job.get("kind"),
         *(job.get(state) for state in STATES),
         "" if waits is None else duration(waits),
-        f"{lane.get('running')} of {lane.get('slots')}" if lane else "",
-        lane.get("pausedBecause"),
+        f"{runner.get('running')} of {runner.get('slots')}" if runner else "",
+        runner.get("pausedBecause"),
     )
 
 

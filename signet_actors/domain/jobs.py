@@ -45,8 +45,11 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
-class PoisonCandidates(StrEnum):
-    """Whether to include jobs whose worker exited while it held their lease: the job may have crashed the worker."""
+class PoisonJobs(StrEnum):
+    """Whether to include poison jobs: those whose worker exited while it held their lease.
+
+    Such a job may have crashed the worker. It is leased only while no other poison job is.
+    """
 
     INCLUDED = "included"
     EXCLUDED = "excluded"

@@ -15,7 +15,7 @@ from typing import assert_never
 import msgspec
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
@@ -39,7 +39,7 @@ from signet_actors.runtime.processes.async_actor import AsyncActor
 _MAX_UNANSWERED = 32
 _WRITER_ASKS = 256
 QUARANTINE = "quarantine"
-"""The role of the process that works only on jobs whose worker exited unexpectedly."""
+"""The role of the process that works only on poison jobs."""
 _DRAIN_S = 1.0
 """A job that does not finish within this time gives its attempt back. The gateway stops after the extractor, and the
 requests that it has in flight matter more."""
@@ -65,7 +65,7 @@ class Extractor:
         self._summaries = Summaries(self._resources)
         kinds = [kind(self._resources) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
-        self._runners = [JobRunner(kind, actor, writer, self._suspects) for kind in kinds]
+        self._runners = [JobRunner(kind, actor, writer, self._poison_jobs) for kind in kinds]
         actor.on_tree = lambda _tree: self._wake()
         actor.spawn(model.run())
         for runner in self._runners:
@@ -99,12 +99,12 @@ class Extractor:
         await asyncio.gather(*(runner.drain(within_s) for runner in self._runners))
         await self._resources.close()
 
-    def _suspects(self) -> PoisonCandidates:
-        """Return whether to take jobs whose worker exited unexpectedly; a running quarantine takes them all."""
+    def _poison_jobs(self) -> PoisonJobs:
+        """Return whether to lease poison jobs; while a quarantine process runs, only it leases them."""
         if self._actor.boot.role == QUARANTINE:
-            return PoisonCandidates.ONLY
+            return PoisonJobs.ONLY
         quarantined = any(child.role == QUARANTINE for child in self._actor.tree.children)
-        return PoisonCandidates.EXCLUDED if quarantined else PoisonCandidates.INCLUDED
+        return PoisonJobs.EXCLUDED if quarantined else PoisonJobs.INCLUDED
 
     def _wake(self) -> None:
         for runner in self._runners:
@@ -120,7 +120,7 @@ class Extractor:
                 return ExtractorStatus(
                     mode=self._resources.mode,
                     model=self._resources.model.state(),
-                    lanes=[runner.state() for runner in self._runners],
+                    runners=[runner.state() for runner in self._runners],
                     turned_away=dict(self._resources.turned_away),
                     tracker=self._embed.tracker(),
                 )

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
-from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.extractor import JobRunnerState
 from signet_actors.protocol.leases import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs, WatchJobs
@@ -74,9 +74,9 @@ class JobKind(Protocol):
         ...
 
 
-def include_suspects() -> PoisonCandidates:
-    """Lease jobs whose worker exited unexpectedly like all others."""
-    return PoisonCandidates.INCLUDED
+def include_poison_jobs() -> PoisonJobs:
+    """Lease poison jobs like all others."""
+    return PoisonJobs.INCLUDED
 
 
 class LeaseLost(SignetError):
@@ -131,7 +131,7 @@ _TRANSIENT = frozenset(
 class JobRunner:
     """Leases and runs the jobs of one kind.
 
-    ``suspects`` is called for each lease request; it decides about jobs whose worker exited unexpectedly.
+    ``poison_jobs`` is called for each lease request; it decides whether poison jobs are included.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class JobRunner:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        suspects: Callable[[], PoisonCandidates] = include_suspects,
+        poison_jobs: Callable[[], PoisonJobs] = include_poison_jobs,
     ) -> None:
-        self._suspects = suspects
+        self._poison_jobs = poison_jobs
         self._kind = kind
         self._actor = actor
         self._writer = writer
@@ -164,10 +164,10 @@ class JobRunner:
         """Check again for work: the configuration, the model or the number of free slots has changed."""
         self._changed.set()
 
-    def state(self) -> LaneState:
+    def state(self) -> JobRunnerState:
         """Return the current state for the status."""
         pause = self._kind.pause(self._actor.config)  # not cached: the remaining time changes
-        return LaneState(
+        return JobRunnerState(
             kind=self._kind.name,
             slots=self._kind.slots(self._actor.config),
             running=len(self._running),
@@ -218,9 +218,9 @@ class JobRunner:
         if reason != self._paused_because:
             self._paused_because = reason
             if reason:
-                self._log.info("lane_paused", reason=reason)
+                self._log.info("jobs_paused", reason=reason)
             else:
-                self._log.info("lane_resumed")
+                self._log.info("jobs_resumed")
 
     async def _wait_for_change(self, for_ms: int | None) -> None:
         try:
@@ -234,7 +234,7 @@ class JobRunner:
         lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
-                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._suspects()),
+                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._poison_jobs()),
                 # Well below the length of a lease: jobs of a lost reply are requested again before they expire.
                 timeout_ms=min(_REPLY_TIMEOUT_MS, lease_ms // _RENEWALS_PER_LEASE),
                 trace_id="",
@@ -265,7 +265,7 @@ class JobRunner:
     async def _watch(self) -> None:
         try:
             await self._writer.ask(
-                WatchJobs((self._kind.name,), WATCH_MS, self._suspects()),
+                WatchJobs((self._kind.name,), WATCH_MS, self._poison_jobs()),
                 timeout_ms=WATCH_MS + _REPLY_TIMEOUT_MS,
                 trace_id="",
             )

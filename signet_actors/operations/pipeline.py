@@ -73,7 +73,7 @@ class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
     last_at: str
 
 
-class LaneReport(msgspec.Struct, frozen=True, rename="camel"):
+class JobRunnerReport(msgspec.Struct, frozen=True, rename="camel"):
     """What the extractor does with one kind of job; ``pausedBecause`` is null while it takes jobs.
 
     The counters start at zero when the extractor starts.
@@ -316,7 +316,7 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     error_summary: dict[str, int]
     jobs: list[KindReport] | None
     dead: list[DeadReport] | None
-    lanes: list[LaneReport] | None
+    lanes: list[JobRunnerReport] | None
     providers: ModelReports
     budgets: list[BudgetReport]
     usage_today: list[UsageReport] | None

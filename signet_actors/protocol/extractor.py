@@ -11,7 +11,7 @@ from signet_actors.domain.providers import ModelState
 from signet_actors.protocol.message import Failure, Message, Request
 
 
-class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
+class JobRunnerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of one kind of job: ``running`` of ``slots`` are in progress.
 
     ``paused_because`` is empty while jobs are taken. ``paused_ms`` is how long the pause lasts at least; 0 if that is
@@ -49,7 +49,7 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
 
     mode: str
     model: ModelState
-    lanes: list[LaneState]
+    runners: list[JobRunnerState]
     turned_away: dict[str, int]
     tracker: TrackerState = TrackerState()
 

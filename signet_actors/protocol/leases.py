@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.protocol.message import Message, Request
 from signet_actors.protocol.pipeline import JobMemory
 
@@ -49,7 +49,7 @@ class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
     limit: int
     lease_ms: int
     holding: tuple[str, ...] | None = None
-    suspects: PoisonCandidates = PoisonCandidates.INCLUDED
+    poison_jobs: PoisonJobs = PoisonJobs.INCLUDED
 
 
 class LeaseRenewed(Message, frozen=True, tag="writer.lease_renewed"):

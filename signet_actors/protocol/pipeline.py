@@ -12,7 +12,7 @@ import msgspec
 
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.extraction.proposals import Proposal
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Message, Principal, Request
 
@@ -59,7 +59,7 @@ class WatchJobs(Request[JobsReady], frozen=True, tag="writer.watch_jobs"):
 
     kinds: tuple[str, ...]
     wait_ms: int = 30_000
-    suspects: PoisonCandidates = PoisonCandidates.INCLUDED
+    poison_jobs: PoisonJobs = PoisonJobs.INCLUDED
 
 
 class HeldLease(msgspec.Struct, frozen=True):

@@ -61,5 +61,5 @@ class DiskReserve:
             return
 
 
-NO_RESERVE = DiskReserve(Path("no-ballast"), 0)
+NO_RESERVE = DiskReserve(Path("no-reserve"), 0)
 """A reserve of size 0, which touches no file."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
@@ -34,7 +34,7 @@ _MS: Final = 1_000_000
 class _Waiter:
     incoming: Incoming[WriterCommand]
     kinds: tuple[str, ...]
-    candidates: PoisonCandidates
+    poison_jobs: PoisonJobs
     until_ns: int
     due_ns: int = 0
     """When to check the queue for this waiter; 0 = at once."""
@@ -61,7 +61,7 @@ class JobWaiters:
         until_ns = self._clock.monotonic_ns() + min(max(0, body.wait_ms), LONGEST_WAIT_MS) * _MS
         if incoming.header.deadline_ns:
             until_ns = min(until_ns, incoming.header.deadline_ns - _REPLY_MARGIN_NS)
-        self._waiters.append(_Waiter(incoming, body.kinds, body.suspects, until_ns))
+        self._waiters.append(_Waiter(incoming, body.kinds, body.poison_jobs, until_ns))
 
     def notify(self, reads: Reads, changes: QueueChanges, *, may_write: bool) -> float | None:
         """Reply to each waiter that has a ready job or whose wait is over; return the seconds until the next call."""
@@ -82,11 +82,11 @@ class JobWaiters:
 
     def _check(self, reads: Reads, waiter: _Waiter, now_ns: int) -> None:
         wall_ms = self._clock.wall_ms()
-        ready = ready_kinds(reads, waiter.kinds, wall_ms, waiter.candidates)
+        ready = ready_kinds(reads, waiter.kinds, wall_ms, waiter.poison_jobs)
         if ready:
             self._reply([waiter], ready)
             return
-        due = next_due(reads, waiter.kinds, wall_ms, waiter.candidates)
+        due = next_due(reads, waiter.kinds, wall_ms, waiter.poison_jobs)
         due_ms = None if due is None else epoch_ms(due)
         # The wall clock may jump; ``until_ns`` bounds the wait all the same.
         wait_ms = LONGEST_WAIT_MS if due_ms is None else due_ms - wall_ms + 1

@@ -98,23 +98,23 @@ class WalCheckpointer:
 
     def truncate(self) -> tuple[int, int]:
         """Copy the log into the database and cut it to nothing; return (-1, -1) if readers block that."""
-        return self._fold("truncate")
+        return self._checkpoint("truncate")
 
     def _run(self, plan: checkpoint.Plan) -> tuple[int, int]:
         """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
         if plan.pressure is Pressure.NONE:
             with self._busy_handler.at_most(plan.busy_ms):
-                return self._fold(plan.mode)
+                return self._checkpoint(plan.mode)
         log_bytes = self.frames * checkpoint.PAGE_BYTES
         with self._busy_handler.at_most(plan.busy_ms // 2):
             self._loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
-            folded = self._fold("full")
-            if folded[0] < 0:
-                return folded
+            result = self._checkpoint("full")
+            if result[0] < 0:
+                return result
             self._loop.tell_supervisor(WalPressure(log_bytes, severe=False))
-            return self._fold(plan.mode)
+            return self._checkpoint(plan.mode)
 
-    def _fold(self, mode: str) -> tuple[int, int]:
+    def _checkpoint(self, mode: str) -> tuple[int, int]:
         """Run a checkpoint, whose syncs are reported while they last."""
         with self._loop.calls.sync:
             done = checkpoint.checkpoint(self._connection, mode)

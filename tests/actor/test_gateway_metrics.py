@@ -20,7 +20,7 @@ from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus, ProviderUsage
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.bus_room import eventually
@@ -117,11 +117,11 @@ def with_pipeline(edge: RunningEdge) -> None:
         ChildState("extractor", "extractor", UP, 1, 0, 22, counters={"extract_failed": 2, "extract_running": 1}),
     ]
     edge.bus.tree = TreeChanged([*EVERYBODY_UP, *workers])
-    lanes = [LaneState("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1)]
+    runners = [JobRunnerState("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1)]
     edge.bus.answers |= {
         GetStoreStats: STATS,
         GetPipelineStatus: PIPELINE,
-        GetExtractorStatus: ExtractorStatus("full", MODEL, lanes, {"question": 11}),
+        GetExtractorStatus: ExtractorStatus("full", MODEL, runners, {"question": 11}),
         GetDeciderStatus: DeciderStatus(ModelState(MODEL.selection, None), {}),
     }
 
@@ -155,9 +155,9 @@ def test_lanes_and_calls_are_told_as_the_process_that_makes_them_tells_them(edge
     with_pipeline(edge)
     samples = scraped_twice(edge)
     who = {"actor": "extractor", "provider": "ollama"}
-    assert value(samples, "signet_pipeline_lane_paused", kind="extract") == 1
-    assert value(samples, "signet_pipeline_lane_slots", kind="extract") == 4
-    assert value(samples, "signet_pipeline_lane_running", kind="extract") == 1
+    assert value(samples, "signet_pipeline_jobs_paused", kind="extract") == 1
+    assert value(samples, "signet_pipeline_job_slots", kind="extract") == 4
+    assert value(samples, "signet_pipeline_jobs_running", kind="extract") == 1
     assert value(samples, "signet_pipeline_attempts_total", kind="extract", end="failed") == 2
     assert value(samples, "signet_pipeline_decisions_total", action="update") == 3
     assert value(samples, "signet_pipeline_turned_away_total", reason="question") == 11
@@ -176,7 +176,7 @@ def test_what_a_process_that_is_away_would_tell_is_left_out(edge: RunningEdge) -
     edge.bus.answers[GetExtractorStatus] = StorageFull()
     samples = scraped_twice(edge)
     assert value(samples, "signet_pipeline_reviews_pending") == 4
-    asked_for = ("signet_pipeline_lane_slots", "signet_pipeline_lane_paused", "signet_provider_circuit")
+    asked_for = ("signet_pipeline_job_slots", "signet_pipeline_jobs_paused", "signet_provider_circuit")
     assert not [name for name, _ in samples if name in asked_for]
 
 

@@ -15,7 +15,7 @@ from tests.support.edge import RunningEdge, parse_answer
 from tests.support.routes import plain_route
 
 
-class Lanes:
+class SimulatedTraffic:
     """Requests of two kinds on a clock that the test sets: changes are answered by a writer, if it is there."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
@@ -58,78 +58,80 @@ class Lanes:
 
 
 def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() -> None:
-    lanes = Lanes(ConnectionLimits())
-    lanes.pass_time(2, changes_per_s=5000, reads_per_s=20)
-    lanes.writer_is_there = False
-    lanes.pass_time(0.4, changes_per_s=5000, reads_per_s=20)
-    let_in, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
+    traffic = SimulatedTraffic(ConnectionLimits())
+    traffic.pass_time(2, changes_per_s=5000, reads_per_s=20)
+    traffic.writer_is_there = False
+    traffic.pass_time(0.4, changes_per_s=5000, reads_per_s=20)
+    let_in, refused = traffic.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
     assert refused == 0
     assert let_in == 0
-    assert lanes.admission.in_flight <= 2 * lanes.limits.max_in_flight
-    lanes.writer_is_there = True
-    let_in, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
+    assert traffic.admission.in_flight <= 2 * traffic.limits.max_in_flight
+    traffic.writer_is_there = True
+    let_in, refused = traffic.pass_time(1, changes_per_s=5000, reads_per_s=20)
     assert let_in > 4000
     assert refused == 0
 
 
 def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_more() -> None:
-    lanes = Lanes(ConnectionLimits(max_in_flight=128))
-    lanes.writer_is_there = False
-    let_in, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=128))
+    traffic.writer_is_there = False
+    let_in, refused = traffic.pass_time(10, changes_per_s=1000, reads_per_s=10)
     assert 64 <= let_in <= 192
-    assert lanes.admission.in_flight == let_in
+    assert traffic.admission.in_flight == let_in
     assert refused <= 10 * 0.4
 
 
 def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() -> None:
-    lanes = Lanes(ConnectionLimits(max_in_flight=8, min_in_flight=8, sustained_min_in_flight=1))
-    long = lanes.admission.admit(10, lanes.limits, is_write=True)
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8, min_in_flight=8, sustained_min_in_flight=1))
+    long = traffic.admission.admit(10, traffic.limits, is_write=True)
     assert long is not None
-    assert long.complete_body(lanes.limits)
+    assert long.complete_body(traffic.limits)
     for _ in range(1000):
-        lanes.now += 0.01
-        assert [lanes.change() for _ in range(7)] == [True] * 7
-        lanes.pass_time(0.001, changes_per_s=0, reads_per_s=10)
+        traffic.now += 0.01
+        assert [traffic.change() for _ in range(7)] == [True] * 7
+        traffic.pass_time(0.001, changes_per_s=0, reads_per_s=10)
     long.release()
     long.release()
-    assert lanes.admission.in_flight == 0
-    assert lanes.admission.writes.stalled == set()
+    assert traffic.admission.in_flight == 0
+    assert traffic.admission.writes.stalled == set()
 
 
 def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
-    lanes = Lanes(ConnectionLimits(max_in_flight=8, min_in_flight=1, sustained_min_in_flight=1))
-    dripping = [lanes.admission.admit(10, lanes.limits, is_write=True) for _ in range(6)]
-    lanes.now += 60
-    assert lanes.change(), "the writer is there, and the lane is not closed"
-    assert lanes.admission.writes.stalled == set()
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8, min_in_flight=1, sustained_min_in_flight=1))
+    dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(6)]
+    traffic.now += 60
+    assert traffic.change(), "the writer is there, and the lane is not closed"
+    assert traffic.admission.writes.stalled == set()
     for admitted in dripping:
         assert admitted is not None
         admitted.release()
 
 
 def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
-    lanes = Lanes(ConnectionLimits())
-    dripping = [lanes.admission.admit(10, lanes.limits) for _ in range(lanes.limits.max_in_flight)]
-    lanes.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
-    let_in, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
+    traffic = SimulatedTraffic(ConnectionLimits())
+    dripping = [traffic.admission.admit(10, traffic.limits) for _ in range(traffic.limits.max_in_flight)]
+    traffic.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
+    let_in, refused = traffic.pass_time(2, changes_per_s=1000, reads_per_s=100)
     assert (let_in, refused) == (2000, 0)
     for admitted in dripping:
         assert admitted is not None
-        assert admitted.complete_body(lanes.limits)
+        assert admitted.complete_body(traffic.limits)
         admitted.release()
-    assert (lanes.admission.in_flight, lanes.admission.slow_bodies) == (1, set()), "the last change is not answered yet"
+    assert (traffic.admission.in_flight, traffic.admission.slow_bodies) == (1, set()), (
+        "the last change is not answered yet"
+    )
 
 
 def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
-    lanes = Lanes(ConnectionLimits(max_in_flight=4, stall_ms=250))
-    dripping = [lanes.admission.admit(10, lanes.limits, is_write=True) for _ in range(4)]
-    lanes.now += 0.3
-    assert [lanes.change() for _ in range(5)] == [True] * 4 + [False]
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=4, stall_ms=250))
+    dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(4)]
+    traffic.now += 0.3
+    assert [traffic.change() for _ in range(5)] == [True] * 4 + [False]
     for admitted in dripping:
         assert admitted is not None
-        assert not admitted.complete_body(lanes.limits)
+        assert not admitted.complete_body(traffic.limits)
         admitted.release()
-    assert (lanes.admission.in_flight, lanes.admission.slow_bodies) == (4, set())
+    assert (traffic.admission.in_flight, traffic.admission.slow_bodies) == (4, set())
 
 
 def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answered(tmp_path: Path) -> None:

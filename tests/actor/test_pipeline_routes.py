@@ -28,7 +28,7 @@ from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
@@ -120,7 +120,7 @@ REPORT = ProviderReport(
 SELECTION = Selection("auto", "ollama", "qwen3:4b", "it answers", True, "", endpoint="http://127.0.0.1:11434")
 MODEL = ModelState(SELECTION, REPORT, DailyLimits(calls=100, tokens=0))
 NOBODY = ModelState(Selection("auto", "none", "", "Ollama is not there", False, "ollama pull qwen3:4b"), None)
-LANE = LaneState("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
+RUNNER = JobRunnerState("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
 RUN = RunRow(
     id="run-1",
     job_id="job-1",
@@ -169,7 +169,7 @@ def api(tmp_path: Path) -> MemoryApi:
     made.bus.script |= {
         GetPipelineStatus: STORE,
         GetStoreStats: ROWS,
-        GetExtractorStatus: ExtractorStatus("full", MODEL, [LANE], {}),
+        GetExtractorStatus: ExtractorStatus("full", MODEL, [RUNNER], {}),
         GetDeciderStatus: DeciderStatus(NOBODY, {"add": 3}),
     }
     return made
@@ -213,7 +213,7 @@ def test_the_status_has_the_reference_s_members_and_invents_no_figure(api: Memor
     ],
 )
 def test_the_status_names_the_mode_by_the_documented_word(api: MemoryApi, writes: str, mode: str) -> None:
-    api.bus.script[GetExtractorStatus] = ExtractorStatus(writes, MODEL, [LANE], {})
+    api.bus.script[GetExtractorStatus] = ExtractorStatus(writes, MODEL, [RUNNER], {})
     said = status(api)
     assert (said["mode"], said["writes"]) == (mode, writes)
 
@@ -368,24 +368,24 @@ ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=
 
 
 @pytest.mark.parametrize(
-    ("model", "lane", "effective", "words"),
+    ("model", "runner", "effective", "words"),
     [
-        (MODEL, LANE, "none", "1 job waits; waiting uses no attempts"),
+        (MODEL, RUNNER, "none", "1 job waits; waiting uses no attempts"),
         (
             ModelState(SELECTION, msgspec.structs.replace(REPORT, circuit=CircuitState.CLOSED)),
-            msgspec.structs.replace(LANE, paused_because=""),
+            msgspec.structs.replace(RUNNER, paused_because=""),
             "ollama",
             None,
         ),
-        (NOBODY, LaneState("extract", 4, 0, "Ollama is not there"), "none", "extract: Ollama is not there"),
+        (NOBODY, JobRunnerState("extract", 4, 0, "Ollama is not there"), "none", "extract: Ollama is not there"),
     ],
 )
 def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wait(
-    api: MemoryApi, model: ModelState, lane: LaneState, effective: str, words: str | None
+    api: MemoryApi, model: ModelState, runner: JobRunnerState, effective: str, words: str | None
 ) -> None:
-    off = LaneState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
+    off = JobRunnerState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
     api.bus.script |= {GetStoreStats: STATS, GetPipelineStatus: ONE_WAITS}
-    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [lane, off], {})
+    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [runner, off], {})
     said = api.request("GET", "/api/status").json
     resolved = model.selection.name
     assert said["providerResolution"]["extraction"] == {

@@ -170,7 +170,7 @@ class SimDaemon:
         self.network = Network(self)
         self.control = SimControl(self)
         config = config or Config()
-        # No disk gets full here, so the ballast against that may be a page.
+        # No disk gets full here, so the disk reserve may be one page.
         writer = msgspec.structs.replace(config.writer, ballast_bytes=4096)
         self.config = msgspec.structs.replace(config, writer=writer)
         self.processes: dict[str, SimProcess] = {}

@@ -1,5 +1,6 @@
-"""The pipeline in virtual time: the real writer, leases, extractor, lanes, jobs, decider, guards and breakers, under a
-model that fails, ways that lose and double, processes that die and stop, and a wall clock that jumps.
+"""The pipeline in virtual time: the real writer, leases, job runners, jobs, decider, guards and circuit breakers.
+
+The model fails, messages are lost and duplicated, processes crash and hang, and the wall clock jumps.
 
 ``python -m tests.sim.pipeline --seed 17`` replays a run; ``--seeds 10000`` tries so many, ``--first`` from another
 number on, ``--jobs`` in so many processes.
@@ -422,7 +423,7 @@ def overtaken(seed: int) -> Run:
     """Nobody renews a lease, and the model often takes longer than one lasts: a worker that is still at a job finds it
     in a new attempt's hands."""
 
-    async def never(_lane: JobRunner, _job: LeasedJob, _lease_ms: int) -> None:
+    async def never(_runner: JobRunner, _job: LeasedJob, _lease_ms: int) -> None:
         await asyncio.get_running_loop().create_future()
 
     notes = tuple(f"The service slow {number} uses engine slow-{number}. Its port is {number}." for number in range(12))

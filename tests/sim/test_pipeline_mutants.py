@@ -57,9 +57,9 @@ def nobody_told(patch: Patch) -> str:
 
 def fellows_of_poison(patch: Patch) -> str:
     """Jobs that lost their worker together are handed out together again."""
-    patch.setattr(lease_rows, "is_candidate_leased", lambda *_: False)
-    patch.setattr(lease_rows, "_ROW", lease_rows._ROW.replace("j.error IS :suspect", "0"))
-    patch.setattr(lease_rows, "_READY", lease_rows._READY.replace("j.error IS :suspect", "0"))
+    patch.setattr(lease_rows, "is_poison_job_leased", lambda *_: False)
+    patch.setattr(lease_rows, "_ROW", lease_rows._ROW.replace("j.error IS :poison_error", "0"))
+    patch.setattr(lease_rows, "_READY", lease_rows._READY.replace("j.error IS :poison_error", "0"))
     return "poison took another with it"
 
 

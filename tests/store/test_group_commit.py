@@ -216,9 +216,9 @@ def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreR
     room.group.storage_full = False
 
 
-def test_what_frees_space_is_served_on_a_full_disk_from_the_ballast(tmp_path: Path) -> None:
+def test_what_frees_space_is_served_on_a_full_disk_from_the_disk_reserve(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
-    room.group.disk_reserve = DiskReserve(tmp_path / "ballast", 1 << 20)
+    room.group.disk_reserve = DiskReserve(tmp_path / "reserve", 1 << 20)
     assert room.group.disk_reserve.allocate()
     memory = room.remember("kept")
     room.connection.pragma("max_page_count", room.connection.pragma("page_count"))

@@ -315,7 +315,8 @@ def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom
         room.clock.advance(UNTIL_SETTLED_MS)
     other = stored(room, "Harmless")
     assert (
-        room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the worker went away on the last attempt"
+        room.value("SELECT error FROM memory_jobs WHERE status = 'dead'")
+        == "the worker process exited during the last attempt"
     )
     assert [job.memory_id for job in room.take_all()] == [other]
 

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 import pytest
 
-from signet_actors.domain.jobs import PoisonCandidates
+from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.message import Failure, Principal
@@ -203,33 +203,36 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
 def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_extractor_leaves_them_to_it(
     room: StoreRoom,
 ) -> None:
-    def taken(name: str, life: int, suspects: PoisonCandidates) -> list[str | None]:
-        command = LeaseJobs(("extract",), 8, LEASE_MS, suspects=suspects)
+    def taken(name: str, life: int, poison_jobs: PoisonJobs) -> list[str | None]:
+        command = LeaseJobs(("extract",), 8, LEASE_MS, poison_jobs=poison_jobs)
         return [job.memory_id for job in asked_by(room, command, name, life).jobs]
 
-    def ready(suspects: PoisonCandidates) -> bool:
-        return bool(leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), suspects))
+    def ready(poison_jobs: PoisonJobs) -> bool:
+        return bool(
+            leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), poison_jobs)
+        )
 
-    def due(suspects: PoisonCandidates) -> bool:
+    def due(poison_jobs: PoisonJobs) -> bool:
         return (
-            leases.next_due(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), suspects) is not None
+            leases.next_due(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), poison_jobs)
+            is not None
         )
 
     lost = [room.remember(f"Memory number {number}").id for number in range(2)]
-    assert taken("quarantine", 1, PoisonCandidates.ONLY) == []
-    assert not ready(PoisonCandidates.ONLY)
-    assert taken("extractor", 1, PoisonCandidates.INCLUDED) == lost
-    assert taken("extractor", 2, PoisonCandidates.EXCLUDED) == []
-    assert (due(PoisonCandidates.ONLY), due(PoisonCandidates.EXCLUDED)) == (True, False)
+    assert taken("quarantine", 1, PoisonJobs.ONLY) == []
+    assert not ready(PoisonJobs.ONLY)
+    assert taken("extractor", 1, PoisonJobs.INCLUDED) == lost
+    assert taken("extractor", 2, PoisonJobs.EXCLUDED) == []
+    assert (due(PoisonJobs.ONLY), due(PoisonJobs.EXCLUDED)) == (True, False)
     room.clock.advance(UNTIL_SETTLED_MS)
     fresh = room.remember("A memory that nobody has tried yet").id
-    assert taken("quarantine", 1, PoisonCandidates.ONLY) == [lost[0]]
-    assert not ready(PoisonCandidates.ONLY), "one at a time"
-    room.clock.advance(leases.CANDIDATE_DELAY_MS)
-    assert ready(PoisonCandidates.EXCLUDED)
-    assert taken("extractor", 2, PoisonCandidates.EXCLUDED) == [fresh]
-    assert not ready(PoisonCandidates.EXCLUDED)
-    assert taken("quarantine", 2, PoisonCandidates.ONLY) == [lost[1]], "its own death ends the lease on the first"
+    assert taken("quarantine", 1, PoisonJobs.ONLY) == [lost[0]]
+    assert not ready(PoisonJobs.ONLY), "one at a time"
+    room.clock.advance(leases.POISON_DELAY_MS)
+    assert ready(PoisonJobs.EXCLUDED)
+    assert taken("extractor", 2, PoisonJobs.EXCLUDED) == [fresh]
+    assert not ready(PoisonJobs.EXCLUDED)
+    assert taken("quarantine", 2, PoisonJobs.ONLY) == [lost[1]], "its own death ends the lease on the first"
 
 
 def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_longer(room: StoreRoom) -> None:
@@ -239,7 +242,7 @@ def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_l
     room.clock.advance(UNTIL_SETTLED_MS)
     fresh = [room.remember(f"A memory that nobody has tried yet, {number}").id for number in range(3)]
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == fresh[:1]
-    room.clock.advance(leases.CANDIDATE_DELAY_MS)
+    room.clock.advance(leases.POISON_DELAY_MS)
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == [lost]
 
 

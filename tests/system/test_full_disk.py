@@ -79,12 +79,12 @@ def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(
     for _ in range(10):
         assert writes.one() == 200
     lives = daemon.children()
-    ballast = next(daemon.workspace.glob("**/*ballast*"))
-    assert ballast.stat().st_size == 1 << 20
+    reserve = next(daemon.workspace.glob("**/*ballast*"))
+    assert reserve.stat().st_size == 1 << 20
 
     fill(filler)
     writes.until(507)
-    assert not ballast.exists(), "the reserve was not given up"
+    assert not reserve.exists(), "the reserve was not given up"
 
     # The reserve is for what frees space: a memory can be forgotten, softly and for good.
     first, second, *_ = writes.kept
@@ -108,7 +108,7 @@ def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(
     daemon.wait_ready()
     daemon.api.request("DELETE", f"/api/memory/{second}?reason=room").ok()
     del writes.kept[second]
-    eventually(ballast.exists, what="the reserve is taken in again")
+    eventually(reserve.exists, what="the reserve is taken in again")
     assert daemon.children() == lives, "a process was restarted"
     writes.check()
     print(f"slowest refusal {writes.slowest_refusal_s * 1000:.0f} ms, writes again after {healed_s:.1f} s")

@@ -89,7 +89,7 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
     return daemon.read(sql, kind)[0]
 
 
-def lane(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
+def runner_counters(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
     """What the extractor's last heartbeat says of the kind."""
     counters = daemon.everybody()["extractor"]["counters"]
     return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}

@@ -20,7 +20,7 @@ from tests.support.live_daemon import LiveDaemon
 from tests.support.model_answers import broken_answers
 from tests.support.scripted_model import ScriptedModel, data_of
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
-from tests.system.test_pipeline import derived, lane, pipeline
+from tests.system.test_pipeline import derived, pipeline, runner_counters
 
 pytestmark = pytest.mark.system
 
@@ -126,7 +126,7 @@ def test_answers_of_every_broken_kind_write_nothing_that_was_not_said() -> None:
         assert daemon.read("SELECT count(*) FROM memory_proposals WHERE outcome IN ('updated', 'deleted')") == [(0,)]
         most = "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM memory_proposals GROUP BY run_id)"
         assert daemon.read(most)[0][0] <= 20
-        eventually(lambda: lane(daemon)["running"] == 0, within_s=30, what="no job is in hands")
+        eventually(lambda: runner_counters(daemon)["running"] == 0, within_s=30, what="no job is in hands")
         assert [actor["restarts"] for actor in daemon.actors().values()] == [0] * len(daemon.actors())
         assert daemon.faults() == []
 

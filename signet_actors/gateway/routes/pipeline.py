@@ -27,9 +27,9 @@ from signet_actors.operations.pipeline import (
     DeadReport,
     FactFigures,
     Figures,
+    JobRunnerReport,
     JunkReport,
     KindReport,
-    LaneReport,
     ModelReport,
     ModelReports,
     PipelineStatusReply,
@@ -42,7 +42,7 @@ from signet_actors.operations.pipeline import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.extractor import JobRunnerState
 from signet_actors.protocol.pipeline_queries import (
     DeadCause,
     KindQueue,
@@ -105,7 +105,7 @@ async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
             },
             jobs=None if jobs is None else [_kind(queue, now_ms) for queue in jobs],
             dead=None if store is None else [_dead(cause) for cause in store.dead_causes],
-            lanes=None if extractor is None else [_lane(lane) for lane in extractor.lanes],
+            lanes=None if extractor is None else [_runner(runner) for runner in extractor.runners],
             providers=ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
             budgets=_budgets(models, None if store is None else store.usage_today),
             usage_today=None if store is None else [_usage(row) for row in store.usage_today],
@@ -194,16 +194,16 @@ def _dead(cause: DeadCause) -> DeadReport:
     return DeadReport(kind=cause.kind, cause=cause.cause, count=cause.count, last_at=cause.last_at)
 
 
-def _lane(lane: LaneState) -> LaneReport:
-    return LaneReport(
-        kind=lane.kind,
-        slots=lane.slots,
-        running=lane.running,
-        paused_because=lane.paused_because or None,
-        done=lane.done,
-        failed=lane.failed,
-        returned=lane.returned,
-        fenced=lane.fenced,
+def _runner(runner: JobRunnerState) -> JobRunnerReport:
+    return JobRunnerReport(
+        kind=runner.kind,
+        slots=runner.slots,
+        running=runner.running,
+        paused_because=runner.paused_because or None,
+        done=runner.done,
+        failed=runner.failed,
+        returned=runner.returned,
+        fenced=runner.fenced,
     )
 
 

@@ -135,7 +135,7 @@ async def _waiting(
 ) -> list[str]:
     """Return the reasons why jobs wait. The counts by kind are requested only if a kind is paused."""
     pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
-    if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
+    if any(pending.values()) and extractor is not None and any(runner.paused_because for runner in extractor.runners):
         counts = await probe("searcher", ask_queues(request), notes)
         pending = {} if counts is None else {queue.kind: queue.pending for queue in counts.queues}
     return waiting_reasons(pending, request.state.config, extractor)
@@ -163,11 +163,11 @@ def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: Extra
         else:
             why = "the extractor does not respond"
         return [f"{_jobs_wait(count)}: {why}; memories stay searchable"]
-    paused = [lane for lane in extractor.lanes if lane.paused_because and pending.get(lane.kind)]
+    paused = [runner for runner in extractor.runners if runner.paused_because and pending.get(runner.kind)]
     if not paused:
         return []
-    reasons = "; ".join(f"{lane.kind}: {lane.paused_because}" for lane in paused)
-    count = sum(pending[lane.kind] for lane in paused)
+    reasons = "; ".join(f"{runner.kind}: {runner.paused_because}" for runner in paused)
+    count = sum(pending[runner.kind] for runner in paused)
     return [f"{_jobs_wait(count)}; waiting uses no attempts, and memories stay searchable. {reasons}"]
 
 

@@ -189,11 +189,11 @@ PIPELINE: Final = tuple(
     for name, labels, meaning in (
         ("pipeline_jobs", ("kind", "state"), "Jobs by kind and state"),
         ("pipeline_oldest_pending_age_seconds", _KIND, "Age of the oldest pending job of the kind"),
-        ("pipeline_lane_slots", _KIND, "Maximum number of jobs of the kind that run at the same time"),
-        ("pipeline_lane_running", _KIND, "Jobs of the kind that are running"),
-        ("pipeline_lane_paused", _KIND, "1 while no jobs of the kind are started; `signet pipeline` shows the reason"),
+        ("pipeline_job_slots", _KIND, "Maximum number of jobs of the kind that run at the same time"),
+        ("pipeline_jobs_running", _KIND, "Jobs of the kind that are running"),
+        ("pipeline_jobs_paused", _KIND, "1 while no jobs of the kind are started; `signet pipeline` shows the reason"),
         (
-            "pipeline_lane_pause_seconds",
+            "pipeline_jobs_pause_seconds",
             _KIND,
             "Minimum remaining time of the pause, 0 if unknown; absent if there is no pause",
         ),
@@ -233,8 +233,8 @@ LABELLED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         for kind in JOB_KINDS
         for end in _ENDS
     },
-    **{f"{kind.name}_running": ("signet_pipeline_lane_running", (kind.name,)) for kind in JOB_KINDS},
-    **{f"{kind.name}_pause_seconds": ("signet_pipeline_lane_pause_seconds", (kind.name,)) for kind in JOB_KINDS},
+    **{f"{kind.name}_running": ("signet_pipeline_jobs_running", (kind.name,)) for kind in JOB_KINDS},
+    **{f"{kind.name}_pause_seconds": ("signet_pipeline_jobs_pause_seconds", (kind.name,)) for kind in JOB_KINDS},
     **{f"decided_{action}": ("signet_pipeline_decisions_total", (action,)) for action in _DECISIONS},
 }
 """Counters in the heartbeats of extractor and decider, by name: the metric and its labels."""
@@ -266,7 +266,7 @@ class _GatewayCollector(Collector):
         yield from self._files()
         yield from self._store()
         yield from self._queue()
-        yield from self._lanes()
+        yield from self._job_runners()
         yield from self._models()
 
     def _daemon(self) -> Iterator[Metric]:
@@ -386,13 +386,15 @@ class _GatewayCollector(Collector):
         yield _family("signet_provider_calls_today", _by_label(calls))
         yield _family("signet_provider_tokens_today", _by_label(tokens))
 
-    def _lanes(self) -> Iterator[Metric]:
+    def _job_runners(self) -> Iterator[Metric]:
         extractor = self._state.pipeline_metrics.extractor
         if extractor is None:
             return
-        lanes = extractor.lanes
-        yield _family("signet_pipeline_lane_slots", [((lane.kind,), lane.slots) for lane in lanes])
-        yield _family("signet_pipeline_lane_paused", [((lane.kind,), bool(lane.paused_because)) for lane in lanes])
+        runners = extractor.runners
+        yield _family("signet_pipeline_job_slots", [((runner.kind,), runner.slots) for runner in runners])
+        yield _family(
+            "signet_pipeline_jobs_paused", [((runner.kind,), bool(runner.paused_because)) for runner in runners]
+        )
         yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
 
     def _models(self) -> Iterator[Metric]:

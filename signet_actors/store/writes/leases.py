@@ -1,7 +1,6 @@
 """Statements about leased jobs of ``memory_jobs``, and about those that may be leased.
 
-A poison candidate is a job with the error ``suspect``: its worker exited while it held the lease. It always has a due
-time.
+A poison job has the error ``poison_error``: its worker exited while it held the lease. It always has a due time.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14.
 """
@@ -25,7 +24,7 @@ class ReadyJob(NamedTuple):
     payload: str | None
     attempts: int
     max_attempts: int
-    poison_candidate: int
+    is_poison: int
 
 
 class ActiveLease(NamedTuple):
@@ -38,7 +37,7 @@ class ActiveLease(NamedTuple):
     memory_id: str | None
     leased_hash: str | None
     releases: int
-    poison_candidate: bool
+    is_poison: bool
 
 
 class HeldJob(NamedTuple):
@@ -54,26 +53,26 @@ class HeldJob(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Which jobs are ready: ``fresh`` ones, poison candidates (``suspects``), and due ``now``.
+    """Which jobs are ready at ``now``: poison jobs if ``poison``, the other jobs if ``others``.
 
     A job that is due after ``never`` is ready too: its due time is not real, because the wall clock was set back.
     """
 
     now: str
     never: str
-    suspect: str
-    fresh: bool
-    suspects: bool
+    poison_error: str
+    others: bool
+    poison: bool
 
 
 _PENDING: Final = (
     "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
-    " AND (:suspects OR j.error IS NOT :suspect) AND (:fresh OR j.error IS :suspect)"
+    " AND (:poison OR j.error IS NOT :poison_error) AND (:others OR j.error IS :poison_error)"
 )
-_ROW: Final = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
+_ROW: Final = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :poison_error"
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE :fresh AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+                   WHERE :others AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
@@ -108,7 +107,7 @@ _HELD_BY: Final = (
 )
 _LOST_OF: Final = f"SELECT lease_id, {LOST_LEASE_COLUMNS} {_HELD_BY}"
 _HELD_OF: Final = f"SELECT lease_id, seq, id, job_type, attempts, max_attempts, memory_id, payload {_HELD_BY}"
-_CANDIDATE_LEASED: Final = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
+_POISON_JOB_LEASED: Final = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
 _DROP: Final = (
     "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL WHERE seq = ?"
 )
@@ -129,15 +128,15 @@ def is_any_ready(reads: Reads, kind: str, bounds: Bounds) -> bool:
     return reads.one(_READY, {**bounds._asdict(), "kind": kind, "limit": 1}) is not None
 
 
-def next_due(reads: Reads, kind: str, now: str, suspect: str, *, fresh: bool, suspects: bool) -> str | None:
+def next_due(reads: Reads, kind: str, now: str, poison_error: str, *, others: bool, poison: bool) -> str | None:
     """Return when the first delayed job of the kind becomes due after ``now``, or None if there is none."""
-    row = reads.one(_NEXT_DUE, (kind, now, suspects, suspect, fresh, suspect))
+    row = reads.one(_NEXT_DUE, (kind, now, poison, poison_error, others, poison_error))
     return None if row is None else row[0]
 
 
-def is_candidate_leased(reads: Reads, suspect: str) -> bool:
-    """Return whether a poison candidate is leased."""
-    return reads.one(_CANDIDATE_LEASED, (suspect,)) is not None
+def is_poison_job_leased(reads: Reads, poison_error: str) -> bool:
+    """Return whether a poison job is leased."""
+    return reads.one(_POISON_JOB_LEASED, (poison_error,)) is not None
 
 
 def lease(
@@ -190,10 +189,10 @@ def give_back(
 
 
 def active(
-    tx: WriteTransaction, job_id: str, lease_id: str, boot_id: str, now_ns: int, suspect: str
+    tx: WriteTransaction, job_id: str, lease_id: str, boot_id: str, now_ns: int, poison_error: str
 ) -> ActiveLease | None:
     """Return the job that this lease holds; None if the lease has expired or was lost."""
-    row = tx.one(_ACTIVE, (suspect, job_id, lease_id, boot_id, now_ns))
+    row = tx.one(_ACTIVE, (poison_error, job_id, lease_id, boot_id, now_ns))
     return None if row is None else ActiveLease(*row)
 
 

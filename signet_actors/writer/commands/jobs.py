@@ -45,9 +45,9 @@ from signet_actors.store.writes.jobs import JobRow, LostLease, Subject
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 
-LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
-WORKER_LOST = "the worker went away"
-"""The ``error`` of a job whose worker exited while it held the lease; the job may have crashed it (see ``leases``)."""
+LAST_WORKER_EXITED = "the worker process exited during the last attempt"
+WORKER_EXITED = "the worker process exited"
+"""The ``error`` of a poison job: its worker exited while it held the lease, so the job may have crashed it."""
 ERASED = "the memory was erased"
 """The ``error`` of a failed job whose memory was erased: the original error may repeat the text."""
 
@@ -172,20 +172,20 @@ def expire_leases(context: CommandContext, leased: Sequence[LostLease]) -> Lease
             context.tx,
             seq,
             status=state,
-            error=LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST,
+            error=LAST_WORKER_EXITED if state is JobState.DEAD else WORKER_EXITED,
             now=context.now,
             available_at=waits_until if state is JobState.PENDING else None,
         )
         on_job_end(context, kind, memory_id, leased_hash, state)
     if leased:
-        # Poison candidates of every kind wait for each other.
+        # Poison jobs of every kind wait for each other.
         context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
     return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
 def erase_texts(context: CommandContext, memory_id: str) -> None:
     """Delete results and errors of the memory's jobs, which may repeat its text. Source: docs/reliability.md R23."""
-    job_rows.erase_texts(context.tx, memory_id, (WORKER_LOST, LAST_ATTEMPT_LOST), ERASED)
+    job_rows.erase_texts(context.tx, memory_id, (WORKER_EXITED, LAST_WORKER_EXITED), ERASED)
 
 
 def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:

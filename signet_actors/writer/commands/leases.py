@@ -2,8 +2,8 @@
 
 A lease id is a fencing token, checked in the transaction of the report. It starts with the name and incarnation of the
 process that holds it. A lease expires on the monotonic clock of one supervisor incarnation. Jobs are leased in the
-order in which they became ready, so a job that keeps failing delays no other. Poison candidates, whose worker exited
-while it held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
+order in which they became ready, so a job that keeps failing delays no other. Poison jobs, whose worker exited while it
+held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14; docs/reliability.md "Ground rules" 8, R8 and R16;
 docs/security.md "Where the specification is unsafe".
@@ -16,7 +16,7 @@ from signet_actors.domain.jobs import (
     MAX_DELAY_MS,
     JobEvent,
     JobState,
-    PoisonCandidates,
+    PoisonJobs,
     advance,
     event_after_failure,
     release_delay_ms,
@@ -50,8 +50,8 @@ MAX_DROPPED = 256
 """How many jobs of deleted memories one request completes on its way."""
 MEMORY_GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
-CANDIDATE_DELAY_MS = 60_000
-"""How long a poison candidate lets other jobs go first."""
+POISON_DELAY_MS = 60_000
+"""For how long other jobs are leased before a ready poison job."""
 _MS = 1_000_000
 
 
@@ -61,13 +61,13 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
     name, incarnation = context.caller
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
     leased = _redeliver(context, command, expires_ns)
-    allow_others, allow_candidates = _leasable(context.tx, command.suspects)
+    allow_others, allow_poison = _leasable(context.tx, command.poison_jobs)
     limit = min(command.limit, MAX_LEASED)
     dropped = 0
     handed_bytes = 0
     while len(leased) < limit and dropped < MAX_DROPPED and handed_bytes < MAX_LEASED_BYTES:
         rows = _ready_rows(
-            context, command.kinds, limit - len(leased), allow_others=allow_others, allow_candidates=allow_candidates
+            context, command.kinds, limit - len(leased), allow_others=allow_others, allow_poison=allow_poison
         )
         if not rows:
             break
@@ -75,7 +75,7 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
         for kind, job in rows:
             if handed_bytes >= MAX_LEASED_BYTES:
                 break
-            if job.poison_candidate and not allow_candidates:
+            if job.is_poison and not allow_poison:
                 continue
             subject = None if job.memory_id is None else subjects.get(job.memory_id)
             if job.memory_id is not None and subject is None:
@@ -83,7 +83,7 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
                 lease_rows.drop(context.tx, job.seq, status=status, result=MEMORY_GONE, now=context.now)
                 dropped += 1
                 continue
-            allow_candidates = allow_candidates and not job.poison_candidate
+            allow_poison = allow_poison and not job.is_poison
             lease_id = f"{name}.{incarnation}.{context.new_id()}"
             attempts = job.attempts + 1
             lease_rows.lease(
@@ -128,7 +128,7 @@ def complete_leased(context: CommandContext, job: ActiveLease, result: str | Non
     if job.memory_id is not None and not memory_rows.exists(context.tx, job.memory_id):
         result = MEMORY_GONE
     lease_rows.complete(context.tx, job.seq, status=state, result=result, now=context.now)
-    _wake_for_next_candidate(context, job)
+    _wake_for_next_poison_job(context, job)
     jobs.on_job_end(context, job.kind, job.memory_id, job.leased_hash, state)
     return state
 
@@ -177,7 +177,7 @@ def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
 def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveLease:
     """Return the job that this lease holds; raise ``lease_lost`` if the lease has expired or was lost."""
     now_ns = context.clock.monotonic_ns()
-    job = lease_rows.active(context.tx, job_id, lease_id, context.boot_id, now_ns, jobs.WORKER_LOST)
+    job = lease_rows.active(context.tx, job_id, lease_id, context.boot_id, now_ns, jobs.WORKER_EXITED)
     if job is None:
         raise SignetError("the lease was lost; nothing was applied", code=ErrorCode.LEASE_LOST)
     return job
@@ -193,11 +193,11 @@ def ready_kinds(
     reads: Reads,
     kinds: tuple[str, ...],
     now_ms: int,
-    candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
+    poison_jobs: PoisonJobs = PoisonJobs.INCLUDED,
 ) -> tuple[str, ...]:
     """Return those of ``kinds`` for which ``lease`` would now hand out or drop a job."""
-    allow_others, allow_candidates = _leasable(reads, candidates)
-    bounds = _bounds(now_ms, allow_others=allow_others, allow_candidates=allow_candidates)
+    allow_others, allow_poison = _leasable(reads, poison_jobs)
+    bounds = _bounds(now_ms, allow_others=allow_others, allow_poison=allow_poison)
     return tuple(kind for kind in kinds if lease_rows.is_any_ready(reads, kind, bounds))
 
 
@@ -205,7 +205,7 @@ def next_due(
     reads: Reads,
     kinds: tuple[str, ...],
     now_ms: int,
-    candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
+    poison_jobs: PoisonJobs = PoisonJobs.INCLUDED,
 ) -> str | None:
     """Return when (ISO) the first delayed job of these kinds becomes ready, or None if there is none."""
     dues = [
@@ -213,9 +213,9 @@ def next_due(
             reads,
             kind,
             iso(now_ms),
-            jobs.WORKER_LOST,
-            fresh=candidates is not PoisonCandidates.ONLY,
-            suspects=candidates is not PoisonCandidates.EXCLUDED,
+            jobs.WORKER_EXITED,
+            others=poison_jobs is not PoisonJobs.ONLY,
+            poison=poison_jobs is not PoisonJobs.EXCLUDED,
         )
         for kind in kinds
     ]
@@ -266,38 +266,38 @@ def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> 
     return again
 
 
-def _leasable(reads: Reads, candidates: PoisonCandidates) -> tuple[bool, bool]:
-    """Return whether other jobs may be leased for this request, and whether a poison candidate may."""
+def _leasable(reads: Reads, poison_jobs: PoisonJobs) -> tuple[bool, bool]:
+    """Return whether other jobs may be leased for this request, and whether a poison job may."""
     return (
-        candidates is not PoisonCandidates.ONLY,
-        candidates is not PoisonCandidates.EXCLUDED and not lease_rows.is_candidate_leased(reads, jobs.WORKER_LOST),
+        poison_jobs is not PoisonJobs.ONLY,
+        poison_jobs is not PoisonJobs.EXCLUDED and not lease_rows.is_poison_job_leased(reads, jobs.WORKER_EXITED),
     )
 
 
-def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
-    """Notify the waiters of every kind: the next poison candidate could not be leased while this one was."""
-    if job.poison_candidate:
+def _wake_for_next_poison_job(context: CommandContext, job: ActiveLease) -> None:
+    """Notify the waiters of every kind: the next poison job could not be leased while this one was."""
+    if job.is_poison:
         context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
 
 
 def _ready_rows(
-    context: CommandContext, kinds: tuple[str, ...], limit: int, *, allow_others: bool, allow_candidates: bool
+    context: CommandContext, kinds: tuple[str, ...], limit: int, *, allow_others: bool, allow_poison: bool
 ) -> list[tuple[str, ReadyJob]]:
     """Return ``(kind, job)`` of up to ``limit`` ready jobs, the longest ready first.
 
-    Poison candidates come last until they have waited for ``CANDIDATE_DELAY_MS``, so that a crash of the worker costs
-    other jobs as little as possible.
+    Poison jobs come last until they have waited for ``POISON_DELAY_MS``, so that a crash of the worker costs other jobs
+    as little as possible.
     """
-    bounds = _bounds(context.now_ms, allow_others=allow_others, allow_candidates=allow_candidates)
+    bounds = _bounds(context.now_ms, allow_others=allow_others, allow_poison=allow_poison)
     rows = [(kind, job) for kind in dict.fromkeys(kinds) for job in lease_rows.ready(context.tx, kind, bounds, limit)]
-    waited = iso(context.now_ms - CANDIDATE_DELAY_MS)
-    rows.sort(key=lambda row: (bool(row[1].poison_candidate) and row[1].since > waited, row[1].since, row[1].seq))
+    waited = iso(context.now_ms - POISON_DELAY_MS)
+    rows.sort(key=lambda row: (bool(row[1].is_poison) and row[1].since > waited, row[1].since, row[1].seq))
     return rows[:limit]
 
 
-def _bounds(now_ms: int, *, allow_others: bool, allow_candidates: bool) -> Bounds:
+def _bounds(now_ms: int, *, allow_others: bool, allow_poison: bool) -> Bounds:
     never = iso(now_ms + MAX_DELAY_MS)
-    return Bounds(iso(now_ms), never, jobs.WORKER_LOST, fresh=allow_others, suspects=allow_candidates)
+    return Bounds(iso(now_ms), never, jobs.WORKER_EXITED, others=allow_others, poison=allow_poison)
 
 
 def _return_job(
@@ -317,6 +317,6 @@ def _return_job(
         attempts=attempts,
         releases=releases,
     )
-    _wake_for_next_candidate(context, job)
+    _wake_for_next_poison_job(context, job)
     if waits:
         context.queue_changes.delayed.add(job.kind)
