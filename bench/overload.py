@@ -39,7 +39,7 @@ from bench.figures import Spread, circumstances, spread, write_result
 from bench.health_probe import HealthProbe
 from bench.open_loop import OpenLoop
 from bench.texts import Texts
-from signet_actors.store.connect import open_reader
+from signet_actors.store.sqlite.connect import open_reader
 
 OVERLOAD: Final = 4
 CAPACITY_S: Final = 8.0

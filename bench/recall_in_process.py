@@ -44,8 +44,8 @@ from signet_actors.providers.embedded import DIMENSIONS, MODEL, EmbeddedEmbedder
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.searcher import recall as recipe
 from signet_actors.searcher.reader import Reader
-from signet_actors.store.connect import open_writer
-from signet_actors.store.migrate import migrate
+from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.group_commit import GroupCommit
 
 ROWS_PER_COMMIT: Final = 500

@@ -54,7 +54,7 @@ from signet_actors.store.errors import (
     is_index_damage,
 )
 from signet_actors.store.rows import StoredValueInvalid
-from signet_actors.store.snapshot import Preempted, Snapshot, SnapshotEnded
+from signet_actors.store.sqlite.snapshot import Preempted, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
 """Time that a start may spend on building vector files; the rest is built between queries."""

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.protocol.memories import Filters
-from signet_actors.store.fts_tokens import token_count
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads import columns as stored
 from signet_actors.store.reads.columns import ColumnsOfRows
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.fts_tokens import token_count
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ from signet_actors.searcher.columns import Mask
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads.agents import read_policy
 from signet_actors.store.reads.contents import contents
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 SHARE = 0.2
 SCOPE_AT_LEAST = 100

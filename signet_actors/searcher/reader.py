@@ -17,11 +17,11 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
-from signet_actors.store.connect import drop_cached_pages, open_reader
 from signet_actors.store.errors import check_schema
 from signet_actors.store.reads import text_index, vectors
 from signet_actors.store.reads.agents import read_policy
-from signet_actors.store.snapshot import Snapshot, open_snapshot
+from signet_actors.store.sqlite.connect import drop_cached_pages, open_reader
+from signet_actors.store.sqlite.snapshot import Snapshot, open_snapshot
 
 _MAX_TAG_LOOKUPS = 16
 

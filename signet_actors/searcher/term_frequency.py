@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_actors.store.reads import text_index
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _MAX_TERMS = 20_000
 _GROWTH_FACTOR = 1.05

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError
 from signet_actors.store.reads import vectors
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
 from signet_actors.store.vector_file import (
     HEADER_BYTES,

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from signet_actors.config.regular_file import open_regular
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
 
 HEADER_BYTES: Final = 4096

@@ -44,13 +44,6 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.store.connect import (
-    check_sqlite_version,
-    drop_cached_pages,
-    open_reader,
-    open_writer,
-    report_progress,
-)
 from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
@@ -61,8 +54,15 @@ from signet_actors.store.errors import (
     StoreError,
     check_schema,
 )
-from signet_actors.store.migrate import migrate, schema_version
-from signet_actors.store.stale_log import refuse_stale_log
+from signet_actors.store.sqlite.connect import (
+    check_sqlite_version,
+    drop_cached_pages,
+    open_reader,
+    open_writer,
+    report_progress,
+)
+from signet_actors.store.sqlite.migrate import migrate, schema_version
+from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import QueueChanges

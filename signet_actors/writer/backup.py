@@ -22,12 +22,12 @@ from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, Foreign
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
-from signet_actors.store.checks import ROWS, STRUCTURE, Finding, incomplete
-from signet_actors.store.connect import check_ownership, open_reader
-from signet_actors.store.counts import database_bytes, last_memory_seq
 from signet_actors.store.errors import UNCHECKABLE, Connection, StoreError
-from signet_actors.store.migrate import schema_version
-from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
+from signet_actors.store.sqlite.checks import ROWS, STRUCTURE, Finding, incomplete
+from signet_actors.store.sqlite.connect import check_ownership, open_reader
+from signet_actors.store.sqlite.counts import database_bytes, last_memory_seq
+from signet_actors.store.sqlite.migrate import schema_version
+from signet_actors.store.sqlite.online_backup import PARTIAL, OnlineBackup, install, verify_copy
 
 SLICE_NS: Final = 3_000_000
 """The longest time that a commit may have to wait for pages being copied."""

@@ -1,7 +1,7 @@
 """``python -m signet_actors.writer --check``: check the database while the daemon is stopped.
 
-Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding, see
-``store.checks``), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged or not
+Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding: the
+store's checks), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged or not
 checked, 73 when a daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds
 slower checks: vectors against their search index, rows against each other. ``--check-vectors`` compares only the files
 of vectors, unlocked.
@@ -30,7 +30,8 @@ from signet_actors.errors import (
     WorkspaceLocked,
 )
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
-from signet_actors.store.checks import (
+from signet_actors.store.errors import DAMAGED, UNCHECKABLE, Connection, StoreError
+from signet_actors.store.sqlite.checks import (
     INDEX,
     STRUCTURE,
     UNCHECKED,
@@ -40,12 +41,11 @@ from signet_actors.store.checks import (
     scrub,
     vector_file_findings,
 )
-from signet_actors.store.connect import open_reader, open_writer
-from signet_actors.store.counts import live_memories
-from signet_actors.store.database_files import refuse_unsafe_files
-from signet_actors.store.errors import DAMAGED, UNCHECKABLE, Connection, StoreError
-from signet_actors.store.repairs import repair_indexes
-from signet_actors.store.stale_log import refuse_stale_log
+from signet_actors.store.sqlite.connect import open_reader, open_writer
+from signet_actors.store.sqlite.counts import live_memories
+from signet_actors.store.sqlite.database_files import refuse_unsafe_files
+from signet_actors.store.sqlite.repairs import repair_indexes
+from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.writer.restore import finish_restore
 
 _LOCK_TRIES = 500

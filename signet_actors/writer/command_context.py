@@ -12,7 +12,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.writer import Vector
 from signet_actors.runtime.clock import Clock, new_id
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 from signet_actors.writer.insert_buffer import InsertBuffer
 

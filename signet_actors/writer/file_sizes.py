@@ -14,8 +14,8 @@ import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from signet_actors.store.checkpoint import PAGE_BYTES
-from signet_actors.store.database_files import sibling
+from signet_actors.store.sqlite.checkpoint import PAGE_BYTES
+from signet_actors.store.sqlite.database_files import sibling
 
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24

@@ -24,7 +24,7 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.access import CommittedReads
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
-from signet_actors.store.transaction import WriteTransaction, write_transaction
+from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
 from signet_actors.store.writes import store_meta
 from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert, insert_rows, next_seq
 
 MAX_BUFFERED_VALUES: Final = 8192

@@ -19,9 +19,9 @@ from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ActorExit, ExitCode
 from signet_actors.protocol.control import FileIdentity, FilesOpened
 from signet_actors.runtime.file_identity import displaced, identify
-from signet_actors.store.connect import has_moved
-from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files
 from signet_actors.store.errors import Connection
+from signet_actors.store.sqlite.connect import has_moved
+from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files
 from signet_actors.writer.file_sizes import FileSizes
 
 

@@ -15,10 +15,10 @@ from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ActorExit, ConfigError, ExitCode, SignetError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
-from signet_actors.store.checks import STRUCTURE, schema_findings
 from signet_actors.store.errors import Connection
-from signet_actors.store.page_checks import first_page_error, is_unread_page
-from signet_actors.store.vector_checks import sequence_errors
+from signet_actors.store.sqlite.checks import STRUCTURE, schema_findings
+from signet_actors.store.sqlite.page_checks import first_page_error, is_unread_page
+from signet_actors.store.sqlite.vector_checks import sequence_errors
 
 QUICK_CHECK_BYTES: Final = 64 << 20
 """Larger files are not read in full at start; `signet doctor` checks them on demand."""

@@ -30,12 +30,12 @@ from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.connect import check_ownership, open_reader
-from signet_actors.store.counts import live_memories
-from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.errors import StoreError
-from signet_actors.store.migrate import load_migrations, schema_version
-from signet_actors.store.stale_log import forget_runs
+from signet_actors.store.sqlite.connect import check_ownership, open_reader
+from signet_actors.store.sqlite.counts import live_memories
+from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files, sibling
+from signet_actors.store.sqlite.migrate import load_migrations, schema_version
+from signet_actors.store.sqlite.stale_log import forget_runs
 from signet_actors.writer.backup import verify_backup
 
 LATEST: Final = "latest"

@@ -13,8 +13,8 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.timestamps import iso
 from signet_actors.runtime.clock import Clock
 from signet_actors.store.errors import Connection
-from signet_actors.store.stale_log import note_runs
-from signet_actors.store.transaction import write_transaction
+from signet_actors.store.sqlite.stale_log import note_runs
+from signet_actors.store.sqlite.transaction import write_transaction
 from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
 from signet_actors.store.writes import store_meta
 from signet_actors.writer.command_context import CommandContext, RowCache

@@ -11,8 +11,8 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.writer import WriterStatus
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.call_reporter import ReportedCall
-from signet_actors.store.connect import check_sqlite_version
-from signet_actors.store.migrate import schema_version
+from signet_actors.store.sqlite.connect import check_sqlite_version
+from signet_actors.store.sqlite.migrate import schema_version
 from signet_actors.writer.group_commit import GroupCommit
 
 _NS: Final = 1_000_000_000

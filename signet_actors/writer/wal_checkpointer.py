@@ -1,4 +1,4 @@
-"""Runs the checkpoints of the write-ahead log that ``store.checkpoint`` plans, and truncates a log with erased text.
+"""Runs the checkpoints of the write-ahead log that the store plans, and truncates a log with erased text.
 
 Source: docs/reliability.md R14 and "The writer's loop".
 """
@@ -11,9 +11,9 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
-from signet_actors.store import checkpoint
-from signet_actors.store.checkpoint import Pressure
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull
+from signet_actors.store.sqlite import checkpoint
+from signet_actors.store.sqlite.checkpoint import Pressure
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.file_sizes import FileSizes

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from signet_actors.store.connect import open_reader
+from signet_actors.store.sqlite.connect import open_reader
 from tests.chaos.seeds import SEED
 from tests.sim.pipeline import sentences_of, wrong_rows
 from tests.support.bus_room import eventually

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from signet_actors.runtime import sync_points
-from signet_actors.store.connect import open_reader
+from signet_actors.store.sqlite.connect import open_reader
 from tests.chaos.crash_points import (
     ACTIONS,
     BACKUP_POINTS,
@@ -97,8 +97,9 @@ def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(
     room.close()
     target = tmp_path / "copy.db"
     script = (
-        "import sys; from pathlib import Path; from signet_actors.store.connect import open_writer;"
-        " from signet_actors.store.online_backup import backup; from signet_actors.runtime.clock import SystemClock;"
+        "import sys; from pathlib import Path; from signet_actors.store.sqlite.connect import open_writer;"
+        " from signet_actors.store.sqlite.online_backup import backup;"
+        " from signet_actors.runtime.clock import SystemClock;"
         " backup(open_writer(Path(sys.argv[1]), busy=lambda calls: False), Path(sys.argv[2]), SystemClock())"
     )
     command = [sys.executable, "-c", script, str(room.path), str(target)]

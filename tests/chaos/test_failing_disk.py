@@ -23,8 +23,8 @@ import pytest
 
 from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ActorExit, ExitCode, StoreIOError
-from signet_actors.store.connect import open_writer
-from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
+from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.migrate import Migration, load_migrations, migrate, schema_version
 from tests.support.failing_disk import every_fault, prepare, suffer
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import fast_directory, unsound

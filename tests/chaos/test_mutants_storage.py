@@ -18,7 +18,7 @@ import pytest
 from signet_actors.errors import StoreIOError
 from signet_actors.protocol.writer import MemoryPatch, ModifyMemory
 from signet_actors.runtime.clock import Clock, SystemClock
-from signet_actors.store import connect, online_backup
+from signet_actors.store.sqlite import connect, online_backup
 from signet_actors.writer import idempotency
 from signet_actors.writer.group_commit import GroupCommit
 from tests.support.power_cut import DATABASE, Survivors, fast_directory, record, violations

@@ -26,8 +26,8 @@ from signet_actors.protocol.writer import (
     NewMemory,
     RememberChunks,
 )
-from signet_actors.store.migrate import schema_version
-from signet_actors.store.online_backup import backup
+from signet_actors.store.sqlite.migrate import schema_version
+from signet_actors.store.sqlite.online_backup import backup
 from tests.support.pipeline_room import PipelineRoom, add, change, configured
 
 HERE = Path(__file__).parent

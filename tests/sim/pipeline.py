@@ -36,7 +36,7 @@ from signet_actors.providers.llm.provider import Availability, Generated
 from signet_actors.providers.llm.select import Selected
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
-from signet_actors.store.connect import open_reader, open_writer
+from signet_actors.store.sqlite.connect import open_reader, open_writer
 from tests.sim.async_lives import AsyncLife, DeciderLife, ExtractorLife, LifeLoop
 from tests.sim.daemon import SimDaemon, watched
 from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of

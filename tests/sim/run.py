@@ -19,8 +19,8 @@ from pathlib import Path
 import apsw
 
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.store.connect import open_reader, open_writer
-from signet_actors.store.migrate import migrate
+from signet_actors.store.sqlite.connect import open_reader, open_writer
+from signet_actors.store.sqlite.migrate import migrate
 from tests.sim.daemon import SPAWNS_A_MINUTE, SimDaemon, watched
 from tests.sim.faults import SAFE_AFTER_S, Fault, faults_of, weather_of
 from tests.sim.seeds import Run, main

@@ -20,9 +20,9 @@ from signet_actors.domain.backups import backup_name, newest_first, parse_backup
 from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, InvalidRequest, StoreIOError
 from signet_actors.runtime import sync_points
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.store.connect import open_copy, open_reader, open_writer
-from signet_actors.store.migrate import load_migrations
-from signet_actors.store.online_backup import PARTIAL, OnlineBackup, backup
+from signet_actors.store.sqlite.connect import open_copy, open_reader, open_writer
+from signet_actors.store.sqlite.migrate import load_migrations
+from signet_actors.store.sqlite.online_backup import PARTIAL, OnlineBackup, backup
 from signet_actors.writer.backup import BackupWork, verify_backup
 from signet_actors.writer.restore import finish_restore, restore
 from tests.support.store_room import StoreRoom

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.store.checkpoint import (
+from signet_actors.store.sqlite.checkpoint import (
     END_SNAPSHOTS_BYTES,
     KILL_READERS_BYTES,
     PAGE_BYTES,
@@ -19,8 +19,8 @@ from signet_actors.store.checkpoint import (
     checkpoint,
     plan_checkpoint,
 )
-from signet_actors.store.connect import open_reader, open_writer
-from signet_actors.store.snapshot import ReadTimeout, SnapshotEnded, open_snapshot
+from signet_actors.store.sqlite.connect import open_reader, open_writer
+from signet_actors.store.sqlite.snapshot import ReadTimeout, SnapshotEnded, open_snapshot
 
 SECOND = 1_000_000_000
 

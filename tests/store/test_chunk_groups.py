@@ -19,8 +19,8 @@ from signet_actors.protocol.writer import (
     NewMemory,
     RememberChunks,
 )
-from signet_actors.store.connect import open_writer
-from signet_actors.store.migrate import migrate
+from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.check import check_database
 from tests.support.store_room import SetClock, StoreRoom
 

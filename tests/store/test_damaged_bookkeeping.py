@@ -14,12 +14,12 @@ import sqlite_vec  # type: ignore[import-untyped]
 
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import Remembered
-from signet_actors.store.checks import INDEX, ROWS, STRUCTURE
-from signet_actors.store.connect import APPLICATION_ID, open_copy, open_reader
-from signet_actors.store.migrate import migrate
-from signet_actors.store.online_backup import verify_copy
-from signet_actors.store.repairs import repair_indexes
-from signet_actors.store.vectors import nearest
+from signet_actors.store.sqlite.checks import INDEX, ROWS, STRUCTURE
+from signet_actors.store.sqlite.connect import APPLICATION_ID, open_copy, open_reader
+from signet_actors.store.sqlite.migrate import migrate
+from signet_actors.store.sqlite.online_backup import verify_copy
+from signet_actors.store.sqlite.repairs import repair_indexes
+from signet_actors.store.sqlite.vectors import nearest
 from signet_actors.writer.check import check_database
 from tests.support.store_room import SetClock, StoreRoom, raw, remembering
 

@@ -14,10 +14,10 @@ import pytest
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ExitCode
-from signet_actors.store.checks import scrub
-from signet_actors.store.connect import open_copy, open_reader
-from signet_actors.store.migrate import load_migrations
-from signet_actors.store.online_backup import backup
+from signet_actors.store.sqlite.checks import scrub
+from signet_actors.store.sqlite.connect import open_copy, open_reader
+from signet_actors.store.sqlite.migrate import load_migrations
+from signet_actors.store.sqlite.online_backup import backup
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.restore import restore
 from tests.support.store_room import StoreRoom

@@ -25,7 +25,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
-from signet_actors.store.transaction import WriteTransaction, write_transaction
+from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch
 from signet_actors.writer.disk_reserve import DiskReserve
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering

@@ -12,9 +12,9 @@ import pytest
 from signet_actors.domain.backups import parse_backup_name
 from signet_actors.errors import ForeignDatabase, NewerSchema, UpgradeRefused
 from signet_actors.runtime import sync_points
-from signet_actors.store.connect import APPLICATION_ID, open_reader, open_writer
-from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
-from signet_actors.store.online_backup import backup
+from signet_actors.store.sqlite.connect import APPLICATION_ID, open_reader, open_writer
+from signet_actors.store.sqlite.migrate import Migration, load_migrations, migrate, schema_version
+from signet_actors.store.sqlite.online_backup import backup
 from tests.support.stopping_vfs import StoppingVFS
 from tests.support.store_room import SetClock, StoreRoom
 

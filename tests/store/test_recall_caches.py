@@ -28,8 +28,8 @@ from signet_actors.searcher.postings import MATCH, TAG
 from signet_actors.searcher.queries.embeddings import find_similar
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
-from signet_actors.store.fts_tokens import stem
 from signet_actors.store.read_policy import conjunction, matching, readable
+from signet_actors.store.sqlite.fts_tokens import stem
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 ME = Principal()

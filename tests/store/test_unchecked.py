@@ -17,9 +17,9 @@ import pytest
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import backup_name, parse_backup_name
 from signet_actors.errors import CheckIncomplete, ExitCode
-from signet_actors.store.connect import open_reader
-from signet_actors.store.migrate import load_migrations
-from signet_actors.store.online_backup import PARTIAL, verify_copy
+from signet_actors.store.sqlite.connect import open_reader
+from signet_actors.store.sqlite.migrate import load_migrations
+from signet_actors.store.sqlite.online_backup import PARTIAL, verify_copy
 from signet_actors.writer.backup import verify_backup
 from signet_actors.writer.restore import restore
 from tests.support.faulty_vfs import Fault, FaultyVFS

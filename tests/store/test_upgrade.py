@@ -17,9 +17,9 @@ import pytest
 from signet_actors.domain.backups import backup_name, newest_first
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime import sync_points
-from signet_actors.store.connect import open_copy, open_writer
-from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
-from signet_actors.store.online_backup import verify_copy
+from signet_actors.store.sqlite.connect import open_copy, open_writer
+from signet_actors.store.sqlite.migrate import Migration, load_migrations, migrate, schema_version
+from signet_actors.store.sqlite.online_backup import verify_copy
 from signet_actors.writer.check import check_database
 from tests.golden.make import rows
 from tests.support.stopping_vfs import StoppingVFS

@@ -28,8 +28,8 @@ from signet_actors.protocol.writer import (
     WriterStatus,
     WritesDisabled,
 )
-from signet_actors.store import checkpoint, connect
-from signet_actors.store.connect import open_writer
+from signet_actors.store.sqlite import checkpoint, connect
+from signet_actors.store.sqlite.connect import open_writer
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_life import Life
 

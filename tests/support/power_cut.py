@@ -27,8 +27,8 @@ from typing import NamedTuple
 import apsw
 
 from signet_actors.errors import SignetError
-from signet_actors.store.connect import open_writer
-from signet_actors.store.migrate import load_migrations, migrate
+from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.migrate import load_migrations, migrate
 from tests.support.recording_vfs import Files, Recording, RecordingVFS, images, recorded_files
 from tests.support.store_room import SetClock, broken_invariants
 from tests.support.writer_life import Ledger, Life, Script

@@ -19,9 +19,9 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
-from signet_actors.store.checks import scrub
-from signet_actors.store.connect import open_writer
-from signet_actors.store.migrate import migrate
+from signet_actors.store.sqlite.checks import scrub
+from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.group_commit import GroupCommit
 
 MODEL = "test-model"

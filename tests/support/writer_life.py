@@ -52,9 +52,9 @@ from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.call_reporter import unreported
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
-from signet_actors.store import checkpoint
-from signet_actors.store.connect import open_writer
 from signet_actors.store.errors import StoreError
+from signet_actors.store.sqlite import checkpoint
+from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.writer import actor
 from signet_actors.writer.actor import Writer
 from tests.support.store_room import Asked, SetClock, remembering

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.store.connect import open_reader
+from signet_actors.store.sqlite.connect import open_reader
 from tests.chaos.pipeline_deaths import note
 from tests.chaos.seeds import share
 from tests.sim.pipeline import sentences_of, wrong_rows

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.store.connect import open_copy, open_writer
+from signet_actors.store.sqlite.connect import open_copy, open_writer
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 

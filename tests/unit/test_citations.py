@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MIGRATIONS = ROOT / "signet_actors" / "store" / "migrations"
+MIGRATIONS = ROOT / "signet_actors" / "store" / "sqlite" / "migrations"
 """A released migration never changes, its comments neither; docs/README.md says how to read them."""
 SOURCES = sorted(
     path

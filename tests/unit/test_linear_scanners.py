@@ -115,7 +115,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
     "searcher.recall": {"_lift_exact_matches": FIXED},  # escaped names, with nothing repeated
     "store.vector_file": {"vector_file:sub": FIXED},
-    "store.migrate": {"_WHOLE_WORD": SEARCHED},
+    "store.sqlite.migrate": {"_WHOLE_WORD": SEARCHED},
     "writer.restore": {"_DECISION": MATCHED},
 }
 

@@ -20,7 +20,7 @@ from signet_actors.domain.ranking import bm25, fusion
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.store.reads import hints as stored
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 TERM_SHARE = 0.03
 TERM_AT_LEAST = 20_000

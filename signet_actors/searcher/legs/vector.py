@@ -20,7 +20,7 @@ from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.reads import vectors
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 SYNC_ROWS = 4000
 """A query adds at most this many missing vectors to the matrix; a larger gap is closed between queries."""

@@ -11,7 +11,7 @@ from signet_actors.protocol.searcher import CandidatesFound, FindCandidates, Rec
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.reads.memories import versions_and_recalls
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:

@@ -11,7 +11,7 @@ from signet_actors.domain.query_words import fts_match
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate, ForgetCandidatesFound
 from signet_actors.store.reads import forget as stored
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:

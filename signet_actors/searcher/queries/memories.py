@@ -28,7 +28,7 @@ from signet_actors.searcher.reader import Reader
 from signet_actors.store.errors import QueryRefused
 from signet_actors.store.reads import history, jobs, text_index
 from signet_actors.store.reads import memories as stored
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:

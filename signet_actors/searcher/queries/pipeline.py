@@ -26,7 +26,7 @@ from signet_actors.protocol.pipeline_queries import (
     RunsListed,
 )
 from signet_actors.store.reads import jobs, pipeline, proposals
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 MOST_CAUSES = 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_actors.protocol.searcher import StoreStats
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.reads import jobs, stats
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:

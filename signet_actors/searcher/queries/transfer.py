@@ -9,7 +9,7 @@ import msgspec
 
 from signet_actors.protocol.searcher import ExportMemories, MemoriesExported
 from signet_actors.store.reads.transfer import lines_after
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _encode = msgspec.json.Encoder().encode
 

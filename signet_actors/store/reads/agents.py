@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_actors.store.read_policy import Policy, resolve_policy
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def read_policy(snapshot: Snapshot, agent_id: str) -> Policy:

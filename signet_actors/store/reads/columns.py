@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 BATCH = 20_000
 """The most rows that one call returns."""

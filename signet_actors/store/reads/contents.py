@@ -10,7 +10,7 @@ import msgspec
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.read_policy import conjunction, matching, readable
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _SAMPLED = (
     "SELECT m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND m.is_deleted = 0 AND {}"

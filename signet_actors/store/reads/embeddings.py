@@ -8,8 +8,8 @@ from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.searcher import EmbeddingHealth
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.snapshot import Snapshot
-from signet_actors.store.vectors import vec_table
+from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.sqlite.vectors import vec_table
 
 _NEWEST_VECTOR = "JOIN embeddings e ON e.seq = m.embedding_seq"
 _ONE = f"SELECT m.seq, e.vector, e.model FROM memories m {_NEWEST_VECTOR} WHERE {{}}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from signet_actors.domain.forget_budget import STORE_KEY
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _FILTERED = "memories m WHERE {}"
 _MATCHING = "memories_fts JOIN memories m ON m.seq = memories_fts.rowid WHERE memories_fts MATCH :match AND {}"

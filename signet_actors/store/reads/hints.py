@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from signet_actors.store.fts_tokens import token_count
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.fts_tokens import token_count
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _BATCH = 20_000
 _NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'memory_hints'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_actors.protocol.memories import HistoryEvent
 from signet_actors.store.reads.proposals import FACT_FORGOTTEN, REASON_FORGOTTEN
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 # The fact and the reason of a proposal may quote a memory other than the one whose history they are part of.
 _METADATA = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from signet_actors.protocol.memories import Job
 from signet_actors.protocol.pipeline_queries import DeadCause
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 _BY_ID = f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?"

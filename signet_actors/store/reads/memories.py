@@ -10,7 +10,7 @@ import msgspec
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _LIVE = "m.is_deleted = 0"
 _DELETED = "m.is_deleted = 1"

@@ -10,7 +10,7 @@ import msgspec
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ProviderUsage, RunRow
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
 _ONE_RUN = f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {{}}"

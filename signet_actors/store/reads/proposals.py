@@ -16,7 +16,7 @@ import msgspec
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ProposalRow
 from signet_actors.store.read_policy import conjunction, readable
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
 _SOURCES = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"

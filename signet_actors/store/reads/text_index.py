@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from signet_actors.store.fts_tokens import stem
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.fts_tokens import stem
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _CONTAINING = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH ? AND rowid >= ?"
 _TAGGED = "SELECT group_concat(memory_seq) FROM memory_tags WHERE tag = ? AND memory_seq >= ?"

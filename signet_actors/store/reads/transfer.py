@@ -10,7 +10,7 @@ from signet_actors.operations.transfer import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import decode_tags
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _STORED = MemoryLine.__struct_fields__[:-1]
 _COLUMNS = ", ".join(f"m.{name}" for name in ("seq", *_STORED))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from signet_actors.store import vectors
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.sqlite import vectors
+from signet_actors.store.sqlite.snapshot import Snapshot
 
 _DATABASE_ID = "SELECT value FROM store_meta WHERE key = 'database_id'"
 _MODELS = "SELECT model, dimensions FROM embedding_models"

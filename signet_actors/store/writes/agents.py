@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 
 _INSERT: Final = (
     "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES (?, ?, 'shared', ?, ?)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.memories import CHUNK
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 from signet_actors.store.writes.memories import SAME_SCOPE, Scope
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from signet_actors.store.transaction import WriteTransaction
-from signet_actors.store.vectors import create_vec_table, vec_table
+from signet_actors.store.sqlite.transaction import WriteTransaction
+from signet_actors.store.sqlite.vectors import create_vec_table, vec_table
 from signet_actors.store.writes.inserts import Insert
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 
 _OF_MEMORY: Final = "SELECT entity_id FROM memory_entity_mentions WHERE memory_id = ?"
 _DELETE: Final = "DELETE FROM memory_entity_mentions WHERE memory_id = ? AND entity_id = ?"

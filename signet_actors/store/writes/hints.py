@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 
 
 class HintRow(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 
 KEY: Final = "idempotencyKey"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from signet_actors.store.access import Reads
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.jobs import LOST_LEASE_COLUMNS, LostLease
 
 

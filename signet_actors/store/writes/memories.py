@@ -16,7 +16,7 @@ from signet_actors.domain.memories import INTERNAL_SOURCE_TYPES
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.access import Reads
 from signet_actors.store.read_policy import readable_in_any_scope
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 
 Scope = tuple[str, str, str, str]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.proposals import Action
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 from signet_actors.store.writes.inserts import Insert
 
 

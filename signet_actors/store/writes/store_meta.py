@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.store.sqlite.transaction import WriteTransaction
 
 _VALUE: Final = "SELECT value FROM store_meta WHERE key = ?"
 _PUT: Final = "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"

@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from signet_actors.store.connect import heartbeat_during
+from signet_actors.store.sqlite.connect import heartbeat_during
 
 _UNREADABLE_CODES: Final = frozenset(
     {apsw.SQLITE_IOERR, apsw.SQLITE_NOMEM, apsw.SQLITE_FULL, apsw.SQLITE_CANTOPEN, apsw.SQLITE_BUSY}

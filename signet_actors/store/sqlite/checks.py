@@ -22,9 +22,9 @@ from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import CheckIncomplete, ConfigError
 from signet_actors.store.errors import UNCHECKABLE
-from signet_actors.store.page_checks import is_unread_page
-from signet_actors.store.schema import differences, load_migrations
-from signet_actors.store.vector_checks import sequence_errors, vector_errors
+from signet_actors.store.sqlite.page_checks import is_unread_page
+from signet_actors.store.sqlite.schema import differences, load_migrations
+from signet_actors.store.sqlite.vector_checks import sequence_errors, vector_errors
 from signet_actors.store.vector_file import differing_vectors
 
 STRUCTURE: Final = "structure"

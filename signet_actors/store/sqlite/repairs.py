@@ -12,8 +12,8 @@ from typing import Any
 
 import apsw
 
-from signet_actors.store.vector_checks import MAX_SEQ, numbered_tables
-from signet_actors.store.vectors import create_vec_table
+from signet_actors.store.sqlite.vector_checks import MAX_SEQ, numbered_tables
+from signet_actors.store.sqlite.vectors import create_vec_table
 
 
 def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:

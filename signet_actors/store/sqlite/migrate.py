@@ -25,10 +25,10 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.connect import heartbeat_during
-from signet_actors.store.online_backup import backup, is_copy_of, sweep_partials
-from signet_actors.store.schema import BOOKKEEPING, Migration, load_migrations, schema_version
-from signet_actors.store.vectors import nearest
+from signet_actors.store.sqlite.connect import heartbeat_during
+from signet_actors.store.sqlite.online_backup import backup, is_copy_of, sweep_partials
+from signet_actors.store.sqlite.schema import BOOKKEEPING, Migration, load_migrations, schema_version
+from signet_actors.store.sqlite.vectors import nearest
 
 __all__ = ["Migration", "load_migrations", "migrate", "schema_version"]
 

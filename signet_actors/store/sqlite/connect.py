@@ -22,7 +22,7 @@ import apsw
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.store.database_files import nonempty_logs, sibling
+from signet_actors.store.sqlite.database_files import nonempty_logs, sibling
 
 APPLICATION_ID = 0x5369676E
 """``Sign`` in ASCII, at bytes 68-71 of the database file. Source: docs/decisions.md 45."""

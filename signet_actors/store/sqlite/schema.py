@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from signet_actors.store.connect import open_memory
-from signet_actors.store.vectors import create_vec_table
+from signet_actors.store.sqlite.connect import open_memory
+from signet_actors.store.sqlite.vectors import create_vec_table
 
 BOOKKEEPING: Final = (
     (
@@ -73,7 +73,7 @@ class Difference(NamedTuple):
 def load_migrations() -> tuple[Migration, ...]:
     """Return the migrations of this release in order, numbered 1, 2, … without a gap."""
     found = []
-    for entry in resources.files("signet_actors.store.migrations").iterdir():
+    for entry in resources.files("signet_actors.store.sqlite.migrations").iterdir():
         if entry.name.endswith(".sql"):
             number, _, name = entry.name.removesuffix(".sql").partition("_")
             found.append(Migration(int(number), name, entry.read_text("utf-8")))

@@ -20,7 +20,7 @@ import apsw
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.store.database_files import nonempty_logs, sibling
+from signet_actors.store.sqlite.database_files import nonempty_logs, sibling
 from signet_actors.store.vector_epochs import STORE_META_KEY, VectorEpochs
 
 _SUFFIX: Final = "-runs"

@@ -23,11 +23,11 @@ from signet_actors.errors import CheckIncomplete, ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
-from signet_actors.store.checks import STRUCTURE, Finding, incomplete, is_structural, scrub
-from signet_actors.store.connect import harden, heartbeat_during, open_copy
-from signet_actors.store.counts import database_bytes, live_memories
 from signet_actors.store.errors import UNCHECKABLE
+from signet_actors.store.sqlite.checkpoint import PAGE_BYTES, checkpoint
+from signet_actors.store.sqlite.checks import STRUCTURE, Finding, incomplete, is_structural, scrub
+from signet_actors.store.sqlite.connect import harden, heartbeat_during, open_copy
+from signet_actors.store.sqlite.counts import database_bytes, live_memories
 
 PARTIAL: Final = ".partial"
 _PAGES_PER_STEP: Final = 16

@@ -1,0 +1,1 @@
+"""The SQLite engine: connections, transactions, snapshots, indexes, migrations, checks and backups."""
