@@ -30,8 +30,9 @@ from signet_actors.domain.backups import surplus
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonClient, DaemonReply
+    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
 
 POLL_S = 0.2
 WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from signet_actors.cli.presentation import one_line, print_message
+from signet_actors.cli.reply import SHOWN_ERROR_CHARS, DaemonReply, invalid_reply
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from signet_actors.cli.invocation import Invocation
-
 ACTOR = "cli"
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
@@ -48,7 +47,6 @@ MAX_SMALL_FILE_BYTES = 4096
 CLIENT_WAIT_S = 5.0
 MIN_RETRY_WAIT_S = 0.05
 MAX_RETRY_AFTER_S = 3600.0
-SHOWN_ERROR_CHARS = 500
 WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
 CODE_OF_STATUS: dict[int, ErrorCode] = {
@@ -92,62 +90,6 @@ class Address:
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
 
 
-@dataclass(frozen=True)
-class DaemonReply:
-    """A 2xx reply of the daemon with a JSON object. ``raw`` is the body as received; ``changes``: it answers a change.
-
-    ``next_cursor`` is set if the reply is a page of lines and more pages follow; then ``body`` is empty.
-    """
-
-    status: int
-    raw: bytes
-    body: dict[str, Any]
-    changes: bool = False
-    next_cursor: str | None = None
-
-    @property
-    def warnings(self) -> list[str]:
-        """The daemon's warnings, one line each, about parts of the request that had no effect."""
-        found = self.body.get("warnings")
-        items = found if isinstance(found, list) else []
-        return [one_line(warning, SHOWN_ERROR_CHARS) for warning in items if isinstance(warning, str)]
-
-    def records(self, name: str) -> list[dict[str, Any]]:
-        """Return the member ``name``, a list of objects; raise RequestRefused if it is missing or anything else."""
-        found = self.body.get(name)
-        if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
-            raise self.malformed(f"no list of {name}")
-        return found
-
-    def text(self, name: str) -> str:
-        """Return the member ``name``, a non-empty string; raise RequestRefused if it is missing or anything else."""
-        found = self.body.get(name)
-        if not isinstance(found, str) or not found:
-            raise self.malformed(f"no {name}")
-        return found
-
-    def confirm(self, name: str, *words: str | bool) -> None:
-        """Raise RequestRefused unless the member ``name`` has one of the given values."""
-        value = self.body.get(name)
-        if not any(type(value) is type(word) and value == word for word in words):
-            raise self.malformed(f"{name} is not {' or '.join(json.dumps(word) for word in words)}")
-
-    def malformed(self, why: str) -> RequestRefused:
-        """Return the error for this reply, which lacks the form that the API specifies."""
-        return invalid_reply(why, changes=self.changes, answer=self.raw)
-
-
-def find_address(invocation: Invocation) -> Address:
-    """Return the address from ``--url``, else from the running daemon's address file, else from the configuration."""
-    if invocation.url:
-        return address_from_url(invocation.url)
-    workspace = invocation.workspace
-    recorded = recorded_address(workspace)
-    if recorded is not None:
-        return recorded
-    return configured_address(invocation, workspace)
-
-
 def address_from_url(url: str) -> Address:
     """Return the address of a URL or a bare ``host:port``; raise InvalidRequest if it is neither."""
     try:
@@ -177,13 +119,10 @@ def recorded_address(workspace: Path) -> Address | None:
     return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=is_held_by(workspace, pid), workspace=workspace)
 
 
-def configured_address(invocation: Invocation, workspace: Path) -> Address:
+def configured_address(workspace: Path, environment: Mapping[str, str]) -> Address:
     """Return the configured address of this workspace's daemon. Another workspace's daemon may listen there."""
     from signet_actors.config.load import load_config  # noqa: PLC0415 - only without a recorded address
 
-    if invocation.any_port:
-        raise _no_daemon(workspace)
-    environment = invocation.settings
     try:
         gateway = load_config(workspace, environment).config.gateway
     except ConfigError as error:
@@ -362,7 +301,7 @@ class DaemonClient:
 
     def _not_running(self) -> DaemonNotRunning:
         if self.address.workspace is not None:
-            return _no_daemon(self.address.workspace)
+            return no_daemon(self.address.workspace)
         return DaemonNotRunning(f"no daemon answers at {self.address}")
 
     def _no_answer(self, error: Exception, *, changes: bool) -> OutcomeUnknown | RequestRefused:
@@ -373,7 +312,7 @@ class DaemonClient:
         return RequestRefused(reason, code=ErrorCode.UNAVAILABLE)
 
 
-def _no_daemon(workspace: Path) -> DaemonNotRunning:
+def no_daemon(workspace: Path) -> DaemonNotRunning:
     """Return the error for a workspace without a daemon; it names a restore or check that holds the workspace."""
     from signet_actors.cli.daemon_process import running_tool  # noqa: PLC0415 - only without a daemon
 
@@ -391,15 +330,6 @@ def _trusted_uids(workspace: Path) -> set[int]:
 def memory_path(memory_id: str, tail: str = "") -> str:
     """Return the URL path of a memory. Special characters in the id are quoted and cannot change the path."""
     return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
-
-
-def invalid_reply(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
-    """Return the error for a reply that no Signet daemon sends. After a change its outcome is unknown."""
-    return RequestRefused(
-        f"the answer does not come from a Signet daemon ({why})",
-        code=ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.MISDIRECTED_REQUEST,
-        answer=answer,
-    )
 
 
 def retry_after_ms(header: str | None) -> int | None:

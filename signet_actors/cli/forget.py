@@ -16,14 +16,8 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import (
-    ask_confirmation,
-    on_terminal,
-    one_line,
-    print_answer,
-    print_message,
-    print_table,
-)
+from signet_actors.cli.presentation import ask_confirmation, on_terminal, one_line, print_message, print_table
+from signet_actors.cli.reply import print_answer
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.connection import Address, DaemonClient
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -58,11 +58,28 @@ class Invocation:
 
         return workspace_from(self.environment)
 
+    def address(self) -> Address:
+        """Return the address from ``--url``, else from the running daemon's address file, else the configured one.
+
+        Raises DaemonNotRunning if only the address file of a running daemon could name it.
+        """
+        from signet_actors.cli import connection  # noqa: PLC0415 - same reason
+
+        if self.url:
+            return connection.address_from_url(self.url)
+        workspace = self.workspace
+        recorded = connection.recorded_address(workspace)
+        if recorded is not None:
+            return recorded
+        if self.any_port:
+            raise connection.no_daemon(workspace)
+        return connection.configured_address(workspace, self.settings)
+
     def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""
-        from signet_actors.cli.connection import DaemonClient, find_address  # noqa: PLC0415 - same reason
+        from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - same reason
 
-        client = DaemonClient(find_address(self), timeout_s=timeout_s)
+        client = DaemonClient(self.address(), timeout_s=timeout_s)
         click.get_current_context().call_on_close(client.close)
         self.last_client = client
         return client

@@ -18,20 +18,20 @@ from signet_actors.cli.presentation import (
     format_minute,
     on_terminal,
     one_line,
-    print_answer,
     print_bytes,
     print_fields,
     print_memories,
     print_message,
-    print_relations,
     print_table,
     printable,
     tags_text,
 )
+from signet_actors.cli.reply import print_answer, print_relations
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonClient, DaemonReply
+    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
 
 RUNS_SHOWN = 20
 MAX_INPUT_BYTES = 64 * 1024 * 1024

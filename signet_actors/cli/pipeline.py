@@ -16,13 +16,12 @@ from signet_actors.cli.presentation import (
     ask_confirmation,
     format_minute,
     one_line,
-    print_answer,
     print_fields,
     print_message,
-    print_relations,
     print_table,
 )
 from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
+from signet_actors.cli.reply import print_answer, print_relations
 from signet_actors.cli.status import duration
 
 if TYPE_CHECKING:

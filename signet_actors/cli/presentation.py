@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from signet_actors.cli.connection import DaemonReply
-
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
@@ -120,14 +118,6 @@ def ask_confirmation(question: str) -> bool:
         return False
 
 
-def print_answer(answer: DaemonReply) -> None:
-    """Print the daemon's reply as JSON: indented on a terminal, unchanged on a pipe."""
-    if on_terminal() and answer.body is not None:
-        print_json(answer.body)
-    else:
-        print_bytes(answer.raw.rstrip(b"\n") + b"\n")
-
-
 def print_json(value: Any) -> None:
     """Print the value as indented JSON, with all characters that could control a terminal escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -216,9 +206,3 @@ def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
             continue
         label = click.style(f"{name}:", bold=True) if in_colour() else f"{name}:"
         click.echo(f"{label} {one_line(value)}")
-
-
-def print_relations(run: DaemonReply) -> None:
-    """Print the relations between entities that the pipeline's run found, one per line, if they are still stored."""
-    for one in run.body.get("entities") or []:
-        click.echo(one_line(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}"))

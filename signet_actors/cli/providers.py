@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import one_line, print_answer, print_fields, print_table
+from signet_actors.cli.presentation import one_line, print_fields, print_table
+from signet_actors.cli.reply import print_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from signet_actors.cli.connection import DaemonReply
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
 
 STATUS_PATH = "/api/pipeline/status"
 HOW_TO_GET_A_MODEL = "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`"

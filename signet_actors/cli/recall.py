@@ -11,7 +11,8 @@ import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import on_terminal, print_answer, print_memories, print_message
+from signet_actors.cli.presentation import on_terminal, print_memories, print_message
+from signet_actors.cli.reply import print_answer
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation

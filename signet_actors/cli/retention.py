@@ -11,7 +11,8 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_message, print_table
+from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_table
+from signet_actors.cli.reply import print_answer
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation

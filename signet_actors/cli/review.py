@@ -11,11 +11,12 @@ from urllib.parse import quote
 import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_fields, print_message, print_table
+from signet_actors.cli.presentation import on_terminal, one_line, print_fields, print_message, print_table
+from signet_actors.cli.reply import print_answer
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonReply
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
 
 
 @click.group()

@@ -12,7 +12,8 @@ import click
 
 from signet_actors import __version__
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import format_minute, one_line, print_answer, print_fields, print_json, print_table
+from signet_actors.cli.presentation import format_minute, one_line, print_fields, print_json, print_table
+from signet_actors.cli.reply import print_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

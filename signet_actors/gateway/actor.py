@@ -26,7 +26,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signing_key
-from signet_actors.gateway.query_embedding import CommonWordsCache
+from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.admission import ConnectionLimits
@@ -34,19 +34,17 @@ from signet_actors.gateway.server.server_context import ServerContext
 from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder
+from signet_actors.providers.embedding import Embedder
 from signet_actors.providers.select import make_embedder
-from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.runtime.logging.configuration import first_line
 from signet_actors.runtime.messaging.bus_client import BusClient
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.descriptor_limit import available
 from signet_actors.runtime.processes.idle_trimmer import trim_heap
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-    from signet_actors.providers.embedding import Embedder
-    from signet_actors.runtime.clock import Clock
-    from signet_actors.runtime.processes.child_context import ChildContext
 
 DRAIN_RESERVE_MS = 500
 """The part of the drain grace that is reserved for closing the bus after the last request."""

@@ -8,30 +8,24 @@ Source: docs/decisions.md 23 and 26; docs/architecture.md "The path of a remembe
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from signet_actors.config.pipeline_schema import GuardrailsConfig
 from signet_actors.domain.chunking import chunk_target, distinct_chunks
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import collapsed, storage_content
-from signet_actors.errors import Busy, InvalidRequest, SignetError
+from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.gateway.limits import TEXT_EXECUTOR
 from signet_actors.gateway.redaction import Kinds
+from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
-
-if TYPE_CHECKING:
-    from signet_actors.config.pipeline_schema import GuardrailsConfig
-    from signet_actors.gateway.state import GatewayState
 
 INLINE_CHARS: Final = 2048
 """Embedding a text of this length takes about two milliseconds."""
@@ -41,112 +35,8 @@ words.
 """
 MAX_UNBOUNDED_CHARS: Final = 16_384
 """A longer text is shed when too many texts wait. A shorter one takes a thread at most twenty milliseconds."""
-LONG_TEXT_THREADS: Final = 1
-"""Two threads would compete for the interpreter, which costs more than the work on a busy machine."""
-MAX_WAITING: Final = 8
-"""Long texts that may wait for a thread. The longest possible content takes a thread about a second."""
-
-CHUNKS_AT_ONCE: Final = 1000
-"""Chunks in one commit: they take the writer about a quarter of a second."""
-CHUNKS_WAITING: Final = 4000
 
 T = TypeVar("T")
-
-
-class TextExecutor:
-    """A bounded queue for long texts with its own thread, and an unbounded one with a second thread.
-
-    Serves any number of event loops.
-    """
-
-    def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
-        self._second = ThreadPoolExecutor(1, thread_name_prefix="long-text-second")
-        self._room = threads + max_waiting
-        self._admitted = 0
-        self._lock = threading.Lock()
-
-    async def run_bounded(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, run in a thread. Raises Busy and starts nothing if too many texts wait
-        already.
-        """
-        with self._lock:
-            if self._admitted >= self._room:
-                raise Busy
-            self._admitted += 1
-        future = self._executor.submit(work)
-        # Not when the caller is cancelled: the thread cannot be stopped, so its slot is taken until it is done.
-        future.add_done_callback(self._leave)
-        return await asyncio.wrap_future(future)
-
-    async def run_unbounded(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, run in the second thread: for medium texts and the second half of an admitted
-        request.
-        """
-        return await asyncio.wrap_future(self._second.submit(work))
-
-    def _leave(self, _: Future[T]) -> None:
-        with self._lock:
-            self._admitted -= 1
-
-
-TEXT_EXECUTOR: Final = TextExecutor()
-
-
-class ChunkWriteLimiter:
-    """Limit of the chunks on their way to the writer, so that a commit of all of them stays short.
-
-    Requests beyond the limit wait in order of arrival; a request that would wait too long is shed. Serves one event
-    loop.
-
-    Source: docs/reliability.md R13.
-    """
-
-    def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:
-        self._at_once = at_once
-        self._max_waiting = waiting
-        self._in_flight = 0
-        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    @asynccontextmanager
-    async def slot(self, chunks: int) -> AsyncIterator[None]:
-        """Wait until ``chunks`` chunks may be sent; they count until the block ends. Raises Busy if too many wait
-        already.
-        """
-        if self._queue or not self._fits(chunks):
-            if self._queue and sum(count for count, _ in self._queue) + chunks > self._max_waiting:
-                raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append((chunks, waiter))
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self._in_flight -= chunks  # the slot was granted but will not be used
-                self._admit()
-                raise
-        else:
-            self._in_flight += chunks
-        try:
-            yield
-        finally:
-            self._in_flight -= chunks
-            self._admit()
-
-    def _fits(self, chunks: int) -> bool:
-        return not self._in_flight or self._in_flight + chunks <= self._at_once
-
-    def _admit(self) -> None:
-        while self._queue:
-            chunks, waiter = self._queue[0]
-            if waiter.cancelled():
-                self._queue.popleft()
-            elif self._fits(chunks):
-                self._queue.popleft()
-                self._in_flight += chunks
-                waiter.set_result(None)
-            else:
-                return
 
 
 class PreparedText(NamedTuple):

@@ -18,13 +18,12 @@ from msgspec import structs
 
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, EmbeddingConfig
 from signet_actors.errors import ConfigError
+from signet_actors.providers.embedding import Embedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.providers.select import make_embedder
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-    from signet_actors.providers.embedding import Embedder
 
 Space = tuple[str, int]
 

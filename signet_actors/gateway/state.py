@@ -11,25 +11,23 @@ from typing import TYPE_CHECKING
 from signet_actors.config.schema import Config
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
-from signet_actors.gateway.ingest import ChunkWriteLimiter
+from signet_actors.gateway.common_words import CommonWordsCache
+from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
+from signet_actors.gateway.redaction import Redactor
+from signet_actors.gateway.server.server_context import ServerContext
 from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.gateway.status.store_metrics import StoreMetrics
-from signet_actors.gateway.vector_waits import VectorWaitLimiter
 from signet_actors.protocol.control import UP
+from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
 from signet_actors.runtime.processes.child_context import ChildContext
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-    from signet_actors.gateway.query_embedding import CommonWordsCache
-    from signet_actors.gateway.redaction import Redactor
-    from signet_actors.gateway.server.server_context import ServerContext
-    from signet_actors.providers.embedding import Embedder
-    from signet_actors.runtime.messaging.bus_client import BusClient
 
 
 @dataclass(slots=True)

@@ -16,10 +16,6 @@ from typing import Final
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 
-MAX_CONCURRENT: Final = 8
-"""Half of the minimum number of concurrent requests (``sustained_min_in_flight``)."""
-FIRST_PAUSE_MS: Final = 1_000
-LONGEST_PAUSE_MS: Final = 60_000
 RESERVE_MS: Final = 500
 """The part of the request's time limit that is reserved for the response."""
 _ANSWER_MS: Final = 1_000
@@ -27,89 +23,55 @@ _ANSWER_MS: Final = 1_000
 _NONE: Final[Collection[str]] = frozenset()
 
 
-class VectorWaitLimiter:
-    """The waits of one incarnation of the gateway."""
-
-    def __init__(self) -> None:
-        self._pending: set[asyncio.Task[VectorsAwaited]] = set()
-        self._stopped = False
-        self._pause_ms = 0
-        self._not_before_ns = 0
-
-    def __len__(self) -> int:
-        """Return the number of unanswered requests to the extractor, including those whose client has disconnected."""
-        return len(self._pending)
-
-    async def wait_stored(self, request: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
-        """Return the ids of the memories, committed at these versions without a vector, whose vectors are stored by
-        now.
-        """
-        wait_ms = self._wait_ms(request) if versions else 0
-        if wait_ms <= 0:
-            return _NONE
-        state = request.state
-        reply = asyncio.create_task(
-            state.bus.ask_extractor(
-                AwaitVectors(dict(versions), wait_ms),
-                trace_id=request.trace_id,
-                timeout_ms=wait_ms + _ANSWER_MS,
-            )
+async def wait_stored(request: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
+    """Return the ids of the memories, committed at these versions without a vector, whose vectors are stored by now."""
+    wait_ms = _wait_ms(request) if versions else 0
+    if wait_ms <= 0:
+        return _NONE
+    state, waits = request.state, request.state.vector_waits
+    reply = asyncio.create_task(
+        state.bus.ask_extractor(
+            AwaitVectors(dict(versions), wait_ms),
+            trace_id=request.trace_id,
+            timeout_ms=wait_ms + _ANSWER_MS,
         )
-        self._pending.add(reply)
-        reply.add_done_callback(self._on_reply)
-        waiting: set[asyncio.Task[VectorsAwaited] | asyncio.Task[None]] = {reply}
-        disconnected = None if request.wait_disconnected is None else asyncio.create_task(request.wait_disconnected())
+    )
+    waits.add(reply)
+    waiting: set[asyncio.Task[VectorsAwaited] | asyncio.Task[None]] = {reply}
+    disconnected = None if request.wait_disconnected is None else asyncio.create_task(request.wait_disconnected())
+    if disconnected is not None:
+        waiting.add(disconnected)
+    try:
+        done, _ = await asyncio.wait(waiting, timeout=wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+    finally:
         if disconnected is not None:
-            waiting.add(disconnected)
-        try:
-            done, _ = await asyncio.wait(waiting, timeout=wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if disconnected is not None:
-                disconnected.cancel()
-        if reply.cancelled() or (done and reply not in done):
-            return _NONE  # the daemon is draining, or the client has disconnected
-        error = reply.exception() if reply in done else None
-        if reply not in done or error is not None:
-            if error is not None:
-                state.log.info("vector_wait_failed", reason=type(error).__name__, trace=request.trace_id)
-            self._back_off(state.clock.monotonic_ns())
-            return _NONE
-        result = reply.result()
-        if result.stored:
-            self._pause_ms = self._not_before_ns = 0
-        elif result.late:
-            self._back_off(state.clock.monotonic_ns())
-        return result.stored
+            disconnected.cancel()
+    if reply.cancelled() or (done and reply not in done):
+        return _NONE  # the daemon is draining, or the client has disconnected
+    error = reply.exception() if reply in done else None
+    if reply not in done or error is not None:
+        if error is not None:
+            state.log.info("vector_wait_failed", reason=type(error).__name__, trace=request.trace_id)
+        waits.on_failure(state.clock.monotonic_ns())
+        return _NONE
+    result = reply.result()
+    if result.stored:
+        waits.on_success()
+    elif result.late:
+        waits.on_failure(state.clock.monotonic_ns())
+    return result.stored
 
-    def stop(self) -> None:
-        """End all waits, and start no more."""
-        self._stopped = True
-        for reply in self._pending:
-            reply.cancel()
 
-    def _wait_ms(self, request: HttpRequest) -> int:
-        """Return how long this request may wait; 0 or less if it must not."""
-        state = request.state
-        now_ns = state.clock.monotonic_ns()
-        embedder = state.embedder
-        if embedder is None or embedder.local or not state.config.memory.pipeline_v2.embedding_tracker.enabled:
-            return 0
-        if self._stopped or now_ns < self._not_before_ns or len(self._pending) >= MAX_CONCURRENT:
-            return 0
-        if not state.is_up("extractor") or (
-            state.server_context is not None and state.server_context.admission.recently_overloaded
-        ):
-            return 0
-        left_ms = state.config.gateway.request_timeout_ms - (now_ns - request.began_ns) // 1_000_000 - RESERVE_MS
-        return min(state.config.embedding.wait_ms, left_ms)
-
-    def _back_off(self, now_ns: int) -> None:
-        """Suspend waiting, twice as long as the last time. Concurrent waits that fail count once."""
-        if now_ns >= self._not_before_ns:
-            self._pause_ms = min(LONGEST_PAUSE_MS, max(FIRST_PAUSE_MS, 2 * self._pause_ms))
-            self._not_before_ns = now_ns + self._pause_ms * 1_000_000
-
-    def _on_reply(self, reply: asyncio.Task[VectorsAwaited]) -> None:
-        self._pending.discard(reply)
-        if not reply.cancelled():
-            reply.exception()  # marks the exception as retrieved if no request waits any more
+def _wait_ms(request: HttpRequest) -> int:
+    """Return how long this request may wait; 0 or less if it must not."""
+    state = request.state
+    embedder = state.embedder
+    if embedder is None or embedder.local or not state.config.memory.pipeline_v2.embedding_tracker.enabled:
+        return 0
+    now_ns = state.clock.monotonic_ns()
+    if not state.vector_waits.is_open(now_ns) or not state.is_up("extractor"):
+        return 0
+    if state.server_context is not None and state.server_context.admission.recently_overloaded:
+        return 0
+    left_ms = state.config.gateway.request_timeout_ms - (now_ns - request.began_ns) // 1_000_000 - RESERVE_MS
+    return min(state.config.embedding.wait_ms, left_ms)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from signet_actors.errors import Busy
-from signet_actors.gateway.ingest import ChunkWriteLimiter
+from signet_actors.gateway.limits import ChunkWriteLimiter
 
 
 async def pass_turns() -> None:

@@ -14,7 +14,8 @@ import pytest
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Busy, InvalidRequest, Unavailable
-from signet_actors.gateway.query_embedding import CommonWordsCache, query_vector
+from signet_actors.gateway.common_words import CommonWordsCache
+from signet_actors.gateway.query_embedding import query_vector
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import (
     AuthorsListed,

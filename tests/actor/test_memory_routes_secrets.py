@@ -14,7 +14,8 @@ import pytest
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.errors import Busy
 from signet_actors.gateway import ingest as stored_text
-from signet_actors.gateway.ingest import MAX_UNBOUNDED_CHARS, TextExecutor
+from signet_actors.gateway.ingest import MAX_UNBOUNDED_CHARS
+from signet_actors.gateway.limits import TextExecutor
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.protocol.writer import (
     ChunksRemembered,

@@ -18,8 +18,9 @@ from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse
+from signet_actors.gateway.limits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_VECTOR_WAITS
 from signet_actors.gateway.server.admission import ConnectionLimits
-from signet_actors.gateway.vector_waits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_CONCURRENT
+from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 from signet_actors.protocol.writer import ManyModified, Modified, ModifyMany, ModifyMemory, Remember, Remembered
@@ -180,16 +181,16 @@ def test_so_many_wait_and_the_others_are_answered_at_once(tmp_path: Path) -> Non
 
     async def crowd() -> list[bool]:
         hanging = Hanging(api)
-        waiting = [asyncio.create_task(posted(api)) for _ in range(MAX_CONCURRENT)]
-        while len(hanging.asked) < MAX_CONCURRENT:
+        waiting = [asyncio.create_task(posted(api)) for _ in range(MAX_VECTOR_WAITS)]
+        while len(hanging.asked) < MAX_VECTOR_WAITS:
             hanging.reached.clear()
             await hanging.reached.wait()
         at_once = [(await posted(api)).json["embedded"] for _ in range(5)]
-        assert len(hanging.asked) == MAX_CONCURRENT
+        assert len(hanging.asked) == MAX_VECTOR_WAITS
         hanging.release.set()
         return at_once + [(await one).json["embedded"] for one in waiting]
 
-    assert asyncio.run(crowd()) == [False] * 5 + [True] * MAX_CONCURRENT
+    assert asyncio.run(crowd()) == [False] * 5 + [True] * MAX_VECTOR_WAITS
     assert len(api.state.vector_waits) == 0
 
 
@@ -229,7 +230,7 @@ def test_those_who_waited_in_vain_together_count_once(tmp_path: Path) -> None:
 
     async def crowd() -> None:
         Hanging(api)
-        await asyncio.gather(*(posted(api) for _ in range(MAX_CONCURRENT)))
+        await asyncio.gather(*(posted(api) for _ in range(MAX_VECTOR_WAITS)))
 
     asyncio.run(crowd())
     hanging = Hanging(api)
@@ -318,7 +319,7 @@ def edge(tmp_path: Path) -> Iterator[tuple[RunningEdge, list[Any]]]:
 
     async def handler(call: HttpRequest) -> HttpResponse:
         call.json_object()
-        became.append(list(await call.state.vector_waits.wait_stored(call, {"m1": 1})))
+        became.append(list(await wait_stored(call, {"m1": 1})))
         return HttpResponse({})
 
     route = plain_route("POST", "/wait", handler, Permission.REMEMBER, mutates=True)

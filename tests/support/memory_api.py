@@ -19,7 +19,7 @@ import structlog
 from signet_actors.config.schema import Config
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
-from signet_actors.gateway.query_embedding import CommonWordsCache
+from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.state import GatewayState

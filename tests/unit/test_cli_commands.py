@@ -458,7 +458,7 @@ def test_a_fault_of_our_own_is_not_blamed_on_the_daemon(
     def broken(*_: object) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr("signet_actors.cli.connection.find_address", broken)
+    monkeypatch.setattr("signet_actors.cli.invocation.Invocation.address", broken)
     assert isinstance(signet("list").exception, KeyError)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli.connection import Address, DaemonClient, address_from_url, find_address, retry_after_ms
+from signet_actors.cli.connection import Address, DaemonClient, address_from_url, retry_after_ms
 from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.main import cli
 from signet_actors.errors import DaemonNotRunning, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused
@@ -67,7 +67,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_the_note_of_the_running_daemon_beats_the_configuration(tmp_path: Path) -> None:
     (tmp_path / ".daemon").mkdir()
     (tmp_path / ".daemon" / "address").write_text(json.dumps({"host": "0.0.0.0", "port": 41000, "pid": 1}))
-    found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
+    found = Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}).address()
     assert (found.host, found.port) == ("127.0.0.1", 41000)
 
 
@@ -77,7 +77,7 @@ def test_without_a_usable_note_the_environment_names_the_port_and_its_holder_is_
 ) -> None:
     (tmp_path / ".daemon").mkdir()
     (tmp_path / ".daemon" / "address").write_text(note)
-    found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
+    found = Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}).address()
     assert (found.host, found.port, found.trusted) == ("127.0.0.1", 41001, False)
 
 

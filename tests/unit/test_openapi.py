@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document, operation_id
+from signet_actors.gateway.http.openapi import DeclaredPath, for_openapi_30, openapi_document, operation_id
 from signet_actors.gateway.http.route import HttpResponse
 from signet_actors.gateway.routes import ROUTES
+from signet_actors.operations.registry import OPERATIONS
 from tests.support.routes import plain_route
 
-DOCUMENT = openapi_document(ROUTES)
+DOCUMENT = openapi_document(OPERATIONS)
 OPEN_ROUTES = {"/health", "/health/live", "/health/ready", "/", "/api/auth/whoami"}
 
 
@@ -171,8 +172,8 @@ def test_a_nullable_reference_and_a_tuple_are_rewritten_for_3_0() -> None:
         return HttpResponse({})
 
     route = plain_route("GET", "/x", handler, replies={200: Outer})
-    assert operation_id(route) == "get_x"
-    schemas = for_openapi_30(openapi_document([route]))["components"]["schemas"]
+    assert operation_id(DeclaredPath(route.operation, route.path)) == "get_x"
+    schemas = for_openapi_30(openapi_document([route.operation]))["components"]["schemas"]
     assert schemas["Outer"]["properties"]["inner"] == {
         "allOf": [{"$ref": "#/components/schemas/Inner"}],
         "nullable": True,

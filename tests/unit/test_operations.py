@@ -25,7 +25,7 @@ def test_every_operation_of_http_is_served_once_at_each_of_its_paths() -> None:
 
 def test_the_operations_are_in_the_order_of_the_api_document() -> None:
     assert list(dict.fromkeys(route.operation.name for route in ROUTES)) == [one.name for one in OPERATIONS]
-    assert list(openapi_document(ROUTES)["paths"]) == list(
+    assert list(openapi_document(OPERATIONS)["paths"]) == list(
         dict.fromkeys(path for one in OPERATIONS for path in one.paths)
     )
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import OWNER_TOKEN_HEADER
 from signet_actors.runtime.peer_uid import SOCKET_CLOSED, End, peer_uid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from signet_actors.gateway.state import GatewayState
 
 _HEADER: Final = OWNER_TOKEN_HEADER.encode()
 

@@ -1,4 +1,4 @@
-"""The API document, OpenAPI 3.1, generated from the routes and their operations, so that none can be missing.
+"""The API document, OpenAPI 3.1, generated from the declared operations, so that none can be missing.
 
 Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/reliability.md R24.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
 import signet_actors
-from signet_actors.gateway.http.route import Route
 from signet_actors.operations.field_types import CallerField
 from signet_actors.operations.memories import MemoryListReply, MemoryReply
 from signet_actors.operations.memory_changes import DeleteReply, PatchReply, RecoverReply
@@ -59,9 +58,17 @@ MEMORY_PATH = "/api/memory/{id}"
 IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body returns the first response")
 
 
-def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
-    """Return the document for ``routes``, ready for JSON."""
-    schemas = _Schemas(routes)
+class DeclaredPath(NamedTuple):
+    """An operation at one of its paths."""
+
+    operation: Operation[Any]
+    path: str
+
+
+def openapi_document(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
+    """Return the document for ``operations``, ready for JSON."""
+    schemas = _Schemas(operations)
+    routes = [DeclaredPath(operation, path) for operation in operations for path in operation.paths]
     memory_routes = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -70,13 +77,13 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Signet Actors", "version": signet_actors.__version__, "description": DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(route.operation.tag for route in routes)],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
         "paths": paths,
         "components": {"schemas": schemas.components},
     }
 
 
-def operation_id(route: Route) -> str:
+def operation_id(route: DeclaredPath) -> str:
     """Return a unique, readable name such as ``get_api_memory_by_id``."""
     path = re.sub(r"\{(\w+)\}", r"by_\1", route.path)
     return f"{route.operation.method.lower()}_{re.sub(r'[^A-Za-z0-9]+', '_', path).strip('_')}".rstrip("_")
@@ -85,8 +92,7 @@ def operation_id(route: Route) -> str:
 class _Schemas:
     """All body types of the table as JSON Schemas, each Struct once under ``components``."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        operations = list(dict.fromkeys(route.operation for route in routes))
+    def __init__(self, operations: Sequence[Operation[Any]]) -> None:
         requests = [operation.body for operation in operations if operation.body is not None]
         described = list(dict.fromkeys(inner for request in requests for inner in inner_structs(request)))
         replies = [Problem, *_reply_types(operations)]
@@ -125,7 +131,7 @@ def _reply_types(operations: Sequence[Operation[Any]]) -> Iterator[Any]:
                 yield body
 
 
-def _operation(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) -> dict[str, Any]:
+def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[DeclaredPath]) -> dict[str, Any]:
     operation = route.operation
     described: dict[str, Any] = {
         "operationId": operation_id(route),
@@ -155,7 +161,7 @@ def _operation(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) 
     return described
 
 
-def _summary(route: Route) -> str:
+def _summary(route: DeclaredPath) -> str:
     operation = route.operation
     return operation.summary if route.path == operation.paths[0] else f"{operation.summary} (alias)"
 
@@ -185,7 +191,7 @@ def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
         yield {**parameter, "description": description} if description else parameter
 
 
-def _header_parameters(route: Route) -> list[dict[str, Any]]:
+def _header_parameters(route: DeclaredPath) -> list[dict[str, Any]]:
     operation = route.operation
     reads_agent = operation.permission is not None and route.path.startswith(("/api/mem", "/memory"))
     names = AGENT_HEADERS if reads_agent else ()
@@ -197,7 +203,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _links(body: Any, memory_routes: Sequence[Route]) -> dict[str, Any]:
+def _links(body: Any, memory_routes: Sequence[DeclaredPath]) -> dict[str, Any]:
     """Return links from a response that contains a memory's id to every operation on a memory."""
     pointer = next((MEMORY_ID[kind] for kind in _alternatives(body) if kind in MEMORY_ID), None)
     if pointer is None:
@@ -212,7 +218,9 @@ def _links(body: Any, memory_routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _responses(operation: Operation[Any], schemas: _Schemas, memory_routes: Sequence[Route]) -> Mapping[str, Any]:
+def _responses(
+    operation: Operation[Any], schemas: _Schemas, memory_routes: Sequence[DeclaredPath]
+) -> Mapping[str, Any]:
     responses: dict[str, Any] = {}
     for status, body in sorted(operation.replies.items()):
         response: dict[str, Any] = {"description": _described(status)}

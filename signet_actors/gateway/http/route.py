@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
@@ -18,11 +18,9 @@ from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.gateway.http.json_body import decode_json
 from signet_actors.gateway.http.request_warnings import body_warnings
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.operation import Operation
 from signet_actors.protocol.message import Idempotency, Principal
-
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200

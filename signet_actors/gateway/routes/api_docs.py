@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.operations.api_docs import DOCS, DOCS_FILE, INDEX, OPENAPI
+from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_fields import NoFields
 
 DOCS_FILES: dict[str, str] = {
@@ -140,18 +140,12 @@ def _docs_bytes(name: str) -> bytes:
 
 @functools.cache
 def _openapi_31_document() -> bytes:
-    return encode_json(openapi_document(_all_routes()))
+    return encode_json(openapi_document(OPERATIONS))
 
 
 @functools.cache
 def _openapi_30_document() -> bytes:
-    return encode_json(for_openapi_30(openapi_document(_all_routes())))
-
-
-def _all_routes() -> Sequence[Route]:
-    from signet_actors.gateway.routes import ROUTES as ALL_ROUTES  # noqa: PLC0415 - the package imports this module
-
-    return ALL_ROUTES
+    return encode_json(for_openapi_30(openapi_document(OPERATIONS)))
 
 
 ROUTES: tuple[Route, ...] = (

@@ -18,6 +18,7 @@ from signet_actors.gateway.http.write_errors import outcome_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memory_changes import memory_patch, unembedded_versions
+from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult
 from signet_actors.operations.request_reader import read_request
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
@@ -55,7 +56,7 @@ async def modify(call: Call[ModifyRequest]) -> HttpResponse:
             frames=frames,
         )
         done = iter(answer.results)
-        stored = await call.state.vector_waits.wait_stored(call.http, unembedded_versions(answer.results))
+        stored = await wait_stored(call.http, unembedded_versions(answer.results))
     results = [
         entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in entries
     ]

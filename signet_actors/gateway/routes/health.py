@@ -6,7 +6,7 @@ Source: docs/compatibility.md "Health and status"; docs/reliability.md R22.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import UNSET
 
@@ -16,6 +16,7 @@ from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
 from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.readiness import Readiness
 from signet_actors.operations.health import (
     HEALTH,
@@ -30,9 +31,6 @@ from signet_actors.operations.health import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
-
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
 
 MAX_COUNT_AGE_MS: Final = 60_000
 """Age above which a job count is not shown."""

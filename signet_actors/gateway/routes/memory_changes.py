@@ -18,6 +18,7 @@ from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.state import GatewayState
+from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.memory_changes import (
     DELETE_MEMORY,
     PATCH_MEMORY,
@@ -50,9 +51,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
-    embedded = done.embedded or done.id in await call.state.vector_waits.wait_stored(
-        call.http, unembedded_versions([done])
-    )
+    embedded = done.embedded or done.id in await wait_stored(call.http, unembedded_versions([done]))
     redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
         PatchReply(

@@ -16,6 +16,7 @@ from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import PreparedMemory, embed_texts, prepare_remembered_text
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
+from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.remember import (
     REMEMBER,
     ProvenanceFields,
@@ -77,7 +78,7 @@ async def _remember_reply(
     embedded = stored.embedded
     if not embedded and not stored.deduped:
         # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
-        embedded = stored.id in await request.state.vector_waits.wait_stored(request, {stored.id: stored.version})
+        embedded = stored.id in await wait_stored(request, {stored.id: stored.version})
     return HttpResponse(
         RememberReply(
             id=stored.id,

@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import socket
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import uvicorn
 
 from signet_actors.gateway.server.connection import BoundedHttpProtocol
 from signet_actors.gateway.server.server_context import ServerContext
-
-if TYPE_CHECKING:
-    import socket
 
 ACCEPTS_PER_ITERATION = 32
 """Connections accepted in one iteration of the event loop.

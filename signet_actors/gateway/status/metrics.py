@@ -16,7 +16,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import (
@@ -34,13 +34,11 @@ from signet_actors.domain.jobs import JOB_KINDS, JobState
 from signet_actors.domain.providers import CircuitState
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, ProviderErrorKind
+from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.pipeline_queries import KindQueue
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
-
-if TYPE_CHECKING:
-    from signet_actors.gateway.state import GatewayState
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 

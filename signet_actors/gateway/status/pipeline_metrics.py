@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
@@ -16,10 +16,8 @@ from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
-
-if TYPE_CHECKING:
-    from signet_actors.runtime.clock import Clock
-    from signet_actors.runtime.messaging.bus_client import BusClient
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
 
 MIN_AGE_MS: Final = 10_000
 TIMEOUT_MS: Final = 2_000

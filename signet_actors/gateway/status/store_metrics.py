@@ -7,14 +7,12 @@ A scrape never waits for a query, and a query runs at most once in ``MIN_AGE_MS`
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from signet_actors.errors import SignetError
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
-
-if TYPE_CHECKING:
-    from signet_actors.runtime.clock import Clock
-    from signet_actors.runtime.messaging.bus_client import BusClient
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
 
 MIN_AGE_MS: Final = 10_000
 TIMEOUT_MS: Final = 2_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from signet_actors.runtime.clock import Clock
+
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-    from signet_actors.runtime.clock import Clock
 
 INTERVAL_NS = 1_000_000_000
 

@@ -6,18 +6,17 @@ Source: docs/messaging.md rules 5, 6, 8 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import zmq
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.message import Failure, Message, Request
-from signet_actors.runtime.messaging.envelope import UNDECODABLE, encode_body
-
-if TYPE_CHECKING:
-    from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory, encode_body
 
 R = TypeVar("R")
 
@@ -26,12 +25,28 @@ _CONNECT_WAIT_MS = 1000
 _RETRY_MS = 15
 
 
+class WaitingLoop(Protocol):
+    """The loop that waits, as a ref needs it."""
+
+    clock: Clock
+    counters: dict[str, int]
+    message_factory: MessageFactory
+    tree: TreeChanged
+    warnings: LogThrottle
+
+    def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
+        """Wait for a message from ``socket`` or the supervisor, at most ``timeout_ms``."""
+
+    def heartbeat(self) -> None:
+        """Send the heartbeat if it is due."""
+
+
 class BlockingRef:
     """A client of another actor's mailbox; one request at a time."""
 
     def __init__(
         self,
-        loop: ActorLoop,
+        loop: WaitingLoop,
         connect: Callable[[], zmq.Socket[bytes]],
         peer: str,
         decoder: msgspec.msgpack.Decoder[Any],
