@@ -50,7 +50,6 @@ LARGEST: Final = 900_000
 SMALLEST: Final = 1_000
 FILLED: Final = 2000
 SAMPLE_EVERY_S: Final = 0.1
-CALM: Final = 20
 RECOVERY_S: Final = 30.0
 CLIENTS: Final = {"remember": 32, "recall": 16, "bodies": 16, "largest": 4}
 OK: Final = 200

@@ -83,34 +83,9 @@ class Workspace:
         return self.root / CONFIG_FILE_NAME
 
     @property
-    def identity_files(self) -> tuple[Path, ...]:
-        """The Markdown files that describe the agent, in the order in which they are given to it."""
-        return tuple(self.root / name for name in IDENTITY_FILE_NAMES)
-
-    @property
-    def agents_file(self) -> Path:
-        """``AGENTS.md``: the agent's instructions."""
-        return self.root / "AGENTS.md"
-
-    @property
-    def soul_file(self) -> Path:
-        """``SOUL.md``: personality and tone."""
-        return self.root / "SOUL.md"
-
-    @property
     def identity_file(self) -> Path:
         """``IDENTITY.md``: structured identity."""
         return self.root / "IDENTITY.md"
-
-    @property
-    def user_file(self) -> Path:
-        """``USER.md``: information about the user."""
-        return self.root / "USER.md"
-
-    @property
-    def memory_file(self) -> Path:
-        """``MEMORY.md``: the generated summary."""
-        return self.root / "MEMORY.md"
 
     @property
     def memory_dir(self) -> Path:

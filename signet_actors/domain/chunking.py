@@ -25,7 +25,7 @@ _INVISIBLE: Final = ""
 
 
 def chunk_target(chars: int, configured: int) -> int:
-    """Return the target size for which ``chunk_by_sentence`` makes at most ``MAX_CHUNKS`` chunks.
+    """Return the target size for which ``distinct_chunks`` makes at most ``MAX_CHUNKS`` chunks.
 
     Up to some hundred thousand characters, that is the ``configured`` target. Longer texts get longer chunks, so that
     one text never occupies the writer for long. The bound holds because two adjacent chunks together exceed the target;
@@ -36,32 +36,20 @@ def chunk_target(chars: int, configured: int) -> int:
     return max(configured, -(-chars // _PLANNED_CHUNKS))
 
 
-def chunk_by_sentence(text: str, target: int) -> list[str]:
-    """Return chunks of ``text``, which is in storage form. Every character except white space is in exactly one chunk.
+def distinct_chunks(text: str, target: int) -> list[str]:
+    """Return chunks of ``text``, which is in storage form. Every character except white space is in exactly one chunk,
+    and each chunk has visible characters and a content hash of its own.
 
     Sentences (split after ``. ! ?`` and white space) are grouped up to ``target`` characters. A sentence of up to twice
     ``target`` stays whole. A longer one is split into lines, and a longer line is cut every ``target`` characters, so
     no chunk exceeds ``2 * target``.
 
-    Departs: the specification joins sentences with one space and cuts a long sentence anywhere, which breaks code,
-    tables and lists. Here the number of a list item does not end a sentence.
-    """
-    pieces = _Pieces(text, target)
-    chunks: list[str] = []
-    first = 0
-    while first < len(pieces.ends):
-        after = pieces.group(first)
-        chunks.append(pieces.text(first, after))
-        first = after
-    return chunks
-
-
-def distinct_chunks(text: str, target: int) -> list[str]:
-    """Return chunks like ``chunk_by_sentence``, except that each has visible characters and a content hash of its own.
-
     A chunk that equals an earlier one also takes the sentences or pieces after it, until it differs, so that a text
     that repeats itself loses nothing although each content is stored once. If the text ends before that, the last
     chunks become one. Such chunks may exceed ``2 * target``.
+
+    Departs: the specification joins sentences with one space and cuts a long sentence anywhere, which breaks code,
+    tables and lists. Here the number of a list item does not end a sentence.
     """
     pieces = _Pieces(text, target)
     chunks: dict[str, int] = {}  # hash -> first piece, in text order

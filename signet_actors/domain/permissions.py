@@ -54,8 +54,3 @@ AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})
 
 PERSON_ACTOR_TYPE = "operator"
 """The only actor type whose decision counts as a person's review."""
-
-
-def has_permission(role: Role, permission: Permission) -> bool:
-    """Return whether ``role`` has ``permission``."""
-    return permission in ROLE_PERMISSIONS[role]

@@ -99,15 +99,6 @@ def query_terms(text: str) -> QueryTerms:
     return QueryTerms(telling, tuple(identifiers.values()), cjk)
 
 
-def identifiers_in(text: str) -> tuple[str, ...]:
-    """Return the distinct identifiers in ``text``, in order and as written.
-
-    An identifier is a term that users expect to match exactly: paths, file names, dotted and ``::`` names, snake_case,
-    camelCase, ticket ids (KA-6), error codes (E0412), versions, dates, addresses, flags.
-    """
-    return query_terms(text).identifiers
-
-
 def cjk_bigrams(text: str) -> str | None:
     """Return the content of the column ``cjk`` for ``text``, or None if it contains no CJK text.
 

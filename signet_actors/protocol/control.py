@@ -14,13 +14,12 @@ UP = "up"
 RESTARTING = "restarting"
 STOPPING = "stopping"
 FAILED = "failed"
-CHILD_STATES = (STARTING, UP, RESTARTING, STOPPING, FAILED)
 
 
 class ChildState(msgspec.Struct, frozen=True):
     """One child as the supervisor sees it.
 
-    ``state`` is one of ``CHILD_STATES``; ``incarnation`` is that of the running process, or of the last one;
+    ``state`` is one of the constants above; ``incarnation`` is that of the running process, or of the last one;
     ``restarts`` counts the processes after the first; ``pid`` is None when no process runs; ``detail`` describes what
     the child does or why it is down; ``counters`` are those of its last heartbeat.
     """

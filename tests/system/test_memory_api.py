@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.chunking import distinct_chunks
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
@@ -406,7 +406,7 @@ def test_a_key_of_oversized_content_names_nothing_else(room: Client) -> None:
 
 def test_a_chunk_that_exists_already_refuses_the_whole_import(room: Client) -> None:
     text = oversized("ledger")
-    chunks = chunk_by_sentence(text, 300)
+    chunks = distinct_chunks(text, 300)
     assert len(chunks) > 2
     room.remember(chunks[1])
     refused = room.post("/api/memory/remember", {"content": text, "idempotencyKey": "k"}).refused(409, code="conflict")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.chunking import MAX_CHUNKS, chunk_by_sentence, chunk_target, distinct_chunks
+from signet_actors.domain.chunking import MAX_CHUNKS, chunk_target, distinct_chunks
 from signet_actors.domain.normalization import collapsed, content_hash, storage_content
 
 
@@ -15,7 +17,7 @@ from signet_actors.domain.normalization import collapsed, content_hash, storage_
     [
         ("Hello world. This is a test! Is it? Yes.", 20, ["Hello world.", "This is a test!", "Is it? Yes."]),
         ("a" * 20, 10, ["a" * 20]),
-        ("a" * 21, 10, ["a" * 10, "a" * 10, "a"]),
+        ("abcdefghijklmnopqrstu", 10, ["abcdefghij", "klmnopqrst", "u"]),
         ("no punctuation here at all", 5, ["no pu", "nctua", "tion", "here", "at al", "l"]),
         ("", 10, []),
         ("  \n ", 10, []),
@@ -24,20 +26,29 @@ from signet_actors.domain.normalization import collapsed, content_hash, storage_
     ],
 )
 def test_the_worked_examples(text: str, target: int, chunks: list[str]) -> None:
-    assert chunk_by_sentence(text, target) == chunks
+    assert distinct_chunks(text, target) == chunks
 
 
 @given(st.text(st.sampled_from("ab .!?\n\u00e9\u4e2d")), st.integers(1, 40))
 def test_every_character_but_white_space_survives_in_order(text: str, target: int) -> None:
-    chunks = chunk_by_sentence(text, target)
+    chunks = distinct_chunks(text, target)
     assert "".join("".join(chunks).split()) == "".join(text.split())
-    assert all(chunk.strip() and len(chunk) <= 2 * target for chunk in chunks)
-    assert all(chunk in text for chunk in chunks)
+    assert all(chunk.strip() and chunk in text for chunk in chunks)
+
+
+@given(
+    st.lists(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), unique=True), st.randoms(), st.integers(1, 40)
+)
+def test_no_chunk_of_a_text_without_repetition_exceeds_twice_the_target(
+    letters: list[str], rng: random.Random, target: int
+) -> None:
+    text = "".join(letter + rng.choice(["", " ", "\n"]) for letter in letters)
+    assert all(len(chunk) <= 2 * target for chunk in distinct_chunks(text, target))
 
 
 @given(st.text(), st.integers(1, 40))
 def test_chunks_of_stored_content_are_in_storage_form(text: str, target: int) -> None:
-    chunks = chunk_by_sentence(storage_content(text), target)
+    chunks = distinct_chunks(storage_content(text), target)
     assert all(storage_content(chunk) == (chunk if collapsed(chunk) else "") for chunk in chunks)
 
 
@@ -53,19 +64,19 @@ def walk(tree):
 
 
 def test_code_is_cut_between_lines_and_every_line_keeps_its_indentation() -> None:
-    chunks = chunk_by_sentence(LISTING, 45)
+    chunks = distinct_chunks(LISTING, 45)
     assert chunks == [
         "def walk(tree):\n    if tree is None:",
         "        return",
         "    for child in tree.children:",
         "        yield from walk(child)\n\tyield tree",
     ]
-    assert chunk_by_sentence(LISTING, 1000) == [LISTING.rstrip()]
+    assert distinct_chunks(LISTING, 1000) == [LISTING.rstrip()]
 
 
 def test_the_number_of_a_list_item_stays_with_its_text() -> None:
     text = "Steps:\n1. Stop the daemon.\n2. Copy the file.\n\n10. Start it again."
-    assert chunk_by_sentence(text, 20) == [
+    assert distinct_chunks(text, 20) == [
         "Steps:\n1. Stop the daemon.",
         "2. Copy the file.",
         "10. Start it again.",
@@ -76,19 +87,19 @@ def test_the_number_of_a_list_item_stays_with_its_text() -> None:
 def test_a_line_that_fits_is_never_cut_inside_a_word(text: str, target: int) -> None:
     longest = max(map(len, text.split("\n")))
     if longest <= 2 * target:
-        assert " ".join(chunk_by_sentence(text, target)).split() == text.split()
+        assert " ".join(distinct_chunks(text, target)).split() == text.split()
 
 
 def test_a_target_below_one_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        chunk_by_sentence("text", 0)
+        distinct_chunks("text", 0)
 
 
 @given(st.text(st.sampled_from("ab .!"), min_size=2000, max_size=6000), st.integers(1, 50))
 def test_no_text_falls_into_more_chunks_than_the_writer_takes_at_once(text: str, configured: int) -> None:
     target = chunk_target(len(text), configured)
     assert target >= configured
-    assert len(chunk_by_sentence(text, target)) <= MAX_CHUNKS
+    assert len(distinct_chunks(text, target)) <= MAX_CHUNKS
 
 
 def test_the_configured_target_holds_for_all_but_the_longest_texts() -> None:
@@ -99,7 +110,6 @@ def test_the_configured_target_holds_for_all_but_the_longest_texts() -> None:
 @pytest.mark.parametrize("unit", ["x. " + "y" * 2001 + ". ", "a. ", "word ", "y"])
 def test_the_longest_content_of_any_shape_stays_within_the_bound(unit: str) -> None:
     text = storage_content((unit * (1_000_000 // len(unit) + 1))[:1_000_000])
-    assert len(chunk_by_sentence(text, chunk_target(len(text), 50))) <= MAX_CHUNKS
     assert len(distinct_chunks(text, chunk_target(len(text), 50))) <= MAX_CHUNKS
 
 
@@ -142,6 +152,3 @@ def test_no_two_chunks_are_equal_and_none_is_missing(parts: list[str], gap: str,
         assert "".join("".join(chunks).split()) == "".join(text.split())
     assert len(set(map(content_hash, chunks))) == len(chunks)
     assert all(collapsed(chunk) and chunk in text for chunk in chunks)
-    plain = chunk_by_sentence(text, target)
-    if len(set(map(content_hash, plain))) == len(plain) and all(map(collapsed, plain)):
-        assert chunks == plain

@@ -34,20 +34,7 @@ def test_the_paths_are_those_of_the_documented_layout() -> None:
     assert workspace.log_dir == Path("/w/.daemon/logs")
     assert workspace.index_dir == Path("/w/.daemon/index")
     assert workspace.run_dir == Path("/w/.daemon/run")
-    assert [path.name for path in workspace.identity_files] == [
-        "AGENTS.md",
-        "SOUL.md",
-        "IDENTITY.md",
-        "USER.md",
-        "MEMORY.md",
-    ]
-    assert set(workspace.identity_files) == {
-        workspace.agents_file,
-        workspace.soul_file,
-        workspace.identity_file,
-        workspace.user_file,
-        workspace.memory_file,
-    }
+    assert workspace.identity_file == Path("/w/IDENTITY.md")
 
 
 @pytest.mark.usefixtures("permissive_umask")

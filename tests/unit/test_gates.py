@@ -22,9 +22,7 @@ from signet_actors.domain.extraction.gates import (
     extracts,
     gate,
     gate_approved,
-    history_event,
     history_metadata,
-    maintenance_runs,
     pipeline_mode,
     restrict,
 )
@@ -129,7 +127,6 @@ def test_the_outcomes_are_the_agreed_words() -> None:
         (FROZEN, PipelineMode.FROZEN),
         (PipelineFlags(shadow_mode=True, mutations_frozen=True), PipelineMode.FROZEN),
         (PipelineFlags(allow_update_delete=True, autonomous_frozen=True), PipelineMode.CONTROLLED_WRITE),
-        (PipelineFlags(allow_update_delete=True, autonomous_enabled=False), PipelineMode.FULL),
         (OFF, PipelineMode.OFF),
         (PipelineFlags(enabled=False, shadow_mode=True, mutations_frozen=True), PipelineMode.OFF),
     ],
@@ -137,19 +134,6 @@ def test_the_outcomes_are_the_agreed_words() -> None:
 def test_the_flags_make_the_mode(flags: PipelineFlags, mode: PipelineMode) -> None:
     assert pipeline_mode(flags) is mode
     assert extracts(mode) is (mode is not PipelineMode.OFF)
-
-
-@pytest.mark.parametrize(
-    ("flags", "runs"),
-    [
-        (PipelineFlags(), True),
-        (PipelineFlags(autonomous_frozen=True), False),
-        (PipelineFlags(autonomous_enabled=False), False),
-        (OFF, False),
-    ],
-)
-def test_the_maintenance_worker_runs_unless_it_is_off_or_frozen(flags: PipelineFlags, runs: bool) -> None:
-    assert maintenance_runs(flags) is runs
 
 
 @pytest.mark.parametrize("flags", [CONTROLLED, FULL])
@@ -274,7 +258,7 @@ def test_an_approved_addition_is_created() -> None:
 
 
 booleans = st.booleans()
-flag_sets = st.builds(PipelineFlags, booleans, booleans, booleans, booleans, booleans, booleans)
+flag_sets = st.builds(PipelineFlags, booleans, booleans, booleans, booleans, booleans)
 targets = st.none() | st.builds(Target, st.sampled_from(["m1", "m2"]), st.integers(2, 4), booleans, st.text(max_size=5))
 confidences = st.floats(0, 1) | st.just(float("nan"))
 
@@ -334,12 +318,6 @@ def test_shadow_records_stand_under_their_own_actor(flags: PipelineFlags, actor:
     assert changed_by(gate(proposal("add"), flags)) == actor
 
 
-def test_what_changes_nothing_is_a_none_event() -> None:
-    events = {action: history_event(gate(proposal(action), FULL, target=TARGET)) for action in ACTIONS}
-    assert events == {"add": "created", "update": "updated", "delete": "deleted", "none": "none"}
-    assert {history_event(outcome) for outcome in SITUATIONS.values()} == {"none"}
-
-
 def metadata(proposed: Proposal, outcome: GateOutcome) -> dict[str, object]:
     return history_metadata(
         proposed,
@@ -388,7 +366,7 @@ def test_history_metadata_says_why_in_the_documented_keys() -> None:
 
 
 def test_every_combination_of_flags_and_actions_has_an_outcome_that_travels() -> None:
-    for bits in itertools.product([False, True], repeat=6):
+    for bits in itertools.product([False, True], repeat=5):
         for action in ACTIONS:
             outcome = gate(proposal(action), PipelineFlags(*bits), target=TARGET)
             assert msgspec.msgpack.decode(msgspec.msgpack.encode(outcome), type=GateOutcome) == outcome

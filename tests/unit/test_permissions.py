@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.permissions import ROLE_PERMISSIONS, Permission, Role, has_permission
+from signet_actors.domain.permissions import ROLE_PERMISSIONS, Permission, Role
 from signet_actors.domain.session_keys import agent_from_session_key
 
 AGENT = {"remember", "recall", "modify", "forget", "recover", "documents"}
@@ -16,11 +16,6 @@ def test_there_are_ten_permissions_and_the_matrix_is_the_documented_one() -> Non
     assert ROLE_PERMISSIONS[Role.OPERATOR] == set(Permission) - {Permission.ADMIN}
     assert {permission.value for permission in ROLE_PERMISSIONS[Role.AGENT]} == AGENT
     assert ROLE_PERMISSIONS[Role.READONLY] == {Permission.RECALL}
-
-
-def test_may_reads_the_matrix() -> None:
-    assert has_permission(Role.READONLY, Permission.RECALL)
-    assert not has_permission(Role.AGENT, Permission.ADMIN)
 
 
 @pytest.mark.parametrize(

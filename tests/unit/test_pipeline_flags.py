@@ -17,7 +17,7 @@ from signet_actors.config.legacy import FLAT_KEYS
 from signet_actors.config.load import load_config
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.facts import Fact
-from signet_actors.domain.extraction.gates import Target, flags_of, gate, maintenance_runs, pipeline_mode
+from signet_actors.domain.extraction.gates import Target, flags_of, gate, pipeline_mode
 from signet_actors.domain.extraction.proposals import Action, Proposal
 from supervisor import decider_count, extractor_count
 
@@ -51,20 +51,6 @@ def loaded(tmp_path: Path, *lines: str) -> Config:
 )
 def test_the_flags_of_a_file_make_the_mode(tmp_path: Path, lines: list[str], mode: str) -> None:
     assert pipeline_mode(flags_of(loaded(tmp_path, *lines).memory.pipeline_v2)) == mode
-
-
-@pytest.mark.parametrize(
-    ("lines", "runs"),
-    [
-        (["enabled: true"], True),
-        (["autonomousEnabled: false"], False),
-        (["autonomousFrozen: true"], False),
-        (["autonomousEnabled: true", "autonomousFrozen: true"], False),
-        (["autonomous: {enabled: false}"], False),
-    ],
-)
-def test_the_flags_of_a_file_run_the_maintenance_or_do_not(tmp_path: Path, lines: list[str], runs: bool) -> None:
-    assert maintenance_runs(flags_of(loaded(tmp_path, *lines).memory.pipeline_v2)) is runs
 
 
 TARGET = Target("m1", 3, pinned=False, content="The cache holds a thousand rows")

@@ -13,7 +13,6 @@ from signet_actors.domain.query_words import (
     cjk_bigrams,
     dense_query,
     fts_match,
-    identifiers_in,
     match_terms,
     query_terms,
 )
@@ -124,7 +123,7 @@ def test_the_stop_words_are_about_the_classic_list() -> None:
     ],
 )
 def test_identifiers_are_recognised(text: str, identifiers: tuple[str, ...]) -> None:
-    assert identifiers_in(text) == identifiers
+    assert query_terms(text).identifiers == identifiers
 
 
 def test_an_identifier_is_sought_as_one_phrase() -> None:

@@ -44,22 +44,18 @@ class PipelineFlags(Struct, frozen=True):
     """The configuration flags that decide about proposals.
 
     ``autonomous.frozen`` stops everything autonomous, and therefore every update and deletion that no person requested.
-    ``autonomous.enabled`` affects only the maintenance worker.
     """
 
     enabled: bool = True
     shadow_mode: bool = False
     mutations_frozen: bool = False
     allow_update_delete: bool = False
-    autonomous_enabled: bool = True
     autonomous_frozen: bool = False
 
 
 class AutonomySwitches(Protocol):
     """The ``autonomous`` section of the configuration."""
 
-    @property
-    def enabled(self) -> bool: ...
     @property
     def frozen(self) -> bool: ...
     @property
@@ -86,7 +82,6 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
         shadow_mode=switches.shadow_mode,
         mutations_frozen=switches.mutations_frozen,
         allow_update_delete=switches.autonomous.allow_update_delete,
-        autonomous_enabled=switches.autonomous.enabled,
         autonomous_frozen=switches.autonomous.frozen,
     )
 
@@ -103,7 +98,6 @@ def restrict(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: boo
         mutations_frozen=flags.mutations_frozen or mode is PipelineMode.FROZEN,
         allow_update_delete=flags.allow_update_delete
         and (mode is not PipelineMode.CONTROLLED_WRITE or autonomous_frozen),
-        autonomous_enabled=flags.autonomous_enabled,
         autonomous_frozen=flags.autonomous_frozen or autonomous_frozen,
     )
 
@@ -209,11 +203,6 @@ def pipeline_mode(flags: PipelineFlags) -> PipelineMode:
 def extracts(mode: PipelineMode) -> bool:
     """Return whether extraction jobs run in this mode."""
     return mode is not PipelineMode.OFF
-
-
-def maintenance_runs(flags: PipelineFlags) -> bool:
-    """Return whether the maintenance worker runs on its own. Source: memory-pipeline.txt "Maintenance Worker"."""
-    return flags.enabled and flags.autonomous_enabled and not flags.autonomous_frozen
 
 
 def gate(
@@ -326,11 +315,6 @@ def _not_applied(reason: Reason, proposal: Proposal, existing_id: str | None = N
 def changed_by(outcome: GateOutcome) -> str:
     """Return the actor for the history row. Proposals only recorded in shadow or frozen mode have a separate actor."""
     return SHADOW_ACTOR if outcome.reason in (Reason.SHADOW, Reason.FROZEN) else PIPELINE_ACTOR
-
-
-def history_event(outcome: GateOutcome) -> str:
-    """Return the event of the proposal's history row; ``none`` if no memory changed. Source: docs/decisions.md 32."""
-    return outcome.outcome.value if outcome.changes else "none"
 
 
 def history_metadata(
