@@ -2,7 +2,7 @@
 
 The parameters of the path are arguments, the fields of the request are options. The reply is printed as JSON.
 
-Source: docs/cli.md "Upkeep"; docs/architecture.md "How to add".
+Source: docs/cli.md "Maintenance"; docs/architecture.md "How to add".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The checks of this directory notice when the store is broken on purpose: each mutant is caught, the true code is not.
 
-Source: docs/reliability.md "The harness is tested too".
+Source: docs/reliability.md "Mutation tests".
 """
 
 from __future__ import annotations

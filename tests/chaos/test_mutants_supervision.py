@@ -1,6 +1,6 @@
 """The checks of storms catch a supervisor that has no backoff and no budget: so they can fail.
 
-Source: docs/reliability.md "The harness is tested too".
+Source: docs/reliability.md "Mutation tests".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A program that is no daemon listens on the daemon's port and answers like one; the command line is not deceived.
 
-Source: docs/cli.md "Options that mean the same everywhere" and "Exit codes".
+Source: docs/cli.md "Global options" and "Exit codes".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the command line writes for a person at a terminal, in odd locales, and what it reads from odd files.
 
-Source: docs/cli.md "What is printed".
+Source: docs/cli.md "Output".
 """
 
 from __future__ import annotations
