@@ -22,13 +22,13 @@ from signet_actors.protocol.control import Heartbeat, Ready, Reload, Starting
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.messaging.envelope import encode_body
 from signet_actors.runtime.processes.child_context import encode_context
-from tests.support.async_room import bus_in, command, in_room, query, soon
-from tests.support.bus_room import REPOSITORY, BusRoom, bus_room, child_environment, eventually
+from tests.support.bus_client_harness import bus_in, command, query, soon, with_harness
+from tests.support.bus_harness import REPOSITORY, BusHarness, bus_harness, child_environment, eventually
 
 BEATING = Config(supervision=SupervisionConfig(heartbeat_ms=50))
 
 
-def log_lines(room: BusRoom) -> list[dict[str, Any]]:
+def log_lines(room: BusHarness) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for path in (room.workspace / ".daemon" / "logs").glob("*.log"):
         lines += map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -36,7 +36,7 @@ def log_lines(room: BusRoom) -> list[dict[str, Any]]:
 
 
 def test_it_reports_starting_then_ready_then_beats() -> None:
-    with bus_room(BEATING) as room:
+    with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer", order="boot_sleep:100")
         eventually(lambda: room.heard("writer", Heartbeat))
         kinds = [type(said) for said in room.said["writer"]]
@@ -48,7 +48,7 @@ def test_it_reports_starting_then_ready_then_beats() -> None:
 
 
 def test_what_waits_while_it_works_becomes_one_batch() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             first = asyncio.ensure_future(bus.ask_writer(command("sleep:500"), trace_id="t"))
@@ -58,11 +58,11 @@ def test_what_waits_while_it_works_becomes_one_batch() -> None:
             # Some may have come before the first was begun; what came with it and what waited are two batches of 51.
             assert room.counters("writer")["largest_batch"] >= 26
 
-    in_room(test, BEATING)
+    with_harness(test, BEATING)
 
 
 def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         writer = room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             with pytest.raises(SignetError) as failed:
@@ -77,11 +77,11 @@ def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it(
             assert any("obey" in frame for frame in crash["stack"])
             assert "told to crash" not in json.dumps({**crash, "stack": []})
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
-    with bus_room() as room:
+    with bus_harness() as room:
         room.start_ready("writer", "writer")
         client = room.context.socket(zmq.DEALER)  # keeps what it received from a peer that died, unlike our own
         client.connect(f"ipc://{room.socket_dir}/writer.sock")
@@ -96,7 +96,7 @@ def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
 
 
 def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         writer = room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             with pytest.raises(OutcomeUnknown):
@@ -106,21 +106,21 @@ def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() ->
             assert words is not None
             assert (words.code, words.detail) == (74, "told to leave")
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_its_mailbox_does_not_exist_before_its_self_check_has_passed() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start("writer", "writer", order="boot_hang")
         async with bus_in(room) as bus:
             with pytest.raises(Unavailable):
                 await bus.ask_writer(command("x"), trace_id="t", timeout_ms=200)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_long_work_that_beats_is_heard_and_stuck_work_is_not() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             for text, least, most in (("busy:500", 4, 20), ("sleep:500", 0, 2)):
@@ -131,18 +131,18 @@ def test_long_work_that_beats_is_heard_and_stuck_work_is_not() -> None:
                 beats = [said for said in room.said["writer"] if isinstance(said, Heartbeat)]
                 assert least <= len(beats) <= most
 
-    in_room(test, BEATING)
+    with_harness(test, BEATING)
 
 
 def test_drain_finishes_the_work_and_exits_zero() -> None:
-    with bus_room() as room:
+    with bus_harness() as room:
         room.start_ready("writer", "writer")
         assert room.drain("writer") == 0
         assert (room.workspace / "drained").read_text(encoding="utf-8") == "writer\n"
 
 
 def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
-    with bus_room(BEATING) as room:
+    with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer")
         room.send("writer", Reload("{nonsense"))
         room.send("writer", Reload('{"logging": {"level": "debug"}}'))
@@ -152,7 +152,7 @@ def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
 
 
 def test_its_log_level_follows_a_reload() -> None:
-    with bus_room(BEATING) as room:
+    with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer")
         room.send("writer", Reload('{"logging": {"level": "error"}}'))
         eventually((room.workspace / "reloaded-writer").exists)
@@ -163,7 +163,7 @@ def test_its_log_level_follows_a_reload() -> None:
 
 
 def test_group_signals_do_not_touch_it() -> None:
-    with bus_room(BEATING) as room:
+    with bus_harness(BEATING) as room:
         writer = room.start_ready("writer", "writer")
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             writer.send_signal(number)
@@ -173,7 +173,7 @@ def test_group_signals_do_not_touch_it() -> None:
 
 
 def test_it_dies_with_its_supervisor() -> None:
-    with bus_room() as room:
+    with bus_harness() as room:
         script = (
             "import subprocess, sys, os\n"
             "boot = sys.stdin.buffer.read().replace(b'\"supervisor_pid\":0', b'\"supervisor_pid\":%d' % os.getpid())\n"
@@ -200,7 +200,7 @@ def test_it_dies_with_its_supervisor() -> None:
 
 
 def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
-    with bus_room() as room:
+    with bus_harness() as room:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.echo_actor"],
             input=encode_context(room.boot("writer", "writer", parent=1 if os.getpid() != 1 else 2)),
@@ -227,7 +227,7 @@ def test_a_child_started_by_hand_says_what_to_do() -> None:
 
 
 def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_more() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         pipeline = room.context.socket(zmq.DEALER)
         pipeline.connect(f"ipc://{room.socket_dir}/searcher-1.sock")
@@ -249,11 +249,11 @@ def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_mo
                 pipeline.recv_multipart()
         pipeline.close(linger=0)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_an_expired_query_is_not_worked_on() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         searcher = room.start_ready("searcher-1", "searcher")
         async with bus_in(room) as bus:
             await soon(lambda: bus.searchers_known == 1)
@@ -266,7 +266,7 @@ def test_an_expired_query_is_not_worked_on() -> None:
             await soon(lambda: room.counters("searcher-1").get("handled") == 1)
             assert room.counters("searcher-1")["expired"] == 1
 
-    in_room(test, BEATING)
+    with_harness(test, BEATING)
 
 
 def _runs(pid: int) -> bool:
@@ -278,7 +278,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_an_idle_actor_uses_next_to_no_processor_time() -> None:
-    with bus_room() as room:
+    with bus_harness() as room:
         writer = room.start_ready("writer", "writer")
         before = _ticks(writer.pid)
         time.sleep(1.5)  # the thing measured, not a synchronisation

@@ -19,14 +19,14 @@ from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRef
-from tests.support.async_room import command, in_room, query, soon
-from tests.support.bus_room import BusRoom
+from tests.support.bus_client_harness import command, query, soon, with_harness
+from tests.support.bus_harness import BusHarness
 
 Handler = Callable[[AdvanceHighWaterMark], Awaitable[None]]
 
 
 @asynccontextmanager
-async def actor_in(room: BusRoom, name: str) -> AsyncIterator[AsyncActor]:
+async def actor_in(room: BusHarness, name: str) -> AsyncIterator[AsyncActor]:
     room.said[name] = []
     boot = msgspec.structs.replace(room.gateway_boot(), name=name, role=name)
     actor = AsyncActor(boot, SystemClock(), structlog.get_logger(), random.Random(1))
@@ -41,7 +41,7 @@ async def actor_in(room: BusRoom, name: str) -> AsyncIterator[AsyncActor]:
 
 @asynccontextmanager
 async def pair_in(
-    room: BusRoom, work: Handler, *, max_unanswered: int = 512
+    room: BusHarness, work: Handler, *, max_unanswered: int = 512
 ) -> AsyncIterator[tuple[AsyncActor, AsyncRef]]:
     """An actor that does ``work`` for each message and then echoes it, and a ref to it in another actor."""
 
@@ -66,7 +66,7 @@ async def ask(ref: AsyncRef, text: str, *, timeout_ms: int = 10_000) -> str | No
 
 
 def test_every_message_is_a_task_and_gets_its_own_answer() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         gate = asyncio.Event()
 
         async def work(body: AdvanceHighWaterMark) -> None:
@@ -81,11 +81,11 @@ def test_every_message_is_a_task_and_gets_its_own_answer() -> None:
             gate.set()
             assert await slow == "slow"
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_what_is_beyond_the_bound_is_refused_at_once_and_room_comes_back() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         gate = asyncio.Event()
 
         async def work(_body: AdvanceHighWaterMark) -> None:
@@ -102,11 +102,11 @@ def test_what_is_beyond_the_bound_is_refused_at_once_and_room_comes_back() -> No
             await asyncio.gather(*held)
             assert await ask(ref, "now there is room") == "now there is room"
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_refusal_is_answered_with_its_own_code() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async def work(_body: AdvanceHighWaterMark) -> None:
             raise Conflict("not like this")
 
@@ -117,11 +117,11 @@ def test_a_refusal_is_answered_with_its_own_code() -> None:
             assert served.crashed is not None
             assert not served.crashed.done()
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_bug_is_answered_and_ends_the_process() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async def work(_body: AdvanceHighWaterMark) -> None:
             raise ZeroDivisionError
 
@@ -132,11 +132,11 @@ def test_a_bug_is_answered_and_ends_the_process() -> None:
             assert served.crashed is not None
             assert isinstance(await asyncio.wait_for(served.crashed, 5), ZeroDivisionError)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_who_waits_when_the_actor_leaves_is_told() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async def work(_body: AdvanceHighWaterMark) -> None:
             await asyncio.Event().wait()
 
@@ -147,11 +147,11 @@ def test_who_waits_when_the_actor_leaves_is_told() -> None:
             with pytest.raises(Unavailable):
                 await waiting
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_garbage_in_the_mailbox_is_refused_and_the_next_message_served() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with pair_in(room, nothing) as (served, ref):
             with pytest.raises(SignetError) as refused:
                 await ref.ask(query("a searcher's question"), timeout_ms=5000)
@@ -159,11 +159,11 @@ def test_garbage_in_the_mailbox_is_refused_and_the_next_message_served() -> None
             assert served.counters["decode_error"] == 1
             assert await ask(ref, "next") == "next"
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_query_goes_to_a_searcher_that_is_up() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         room.start_ready("searcher-2", "searcher")
         async with actor_in(room, "decider") as actor:
@@ -182,4 +182,4 @@ def test_a_query_goes_to_a_searcher_that_is_up() -> None:
                 answer = await actor.ask_searcher(query("again"), timeout_ms=5000)
                 assert answer.words[0] == quick.words[0]
 
-    in_room(test)
+    with_harness(test)

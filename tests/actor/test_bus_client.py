@@ -16,12 +16,12 @@ from signet_actors.protocol.writer import TouchMemories
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
 from signet_actors.runtime.messaging.request_tracker import RequestTracker
-from tests.support.async_room import bus_in, command, in_room, query, soon
-from tests.support.bus_room import BusRoom, bus_room
+from tests.support.bus_client_harness import bus_in, command, query, soon, with_harness
+from tests.support.bus_harness import BusHarness, bus_harness
 
 
 def test_an_ask_is_answered_by_the_writer() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             answers = await asyncio.gather(
@@ -30,11 +30,11 @@ def test_an_ask_is_answered_by_the_writer() -> None:
             assert [str(answer.previous).split("@")[0] for answer in answers] == [f"n{n}" for n in range(200)]
             assert bus.writer_backlog == 0
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_hundred_thousand_bytes_and_frames_come_through() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             text = "x" * 3_000_000
@@ -42,11 +42,11 @@ def test_a_hundred_thousand_bytes_and_frames_come_through() -> None:
             assert answer.previous is not None
             assert answer.previous.startswith(text)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             asks = [asyncio.ensure_future(bus.ask_writer(command("sleep:100"), trace_id="t")) for _ in range(4)]
@@ -59,11 +59,11 @@ def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
             assert bus.counters["shed"] == 1
             await bus.ask_writer(command("now there is room"), trace_id="t")
 
-    in_room(test, Config(writer=WriterConfig(queue_limit=4)))
+    with_harness(test, Config(writer=WriterConfig(queue_limit=4)))
 
 
 def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             before = time.monotonic()
             with pytest.raises(Unavailable):
@@ -72,7 +72,7 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
             assert not bus.tell_writer(TouchMemories(ids=("a",)), trace_id="t")
             assert bus.counters["unroutable"] == 1
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,17 +80,17 @@ def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch
         "signet_actors.runtime.messaging.request_tracker.PEER_WAIT_MS", 30_000
     )  # an interpreter may start slowly here
 
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start("writer", "writer", order="boot_sleep:300")
         async with bus_in(room) as bus:
             answer = await bus.ask_writer(command("patience"), trace_id="t", timeout_ms=30_000)
             assert answer.previous is not None
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_no_answer_in_time_is_an_unknown_outcome() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             with pytest.raises(OutcomeUnknown):
@@ -98,11 +98,11 @@ def test_no_answer_in_time_is_an_unknown_outcome() -> None:
             await bus.ask_writer(command("x"), trace_id="t")
             assert bus.counters["late"] == 1
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_answered_once() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         first = room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             ask = asyncio.ensure_future(bus.ask_writer(command("die_once"), trace_id="t"))
@@ -117,7 +117,7 @@ def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_ans
             assert bus.counters["late"] == 0
             assert bus.writer_backlog == 0
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_the_peer() -> None:
@@ -130,7 +130,7 @@ def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_th
                 sent.append(parts)
             return connected
 
-        with bus_room() as room:
+        with bus_harness() as room:
             asks = RequestTracker(
                 asyncio.get_running_loop(),
                 SystemClock(),
@@ -160,7 +160,7 @@ def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_th
 
 
 def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             seen: list[int] = []
 
@@ -176,21 +176,21 @@ def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
                 await soon(lambda: len(seen) >= 3)
             assert [line["event"] for line in logged if line["log_level"] == "error"] == ["message_failed"]
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_it_knows_how_long_the_supervisor_has_been_silent() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             await soon(lambda: bus.supervisor_silent_ms() > 30)
             room.announce_tree()
             await soon(lambda: bus.supervisor_silent_ms() < 30)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_cancelled_request_keeps_its_credit_until_the_writer_has_answered() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             ask = asyncio.ensure_future(bus.ask_writer(command("sleep:50"), trace_id="t"))
@@ -202,11 +202,11 @@ def test_a_cancelled_request_keeps_its_credit_until_the_writer_has_answered() ->
             await soon(lambda: bus.writer_backlog == 0)
             await bus.ask_writer(command("x"), trace_id="t")
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_failure_of_the_actor_is_an_exception_with_its_code() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
             with pytest.raises(SignetError) as refused:
@@ -214,11 +214,11 @@ def test_a_failure_of_the_actor_is_an_exception_with_its_code() -> None:
             assert refused.value.code == ErrorCode.CONFLICT
             assert refused.value.detail == "told to refuse"
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_queries_are_spread_over_the_idle_searchers() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         room.start_ready("searcher-2", "searcher")
         async with bus_in(room) as bus:
@@ -227,11 +227,11 @@ def test_queries_are_spread_over_the_idle_searchers() -> None:
             names = [answer.words[0] for answer, _ in answers]
             assert {"searcher-1", "searcher-2"} == set(names)
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_the_query_of_a_killed_searcher_is_answered_by_another() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         async with bus_in(room) as bus:
             await soon(lambda: bus.searchers_known == 1)
@@ -244,11 +244,11 @@ def test_the_query_of_a_killed_searcher_is_answered_by_another() -> None:
             assert answer.version == 2  # the attempt
             assert bus.counters["resent"] == 1
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_query_that_kills_two_searchers_is_given_up() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         room.start_ready("searcher-2", "searcher")
         room.start_ready("searcher-3", "searcher")
@@ -267,11 +267,11 @@ def test_a_query_that_kills_two_searchers_is_given_up() -> None:
             answer, _ = await bus.ask_searcher(query("x"), trace_id="t")
             assert answer.words[0] not in dead
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             before = time.monotonic()
             with pytest.raises(Unavailable, match="no searcher is running"):
@@ -279,11 +279,11 @@ def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
             assert 0.1 < time.monotonic() - before < 5
             assert bus.search_backlog == 0
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_searcher_past_the_deadline_gets_nothing_new_until_it_speaks() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         async with bus_in(room) as bus:
             await soon(lambda: bus.searchers_known == 1)
@@ -295,40 +295,40 @@ def test_a_searcher_past_the_deadline_gets_nothing_new_until_it_speaks() -> None
             assert answer.words[0] == "searcher-1"
             assert bus.counters["late"] == 1
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_more_queries_than_the_queue_holds_are_busy() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             asks = [asyncio.ensure_future(bus.ask_searcher(query("x"), trace_id="t", timeout_ms=200)) for _ in range(5)]
             results = await asyncio.gather(*asks, return_exceptions=True)
             assert [type(result).__name__ for result in results].count("Busy") == 2
             assert [type(result).__name__ for result in results].count("Unavailable") == 3
 
-    in_room(test, Config(searcher=SearcherConfig(queue_limit=3)))
+    with_harness(test, Config(searcher=SearcherConfig(queue_limit=3)))
 
 
 def test_a_restarted_gateway_finds_the_searchers_by_itself() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         for _ in range(2):
             async with bus_in(room) as bus:
                 answer, _ = await bus.ask_searcher(query("x"), trace_id="t")
                 assert answer.words[0] == "searcher-1"
 
-    in_room(test)
+    with_harness(test)
 
 
 def test_a_searcher_of_another_boot_is_refused() -> None:
-    async def test(room: BusRoom) -> None:
+    async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             foreign = msgspec.structs.replace(room.gateway_boot(), name="searcher-9", boot_id="another")
             await asyncio.to_thread(_announce_idle, foreign)
             await soon(lambda: bus.counters["foreign"] == 1)
             assert bus.searchers_known == 0
 
-    in_room(test)
+    with_harness(test)
 
 
 def _announce_idle(boot: Any) -> None:

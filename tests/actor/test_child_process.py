@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from signet_actors.runtime.supervision.child_process import ChildProcess, is_stopped
-from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.bus_harness import REPOSITORY, eventually
 
 ROLE = '''
 """Writes down what it is given, a line at a time, and what its environment has."""

@@ -29,8 +29,8 @@ from signet_actors.gateway.actor import Gateway
 from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, Reload
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.child_context import encode_context, warmup_payload
-from tests.support.async_room import soon
-from tests.support.bus_room import BusRoom, bus_room, child_environment, eventually
+from tests.support.bus_client_harness import soon
+from tests.support.bus_harness import BusHarness, bus_harness, child_environment, eventually
 from tests.support.edge import gateway_config
 from tests.support.live_daemon import live_daemon
 
@@ -39,8 +39,8 @@ FEW = "searcher:\n  processes: 1\n"
 
 
 @pytest.fixture
-def room() -> Iterator[BusRoom]:
-    with bus_room(CONFIG) as made:
+def room() -> Iterator[BusHarness]:
+    with bus_harness(CONFIG) as made:
         Workspace(made.workspace).ensure()
         yield made
 
@@ -70,7 +70,7 @@ def listener() -> Iterator[Listener]:
 
 
 def start(
-    room: BusRoom, listener: Listener, incarnation: int = 1, *, rehearsal: Config | None = None
+    room: BusHarness, listener: Listener, incarnation: int = 1, *, rehearsal: Config | None = None
 ) -> subprocess.Popen[bytes]:
     """A gateway process on the listener's port, perhaps one that has stood by for a life with another configuration."""
     descriptor = listener.socket.fileno()
@@ -91,16 +91,16 @@ def start(
     return process
 
 
-def log_lines(room: BusRoom) -> list[dict[str, Any]]:
+def log_lines(room: BusHarness) -> list[dict[str, Any]]:
     paths = (room.workspace / ".daemon" / "logs").glob("*.log")
     return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def wait_ready(room: BusRoom) -> None:
+def wait_ready(room: BusHarness) -> None:
     eventually(lambda: room.heard("gateway", Ready), within_s=30, what="gateway ready")
 
 
-def test_ready_means_that_requests_are_answered(room: BusRoom, listener: Listener) -> None:
+def test_ready_means_that_requests_are_answered(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     status, body = listener.get("/health")
@@ -110,7 +110,7 @@ def test_ready_means_that_requests_are_answered(room: BusRoom, listener: Listene
     eventually(lambda: room.counters("gateway").get("requests", 0) >= 2)
 
 
-def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusRoom, listener: Listener) -> None:
+def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusHarness, listener: Listener) -> None:
     process = start(room, listener)
     wait_ready(room)
     process.kill()
@@ -121,7 +121,7 @@ def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusRoo
         assert waiting.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def loaded_in_its_life(room: BusRoom) -> bool:
+def loaded_in_its_life(room: BusHarness) -> bool:
     return any(line.get("detail") == "loading the embedding model" for line in log_lines(room))
 
 
@@ -132,7 +132,7 @@ def has_its_model(listener: Listener) -> bool:
     return status == 200 and embedding["available"] is True
 
 
-def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusRoom, listener: Listener) -> None:
+def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusHarness, listener: Listener) -> None:
     start(room, listener, rehearsal=room.config)
     wait_ready(room)
     assert has_its_model(listener)
@@ -145,7 +145,7 @@ def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusR
     ids=["another provider", "one that cannot be served"],
 )
 def test_a_gateway_whose_configuration_has_changed_since_it_stood_by_follows_the_new_one(
-    room: BusRoom, listener: Listener, rehearsed: EmbeddingConfig
+    room: BusHarness, listener: Listener, rehearsed: EmbeddingConfig
 ) -> None:
     start(room, listener, rehearsal=Config(embedding=rehearsed))
     wait_ready(room)
@@ -153,18 +153,18 @@ def test_a_gateway_whose_configuration_has_changed_since_it_stood_by_follows_the
     assert loaded_in_its_life(room)
 
 
-def test_a_drain_ends_with_exit_code_0(room: BusRoom, listener: Listener) -> None:
+def test_a_drain_ends_with_exit_code_0(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     assert room.drain("gateway") == ExitCode.OK
 
 
-def test_a_drain_is_obeyed_while_the_model_is_still_being_loaded(room: BusRoom, listener: Listener) -> None:
+def test_a_drain_is_obeyed_while_the_model_is_still_being_loaded(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     assert room.drain("gateway") == ExitCode.OK  # it speaks first, and loads then
 
 
-def test_a_reload_is_followed_without_a_restart(room: BusRoom, listener: Listener) -> None:
+def test_a_reload_is_followed_without_a_restart(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     named = {"Host": "memory.home"}
@@ -175,7 +175,7 @@ def test_a_reload_is_followed_without_a_restart(room: BusRoom, listener: Listene
 
 
 def test_a_reload_while_the_model_loads_is_in_force_when_it_serves(
-    room: BusRoom, listener: Listener, monkeypatch: pytest.MonkeyPatch
+    room: BusHarness, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = threading.Event()
     monkeypatch.setattr(gateway_actor, "make_embedder", lambda _: told.wait(10) and None)
@@ -199,7 +199,7 @@ def test_a_reload_while_the_model_loads_is_in_force_when_it_serves(
 
 
 def test_a_provider_that_cannot_be_loaded_leaves_the_old_one_and_the_rest_is_followed(
-    room: BusRoom, listener: Listener
+    room: BusHarness, listener: Listener
 ) -> None:
     start(room, listener)
     wait_ready(room)
@@ -211,7 +211,7 @@ def test_a_provider_that_cannot_be_loaded_leaves_the_old_one_and_the_rest_is_fol
     assert listener.get("/health/live")[0] == 200
 
 
-def test_a_silent_supervisor_is_noticed_and_so_is_its_return(room: BusRoom, listener: Listener) -> None:
+def test_a_silent_supervisor_is_noticed_and_so_is_its_return(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     room.states = {
@@ -261,7 +261,7 @@ def test_the_whole_tree_when_the_gateway_dies_during_a_reload_and_when_the_super
 
 
 def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
-    with bus_room(CONFIG) as room, structlog.testing.capture_logs() as logged:
+    with bus_harness(CONFIG) as room, structlog.testing.capture_logs() as logged:
 
         async def test() -> None:
             gateway = Gateway(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
@@ -278,14 +278,14 @@ def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
     assert isinstance(line["exc_info"], KeyError), "which the log describes by type and place alone"
 
 
-def test_it_beats_from_the_loop_that_serves(room: BusRoom, listener: Listener) -> None:
+def test_it_beats_from_the_loop_that_serves(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     room.said["gateway"].clear()
     eventually(lambda: room.heard("gateway", Heartbeat))
 
 
-def test_a_key_that_others_can_read_is_refused_with_words(room: BusRoom, listener: Listener) -> None:
+def test_a_key_that_others_can_read_is_refused_with_words(room: BusHarness, listener: Listener) -> None:
     secret = Workspace(room.workspace).secret_file
     Path(secret).write_bytes(bytes(32))
     secret.chmod(0o644)

@@ -25,7 +25,7 @@ from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus, SweepNow, Swept
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, Purged, WriterStatus
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.edge import (
     CLIENT_WAIT_S,
     EVERYBODY_UP,

@@ -23,7 +23,7 @@ from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus, ProviderUsage
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.edge import EVERYBODY_UP, RunningEdge, echo, read_to_end
 from tests.support.routes import plain_route
 

@@ -23,7 +23,7 @@ from signet_actors.providers.llm.guarded import (
 )
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.provider import Availability, Generated
-from tests.support.async_room import soon
+from tests.support.bus_client_harness import soon
 from tests.support.scripted_provider import Act, Fault, ScriptedProvider
 
 HANG_GUARD_S = 30.0

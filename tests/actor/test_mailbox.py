@@ -23,7 +23,7 @@ from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body
 from signet_actors.runtime.messaging.linger import Linger
 from signet_actors.runtime.messaging.mailbox import Mailbox
 from signet_actors.runtime.messaging.sockets import bind_router, connect_dealer, new_context
-from tests.support.bus_room import BOOT_ID, eventually
+from tests.support.bus_harness import BOOT_ID, eventually
 
 DECODE_REPLY = msgspec.msgpack.Decoder(WriterReply).decode
 DECODE_HEADER = msgspec.msgpack.Decoder(Header).decode

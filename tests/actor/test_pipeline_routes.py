@@ -21,9 +21,9 @@ from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavail
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.status.pipeline_health import latency
 from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.operations.batch_modify import MODIFY_MEMORIES
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.operations.memory_changes import RECOVER_MEMORY
-from signet_actors.operations.modify import MODIFY_MEMORIES
 from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
@@ -61,7 +61,7 @@ from signet_actors.protocol.pipeline_queries import (
 )
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.memory_api import EVERYBODY_UP, MemoryApi
-from tests.support.pipeline_room import configured
+from tests.support.pipeline_harness import configured
 
 AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
 

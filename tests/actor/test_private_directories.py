@@ -24,7 +24,7 @@ from signet_actors.runtime.messaging.sockets import (
     socket_directory,
 )
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
-from tests.support.bus_room import REPOSITORY, child_environment
+from tests.support.bus_harness import REPOSITORY, child_environment
 
 
 @pytest.fixture

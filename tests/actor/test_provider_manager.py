@@ -20,7 +20,7 @@ from signet_actors.providers.llm import provider_manager as chosen_module
 from signet_actors.providers.llm.provider import Generated
 from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.clock import SystemClock
-from tests.support.async_room import soon
+from tests.support.bus_client_harness import soon
 from tests.support.scripted_provider import CLIENT_WAIT_S, Act, Asked, FakeCli, ScriptedProvider, kill_all
 
 HANG_GUARD_S = 60.0

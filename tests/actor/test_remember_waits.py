@@ -24,7 +24,7 @@ from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 from signet_actors.protocol.writer import ManyModified, Modified, ModifyMany, ModifyMemory, Remember, Remembered
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.edge import RunningEdge, ScriptedBus, parse_answer
 from tests.support.memory_api import Answer, MemoryApi
 from tests.support.routes import plain_route

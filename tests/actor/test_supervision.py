@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.echo_daemon import QUICK, alive, changed, daemon
 
 pytestmark = pytest.mark.system

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.echo_daemon import QUICK, Daemon, alive, changed, daemon
 
 pytestmark = pytest.mark.system

@@ -20,7 +20,7 @@ from typing import Any
 
 from signet_actors.runtime.sync_points import NAMES
 from tests.chaos.traffic import Book, Traffic, traffic_on
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.log_tail import LogTail
 
@@ -180,7 +180,7 @@ def run_group(group: Group, action: str, *, seed: int = 0) -> Book:
                 return set(fired(daemon)) == set(group.points)
 
             eventually(all_fired, within_s=150, what=f"all points of {group.child} fired")
-            tail.life(group.child, last_life)
+            tail.incarnation(group.child, last_life)
             book = settle(daemon, traffic)
         assert action == "raise" or 500 not in traffic.statuses
         stop_soundly(daemon, unforeseen=action == "raise")
@@ -236,7 +236,7 @@ def _start_into(daemon: LiveDaemon, point: str, argument: str, action: str) -> N
         else:
             tail = LogTail(daemon.workspace)
             tail.look()
-            os.kill(tail.lives["searcher-1"].pid, signal.SIGKILL)
+            os.kill(tail.incarnations["searcher-1"].pid, signal.SIGKILL)
     eventually(lambda: fired(daemon) == [point], within_s=60, what=f"{point} fired")
     if action == "stop":
         eventually(lambda: _state(process.pid) == "T", what="stopped")

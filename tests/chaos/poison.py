@@ -15,8 +15,8 @@ import statistics
 import sys
 from typing import NamedTuple
 
-from tests.chaos.pipeline_deaths import kill_asker, remember
-from tests.support.bus_room import eventually
+from tests.chaos.pipeline_crashes import kill_asker, remember
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
@@ -116,7 +116,7 @@ def main() -> int:
             measured.append(found.jobs_per_s)
             sys.stdout.write(
                 f"{poison} poison: {found.jobs_per_s:.1f} jobs/s, at most {found.stood_s:.1f} s without any,"
-                f" all after {found.all_s:.1f} s, {found.lives} lives of the extractor,"
+                f" all after {found.all_s:.1f} s, {found.incarnations} lives of the extractor,"
                 f" {found.innocent_dead} innocent dead\n"
             )
     share = statistics.median(rates[options.poison]) / statistics.median(rates[0])

@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.chaos.crash_points import CONFIG
 from tests.chaos.traffic import BROKEN, Book, Exchange, Traffic
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.log_tail import LogTail, wall
 from tests.support.open_files import family, no_longer, one_writer_watched
@@ -217,7 +217,7 @@ class RandomFaults:
 
     def _hit(self, way: str, names: list[str], number: signal.Signals, *, again: bool = False) -> None:
         """These children are hit, and have been replaced; ``again``: the next life is killed too, before it is up."""
-        dead = {name: self.tail.lives[name].pid for name in names}
+        dead = {name: self.tail.incarnations[name].pid for name in names}
         roles = tuple(name.partition("-")[0] for name in names)
         fault = Fault(way, roles, len(names), time.monotonic())
         self.faults.append(fault)
@@ -226,9 +226,13 @@ class RandomFaults:
             os.kill(pid, number)
         if again:
             (name,) = names
-            eventually(lambda: self.tail.look() and self.tail.lives[name].pid != dead[name], within_s=30, what="reborn")
+            eventually(
+                lambda: self.tail.look() and self.tail.incarnations[name].pid != dead[name],
+                within_s=30,
+                what="a restart",
+            )
             time.sleep(self.rng.uniform(0.0, 0.3))
-            dead = {name: self.tail.lives[name].pid}
+            dead = {name: self.tail.incarnations[name].pid}
             try:
                 os.kill(dead[name], signal.SIGKILL)
             except ProcessLookupError:
@@ -249,12 +253,12 @@ class RandomFaults:
         left = no_longer(children, within_s=ORPHANS_S)
         if left:
             self.orphans.append(left)
-        self.tail.forget_lives()
+        self.tail.forget_incarnations()
         began = time.monotonic()
         self.daemon.start()
         fault.back_s = time.monotonic() - began
         for name in CHILDREN:
-            self.tail.life(name, 1)
+            self.tail.incarnation(name, 1)
         self._over(fault)
 
     def _stop_the_supervisor(self) -> None:

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TypeVar
 
-from tests.support.bus_room import REPOSITORY
+from tests.support.bus_harness import REPOSITORY
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.recording_vfs import Recording, RecordingVFS, images, recorded_files
 from tests.support.store_room import SetClock
-from tests.support.writer_life import Ledger, Life
+from tests.support.writer_script import Ledger, ScriptedWriter
 
 FAULTS = [
     ("read", "EIO", False),
@@ -113,14 +113,14 @@ def test_a_failed_sync_under_a_commit_ends_the_writer_and_what_it_had_answered_i
 def test_a_disk_that_fails_under_a_reloaded_roster_ends_the_writer(
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
 ) -> None:
-    life = Life(killed[0], vfs=vfs.name)
-    life.start()
-    life.clock.advance(1000)  # the same row again would not be written
+    scripted = ScriptedWriter(killed[0], vfs=vfs.name)
+    scripted.start()
+    scripted.clock.advance(1000)  # the same row again would not be written
     vfs.arm(Fault("sync", 1, stays=True))
     with pytest.raises(ActorExit) as leaving:
-        life.writer.reload(life.config)
+        scripted.writer.reload(scripted.config)
     assert leaving.value.exit_code == ExitCode.IO_ERROR
-    life.abandon()
+    scripted.abandon()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from tests.chaos.crash_points import settle, stop_soundly
 from tests.chaos.seeds import FULL
 from tests.chaos.traffic import traffic_on
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.log_tail import LogTail
 
@@ -64,7 +64,7 @@ def test_writes_under_a_foreign_lock_are_refused_in_time_and_none_is_lost(second
             # Half a second is promised beyond the budget; a machine under load gets two more.
             assert max(refused, default=0.0) < BUSY_S + 0.5 + 2.0
         tail.look()
-        assert {life.incarnation for life in tail.lives.values()} == {1}, "somebody was restarted"
+        assert {life.incarnation for life in tail.incarnations.values()} == {1}, "somebody was restarted"
         stop_soundly(daemon)
 
 
@@ -73,7 +73,7 @@ def test_a_start_under_a_foreign_lock_waits_and_says_why() -> None:
         daemon.api.remember("Kept through the wait")
         assert daemon.stop() == 0
         tail = LogTail(daemon.workspace)
-        tail.forget_lives()
+        tail.forget_incarnations()
         with foreign_lock(daemon.database):
             process = daemon.launch()
             eventually(
@@ -87,6 +87,6 @@ def test_a_start_under_a_foreign_lock_waits_and_says_why() -> None:
             assert not tail.events("child_up", child="gateway")[1:]
         daemon.wait_ready()
         tail.look()
-        assert tail.lives["writer"].incarnation == 1
+        assert tail.incarnations["writer"].incarnation == 1
         assert [row["content"] for row in daemon.api.listed()] == ["Kept through the wait"]
         stop_soundly(daemon)

@@ -17,7 +17,7 @@ import pytest
 from tests.chaos.crash_points import environment, fired, settle, stop_soundly
 from tests.chaos.seeds import share
 from tests.chaos.traffic import traffic_on
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.log_tail import LogTail, seconds, wall
 
@@ -35,7 +35,7 @@ def test_a_stopped_actor_is_noticed_killed_and_replaced_and_nothing_is_lost(name
         tail = LogTail(daemon.workspace)
         tail.look()
         with traffic_on(daemon) as traffic:
-            hung = tail.lives[name].pid
+            hung = tail.incarnations[name].pid
             began = wall()
             os.kill(hung, signal.SIGSTOP)
             assert tail.replaced({name: hung}) - began < REPLACED_S
@@ -55,7 +55,7 @@ def test_an_actor_whose_loop_is_stuck_is_replaced_like_a_stopped_one(point: str,
         tail = LogTail(daemon.workspace)
         with traffic_on(daemon) as traffic:
             eventually(lambda: fired(daemon) == [point], within_s=60, what="stuck")
-            tail.life(name, 2)
+            tail.incarnation(name, 2)
             assert "stopped sending heartbeats" in tail.events("child_exited", child=name)[0]["cause"]
             assert settle(daemon, traffic).wrong == []
         stop_soundly(daemon)

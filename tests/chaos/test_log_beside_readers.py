@@ -24,7 +24,7 @@ from signet_actors.store.sqlite.connect import open_reader
 from signet_actors.store.sqlite.snapshot import ReadTimeout, open_snapshot
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.store_room import Asked, remembering
-from tests.support.writer_life import Life
+from tests.support.writer_script import ScriptedWriter
 
 SECONDS = float(os.environ.get("SIGNET_LOG_SECONDS", "10"))
 LIMIT_BYTES = 64 << 20
@@ -94,16 +94,16 @@ class SlowReaders:
 @pytest.mark.timeout(60 + 3 * SECONDS)
 def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(directory: Path) -> None:
     config = Config(writer=WriterConfig(ballast_bytes=0))
-    life = Life(directory / "w", config=config, clock=SystemClock())  # type: ignore[arg-type]
-    life.start()
-    wal = life.path.with_name("memories.db-wal")
+    scripted = ScriptedWriter(directory / "w", config=config, clock=SystemClock())  # type: ignore[arg-type]
+    scripted.start()
+    wal = scripted.path.with_name("memories.db-wal")
     largest = commits = 0
     longest_s = 0.0
     text = " ".join(f"word{number}" for number in range(150))
     try:
-        with SlowReaders(life.path, config.searcher.read_timeout_ms) as readers:
+        with SlowReaders(scripted.path, config.searcher.read_timeout_ms) as readers:
             until = time.monotonic() + SECONDS
-            life.bus.on_told = readers.end_snapshots
+            scripted.bus.on_told = readers.end_snapshots
             while time.monotonic() < until:
                 batch = [
                     Asked(command, f"message-{commits}-{number}", frames)
@@ -111,7 +111,7 @@ def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(direct
                     for command, frames in [remembering(f"{commits} {number} {text}", vector=[number, commits, 1.0])]
                 ]
                 begun = time.monotonic()
-                life.writer.handle(batch)  # type: ignore[arg-type]
+                scripted.writer.handle(batch)  # type: ignore[arg-type]
                 longest_s = max(longest_s, time.monotonic() - begun)
                 assert not [item for item in batch if _refused(item)]
                 commits += 1
@@ -122,9 +122,9 @@ def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(direct
         print(f"{commits} commits of 64, log at most {largest >> 20} MB, longest turn {longest_s * 1000:.0f} ms")
         assert largest <= LIMIT_BYTES
         assert largest > 8 << 20, "the readers were not in the way"
-        assert unsound(life.connection, life.path) == []
+        assert unsound(scripted.connection, scripted.path) == []
     finally:
-        life.abandon()
+        scripted.abandon()
 
 
 def _refused(item: Any) -> bool:

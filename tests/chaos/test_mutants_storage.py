@@ -23,7 +23,7 @@ from signet_actors.writer import idempotency
 from signet_actors.writer.group_commit import GroupCommit
 from tests.support.power_cut import DATABASE, Survivors, fast_directory, record, violations
 from tests.support.store_room import Asked, StoreRoom, broken_invariants
-from tests.support.writer_life import ME, Ledger, Life, Script
+from tests.support.writer_script import ME, Ledger, Script, ScriptedWriter
 
 SEEDS = (1, 2)
 """The budget of a mutant: it is caught within so many seeds."""
@@ -81,7 +81,7 @@ def synchronous_normal(patch: pytest.MonkeyPatch) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
-    patch.setattr("tests.support.writer_life.open_writer", lax)
+    patch.setattr("tests.support.writer_script.open_writer", lax)
 
 
 def test_the_true_code_survives_the_power_cuts_that_the_mutants_get(directory: Path, base: Path) -> None:
@@ -103,25 +103,25 @@ def doubled_by_retries(directory: Path, seed: int) -> list[str]:
     """What changes when every command of a script is sent a second time after the writer was restarted."""
     root = directory / f"retries-{seed}"
     ledger, script = Ledger(), Script(seed, checkpoints=False)
-    life = Life(root, seed=seed)
+    scripted = ScriptedWriter(root, seed=seed)
     wrong: list[str] = []
     try:
-        life.start()
+        scripted.start()
         for _ in range(4):
-            life.work("batch", script, ledger)
-            sent = life.sent
-            life.abandon()
-            life = Life(root, seed=seed + 100, clock=life.clock)
-            life.start()
+            scripted.work("batch", script, ledger)
+            sent = scripted.sent
+            scripted.abandon()
+            scripted = ScriptedWriter(root, seed=seed + 100, clock=scripted.clock)
+            scripted.start()
             for item in sent:
                 retry = Asked(item.body, item.header.message_id, item.frames)
-                life.writer.handle([retry])  # type: ignore[list-item]
+                scripted.writer.handle([retry])  # type: ignore[list-item]
                 if retry.answer != item.answer:
                     wrong.append(f"answered {item.answer}, then {retry.answer}")
-            wrong += ledger.broken_by(life.connection)
-        return wrong + broken_invariants(life.connection)
+            wrong += ledger.broken_by(scripted.connection)
+        return wrong + broken_invariants(scripted.connection)
     finally:
-        life.abandon()
+        scripted.abandon()
         shutil.rmtree(root)
 
 
@@ -194,16 +194,16 @@ def lost_by_backup(directory: Path) -> list[str]:
     """What a backup lacks of what was answered before it was made."""
     root = directory / "backup"
     ledger, script = Ledger(), Script(5, checkpoints=False)
-    life = Life(root, seed=5)
+    scripted = ScriptedWriter(root, seed=5)
     try:
-        life.start()
+        scripted.start()
         for kind in ("batch", "batch", "passive", "batch", "batch"):
-            life.work(kind, script, ledger)
-        online_backup.backup(life.connection, root / "copy.db", SystemClock())
+            scripted.work(kind, script, ledger)
+        online_backup.backup(scripted.connection, root / "copy.db", SystemClock())
         with closing(connect.open_writer(root / "copy.db", busy=lambda calls: False)) as copy:
             return ledger.broken_by(copy) + broken_invariants(copy)
     finally:
-        life.abandon()
+        scripted.abandon()
         shutil.rmtree(root)
 
 

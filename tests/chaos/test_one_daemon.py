@@ -17,7 +17,7 @@ import pytest
 
 from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.chaos.seeds import FULL, SEED
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.log_tail import LogTail
 from tests.support.open_files import family, one_writer_watched, open_files, writers_of
@@ -115,4 +115,4 @@ def test_children_of_a_stopped_supervisor_serve_on_and_the_health_says_that_nobo
         daemon.wait_ready()
         tail = LogTail(daemon.workspace)
         tail.look()
-        assert {life.incarnation for life in tail.lives.values()} == {1}, json.dumps(tail.events("child_exited"))
+        assert {life.incarnation for life in tail.incarnations.values()} == {1}, json.dumps(tail.events("child_exited"))

@@ -17,7 +17,7 @@ import pytest
 from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.chaos.seeds import FULL, share
 from tests.chaos.storms import storm_problems
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.echo_daemon import alive, daemon
 from tests.support.live_daemon import live_daemon
 from tests.support.log_tail import LogTail
@@ -91,10 +91,10 @@ def test_a_writer_whose_socket_is_taken_ends_the_daemon_and_not_in_a_storm() -> 
         tail.look()
         path = socket_directory(Path(os.path.realpath(live.workspace))) / "writer.sock"
         assert path.is_socket()
-        os.kill(tail.lives["writer"].pid, signal.SIGSTOP)  # it must not unbind what is about to be taken
+        os.kill(tail.incarnations["writer"].pid, signal.SIGSTOP)  # it must not unbind what is about to be taken
         path.unlink()
         path.mkdir()
-        os.kill(tail.lives["writer"].pid, signal.SIGKILL)
+        os.kill(tail.incarnations["writer"].pid, signal.SIGKILL)
         assert live.process is not None
         process = live.process
         eventually(lambda: process.poll() is not None, within_s=60, what="given up")

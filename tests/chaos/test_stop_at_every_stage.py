@@ -16,7 +16,7 @@ import pytest
 from tests.chaos.crash_points import settle, stop_soundly
 from tests.chaos.seeds import share
 from tests.chaos.traffic import traffic_on
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.log_tail import LogTail
 
@@ -103,7 +103,7 @@ def test_a_stop_while_an_actor_hangs_ends_it_by_force_and_loses_nothing(name: st
         tail = LogTail(daemon.workspace)
         tail.look()
         with traffic_on(daemon) as traffic:
-            os.kill(tail.lives[name].pid, signal.SIGSTOP)
+            os.kill(tail.incarnations[name].pid, signal.SIGSTOP)
             assert daemon.process is not None
             code, _ = stopped(daemon.process)
             assert code == 0
@@ -134,7 +134,7 @@ def test_a_second_request_to_stop_forces_the_end_and_loses_nothing() -> None:
         tail = LogTail(daemon.workspace)
         tail.look()
         with traffic_on(daemon) as traffic:
-            os.kill(tail.lives["writer"].pid, signal.SIGSTOP)  # the first request alone would take the whole grace
+            os.kill(tail.incarnations["writer"].pid, signal.SIGSTOP)  # its request would take all the time
             assert daemon.process is not None
             daemon.process.send_signal(signal.SIGTERM)
             eventually(lambda: tail.events("stopping"), what="stopping")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
 ANSWERS: Final = Path(__file__).parent / "answers"

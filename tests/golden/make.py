@@ -28,13 +28,13 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.sqlite.migrate import schema_version
 from signet_actors.store.sqlite.online_backup import backup
-from tests.support.pipeline_room import PipelineRoom, add, change, configured
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured
 
 HERE = Path(__file__).parent
 COLUMNS = "id, content, type, tags, importance, pinned, agent_id, visibility, scope, is_deleted, version"
 
 
-def fill(room: PipelineRoom) -> None:
+def fill(room: PipelineHarness) -> None:
     """Every kind of row that the schema can hold and this release can write."""
     rng = random.Random(11)
     people = Principal()
@@ -66,7 +66,7 @@ def fill(room: PipelineRoom) -> None:
     carry_out(room)
 
 
-def carry_out(room: PipelineRoom) -> None:
+def carry_out(room: PipelineHarness) -> None:
     """Jobs in every state, a run of each kind of outcome, one that was undone, reviews, hints and usage."""
     people = Principal()
     first, second, third, failing, dying, *_ = room.take_all(limit=8)
@@ -107,7 +107,7 @@ def rows(connection: Any) -> list[list[Any]]:
 def main() -> int:
     """The exit code; 1 when the golden database of this schema is there already."""
     with tempfile.TemporaryDirectory() as directory:
-        room = PipelineRoom(Path(directory), config=configured(allow_update_delete=True, hints=True))
+        room = PipelineHarness(Path(directory), config=configured(allow_update_delete=True, hints=True))
         schema = schema_version(room.connection)
         target = HERE / f"schema-{schema}.sqlite"
         if target.exists():

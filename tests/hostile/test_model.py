@@ -88,7 +88,7 @@ class Api:
         return response.status, answer
 
 
-class MemoryLife(RuleBasedStateMachine):
+class MemoryMachine(RuleBasedStateMachine):
     """``ids`` names memories that exist or have existed; ``previews`` are batch forgets that may be executed."""
 
     port = 0
@@ -379,9 +379,9 @@ def shared() -> Iterator[LiveDaemon]:
 
 
 def test_random_lives_of_memories_agree_with_the_reference(shared: LiveDaemon) -> None:
-    MemoryLife.port = shared.port
+    MemoryMachine.port = shared.port
     run_state_machine_as_test(
-        seeded(SEED)(MemoryLife) if LONG else MemoryLife,
+        seeded(SEED)(MemoryMachine) if LONG else MemoryMachine,
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=STEPS,
@@ -391,4 +391,4 @@ def test_random_lives_of_memories_agree_with_the_reference(shared: LiveDaemon) -
             suppress_health_check=list(HealthCheck),
         ),
     )
-    print(f"seed {SEED}: {EXAMPLES} lives of up to {STEPS} steps, {MemoryLife.requests} requests")
+    print(f"seed {SEED}: {EXAMPLES} lives of up to {STEPS} steps, {MemoryMachine.requests} requests")

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.hostile.poisons import DELETE
+from tests.hostile.injections import DELETE
 from tests.support.scripted_model import ScriptedModel, data_of
 from tests.support.scripted_provider import Act, Asked, Fault
 from tests.system.test_pipeline import pipeline

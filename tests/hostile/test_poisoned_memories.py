@@ -20,9 +20,9 @@ from signet_actors.gateway.redaction import Redactor
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import MemoryPatch, ModifyMemory
-from tests.hostile.poisons import Attack, attacks
-from tests.support.pipeline_room import configured
-from tests.support.poison_room import PoisonRoom
+from tests.hostile.injections import Attack, attacks
+from tests.support.injection_harness import InjectionHarness
+from tests.support.pipeline_harness import configured
 from tests.support.store_room import broken_invariants
 
 ATTACKS = {f"{attack.kind}: {attack.name}": attack for attack in attacks()}
@@ -44,8 +44,10 @@ class Owned(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=["controlled_write", "full"])
-def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoisonRoom]:
-    room = PoisonRoom(tmp_path_factory.mktemp("poison"), config=configured(allow_update_delete=request.param == "full"))
+def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InjectionHarness]:
+    room = InjectionHarness(
+        tmp_path_factory.mktemp("poison"), config=configured(allow_update_delete=request.param == "full")
+    )
     room.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here, and thousands of commits are made
     try:
         owned_by(room, "other")
@@ -59,7 +61,7 @@ def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         room.close()
 
 
-def owned_by(room: PoisonRoom, agent: str) -> Owned:
+def owned_by(room: InjectionHarness, agent: str) -> Owned:
     """An agent with memories of every kind, about a subject of its own: what is said often is no candidate."""
     texts: dict[str, tuple[str, dict[str, Any]]] = {
         "plain": ("The vault keys are kept by Mira in the safe", {}),
@@ -95,7 +97,7 @@ def filled(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-def stored(room: PoisonRoom, agent: str | None = None) -> dict[str, tuple[Any, ...]]:
+def stored(room: InjectionHarness, agent: str | None = None) -> dict[str, tuple[Any, ...]]:
     """The memories of an agent, or of all, by id."""
     rows = room.connection.execute(
         f"SELECT {STATE} FROM memories WHERE agent_id = coalesce(?, agent_id)", (agent,)
@@ -116,7 +118,7 @@ class Struck(NamedTuple):
     job_error: str | None
 
 
-def strike(room: PoisonRoom, attack: Attack) -> Struck:
+def strike(room: InjectionHarness, attack: Attack) -> Struck:
     """The attack is over; what its agent had is as it was, except what a person did meanwhile, and must stay so."""
     agent = f"agent-{next(_numbers)}"
     owned = owned_by(room, agent)
@@ -171,7 +173,7 @@ def visible_in(place: dict[str, Any], owned: Owned) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_changes_nothing_gains_nothing_and_reads_nothing(room: PoisonRoom, name: str) -> None:
+def test_an_attack_changes_nothing_gains_nothing_and_reads_nothing(room: InjectionHarness, name: str) -> None:
     attack = ATTACKS[name]
     struck = strike(room, attack)
     assert struck.prompts, "no model was asked"

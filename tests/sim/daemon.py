@@ -21,7 +21,7 @@ from signet_actors.runtime.supervision.control_socket import ControlMessage, Con
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.supervision.supervisor import Supervisor
 from tests.sim.faults import Fault, Weather
-from tests.sim.processes import LIVES, SILENT_LOG, Killed, Life, SimProcess
+from tests.sim.processes import INCARNATIONS, SILENT_LOG, Incarnation, Killed, SimProcess
 from tests.sim.world import NS, Timer, World
 
 TREE = (
@@ -45,17 +45,17 @@ class Network:
         self.swallows: Callable[[str, list[bytes]], bool] = lambda _to, _parts: False
         """Says of which answers to whom nothing arrives."""
 
-    def ask(self, peer: str, asker: Life, parts: list[bytes]) -> bool:
+    def ask(self, peer: str, asker: Incarnation, parts: list[bytes]) -> bool:
         """False where nobody has bound the mailbox ``peer``."""
-        to = self._daemon.life(peer)
+        to = self._daemon.incarnation(peer)
         if to is None or not to.reachable or not asker.alive:
             return False
         self._carry(to, asker, to.arrived, asker.name, parts)
         return True
 
-    def answer(self, by: Life, name: str, parts: list[bytes]) -> bool:
+    def answer(self, by: Incarnation, name: str, parts: list[bytes]) -> bool:
         """False where ``name`` does not live any more."""
-        asker = self._daemon.life(name)
+        asker = self._daemon.incarnation(name)
         if asker is None or not by.alive:
             return False
         if self.swallows(name, parts):
@@ -64,7 +64,12 @@ class Network:
         return True
 
     def _carry(
-        self, to: Life, by: Life, deliver: Callable[[str, list[bytes]], None], name: str, parts: list[bytes]
+        self,
+        to: Incarnation,
+        by: Incarnation,
+        deliver: Callable[[str, list[bytes]], None],
+        name: str,
+        parts: list[bytes],
     ) -> None:
         weather, rng = self._daemon.weather, self._world.rng
         faulty = self._daemon.faulty
@@ -89,7 +94,7 @@ class SimControl(ControlSocket):
         self._daemon = daemon
         self._inbox: list[ControlMessage] = []
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
-        """By direction and child: which life of it, and when the last message arrives."""
+        """By direction and child: which incarnation of it, and when the last message arrives."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -98,18 +103,20 @@ class SimControl(ControlSocket):
         """There is no path that anything could take."""
         return False
 
-    def heard(self, life: Life, body: Any) -> None:
-        said = ControlMessage(life.name, life.message_factory.read_header(life.message_factory.tell(body)[0]), body)
-        self._daemon.world.call_later(self._on_the_way("from", life), self._arrived, said)
+    def heard(self, incarnation: Incarnation, body: Any) -> None:
+        said = ControlMessage(
+            incarnation.name, incarnation.message_factory.read_header(incarnation.message_factory.tell(body)[0]), body
+        )
+        self._daemon.world.call_later(self._on_the_way("from", incarnation), self._arrived, said)
 
-    def _on_the_way(self, direction: str, life: Life) -> float:
+    def _on_the_way(self, direction: str, incarnation: Incarnation) -> float:
         """Seconds until the next message arrives, which overtakes no other."""
         world = self._daemon.world
-        of, last_ns = self._last.get((direction, life.name), (0, 0))
+        of, last_ns = self._last.get((direction, incarnation.name), (0, 0))
         at_ns = world.now_ns + int(world.rng.uniform(0.0001, 0.002) * 1e9)
-        if of == life.boot.incarnation:
+        if of == incarnation.boot.incarnation:
             at_ns = max(at_ns, last_ns + 1)
-        self._last[direction, life.name] = (life.boot.incarnation, at_ns)
+        self._last[direction, incarnation.name] = (incarnation.boot.incarnation, at_ns)
         return (at_ns - world.now_ns) / 1e9
 
     def _arrived(self, said: ControlMessage) -> None:
@@ -120,18 +127,20 @@ class SimControl(ControlSocket):
     def poll(self, longest_ms: int) -> bool:
         return bool(self._inbox)
 
-    def read(self, lives: Mapping[str, int]) -> Iterator[ControlMessage]:
+    def read(self, incarnations: Mapping[str, int]) -> Iterator[ControlMessage]:
         inbox, self._inbox = self._inbox, []
         boot_id = self._daemon.boot_id
         yield from (
-            said for said in inbox if said.header.boot_id == boot_id and said.header.incarnation == lives[said.name]
+            said
+            for said in inbox
+            if said.header.boot_id == boot_id and said.header.incarnation == incarnations[said.name]
         )
 
     def tell(self, name: str, body: msgspec.Struct) -> bool:
-        life = self._daemon.life(name)
-        if life is None or not life.alive:
+        incarnation = self._daemon.incarnation(name)
+        if incarnation is None or not incarnation.alive:
             return False
-        life.after(self._on_the_way("to", life), life.told, body)
+        incarnation.after(self._on_the_way("to", incarnation), incarnation.told, body)
         return True
 
     def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
@@ -153,15 +162,15 @@ class SimDaemon:
         template: Path | None,
         *,
         tree: Sequence[ChildSpec] = TREE,
-        lives: Mapping[str, Callable[[SimDaemon, ChildContext], Life]] = LIVES,
+        incarnations: Mapping[str, Callable[[SimDaemon, ChildContext], Incarnation]] = INCARNATIONS,
         config: Config | None = None,
     ) -> None:
         self.world = world
         self._tree = tree
-        self._lives = lives
+        self._incarnations = incarnations
         self.weather = weather
         self.faulty = True
-        self.running: Life | None = None
+        self.running: Incarnation | None = None
         self.workspace = Workspace(workspace)
         self.workspace.ensure()
         self.workspace.database.parent.mkdir(mode=0o700, exist_ok=True)
@@ -189,28 +198,32 @@ class SimDaemon:
         return f"boot-{self.starts}"
 
     def close(self) -> None:
-        """Every life is over and every file closed."""
+        """Every incarnation is over and every file closed."""
         for process in self.processes.values():
             process.kill()
         os.close(self._signals)
         os.close(self._signals_in)
 
-    def life(self, name: str) -> Life | None:
+    def incarnation(self, name: str) -> Incarnation | None:
         process = self.processes.get(name)
-        return process.life if process is not None and process.life is not None and process.life.alive else None
+        return (
+            process.incarnation
+            if process is not None and process.incarnation is not None and process.incarnation.alive
+            else None
+        )
 
     def not_up(self) -> list[str]:
         """The children that do not serve."""
         return [child.name for child in self.supervisor.states().children if child.state != UP]
 
-    def life_of(self, boot: ChildContext) -> Life:
+    def incarnation_of(self, boot: ChildContext) -> Incarnation:
         self.spawned.setdefault(boot.name, []).append(self.world.now_ns)
         self.world.note("spawn", boot.name, boot.incarnation)
-        return self._lives[boot.role](self, boot)
+        return self._incarnations[boot.role](self, boot)
 
-    def exited(self, life: Life, code: int) -> None:
-        process = self.processes[life.name]
-        if process.life is life:
+    def exited(self, incarnation: Incarnation, code: int) -> None:
+        process = self.processes[incarnation.name]
+        if process.incarnation is incarnation:
             process.ended(code)
             self.poke()
 
@@ -221,7 +234,7 @@ class SimDaemon:
             self.world.call_later(0.0001, self._turn)
 
     def busiest_minute(self) -> int:
-        """The most lives that one child began within a minute."""
+        """The most incarnations that one child began within a minute."""
         most = 0
         for times in self.spawned.values():
             for index, begun in enumerate(times):
@@ -242,14 +255,14 @@ class SimDaemon:
             self.network.cut.add(fault.target)
             self.world.call_later(float(fault.amount), self.network.cut.discard, fault.target)
             return
-        life = self.life(fault.target)
-        if life is None:
+        incarnation = self.incarnation(fault.target)
+        if incarnation is None:
             return
         if fault.kind == "kill":
-            life.exit(-9)
+            incarnation.exit(-9)
         else:
-            life.stop()
-            self.world.call_later(fault.amount, life.go_on)
+            incarnation.stop()
+            self.world.call_later(fault.amount, incarnation.go_on)
 
     def passing(self, point: str) -> None:
         """The running process is at the sync point: perhaps its last."""

@@ -37,10 +37,10 @@ from signet_actors.providers.llm.select import Selected
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.sqlite.connect import open_reader, open_writer
-from tests.sim.async_lives import AsyncLife, DeciderLife, ExtractorLife, LifeLoop
+from tests.sim.async_processes import AsyncIncarnation, DeciderIncarnation, ExtractorIncarnation, IncarnationLoop
 from tests.sim.daemon import SimDaemon, watched
 from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of
-from tests.sim.processes import LIVES, Killed, Life, WriterLife
+from tests.sim.processes import INCARNATIONS, Incarnation, Killed, WriterIncarnation
 from tests.sim.run import empty_database, every_second, private_directory
 from tests.sim.seeds import Run, main
 from tests.sim.workload import Idempotency, Ledger, Refused, Unknown, insisting
@@ -76,7 +76,12 @@ POISON: Mapping[str, str] = {"nightshade": "extraction", "hemlock": "decision"}
 CALM = Weather(delay_s=(0.0001, 0.001), lost=0.0, doubled=0.0, work_s=(0.0002, 0.001))
 GARBAGE = ("", "I am sorry", '{"facts": [', "[1, 2]", '{"action": "destroy"}')
 """Answers of which nothing can be used. A decision that can be read and is none is the fact's end, as documented."""
-_LIVES = {**LIVES, "extractor": ExtractorLife, "quarantine": ExtractorLife, "decider": DeciderLife}
+_INCARNATIONS = {
+    **INCARNATIONS,
+    "extractor": ExtractorIncarnation,
+    "quarantine": ExtractorIncarnation,
+    "decider": DeciderIncarnation,
+}
 
 
 @dataclass(frozen=True)
@@ -164,13 +169,13 @@ class Witness:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._decode = msgspec.msgpack.Decoder(WriterCommand).decode
-        self._asked_by: dict[str, Life] = {}
+        self._asked_by: dict[str, Incarnation] = {}
         self._renewals: dict[str, str] = {}
         self._grants: dict[str, Any] = {}
 
-    def said(self, life: Life, parts: list[bytes]) -> None:
-        command, message_id = self._decode(parts[1]), life.message_factory.read_header(parts[0]).message_id
-        self._asked_by[message_id] = life
+    def said(self, incarnation: Incarnation, parts: list[bytes]) -> None:
+        command, message_id = self._decode(parts[1]), incarnation.message_factory.read_header(parts[0]).message_id
+        self._asked_by[message_id] = incarnation
         match command:
             case RenewLease():
                 self._renewals[message_id] = command.lease_id
@@ -182,12 +187,12 @@ class Witness:
             case _:
                 pass
 
-    def heard(self, life: Life, message_id: str, body: Any) -> None:
-        if self._asked_by.get(message_id) is not life:
-            return  # the answer to a former life: nobody takes what it hands out
+    def heard(self, incarnation: Incarnation, message_id: str, body: Any) -> None:
+        if self._asked_by.get(message_id) is not incarnation:
+            return  # the answer to a former incarnation: nobody takes what it hands out
         if isinstance(body, JobsLeased):
             new = [job for job in body.jobs if job.lease_id not in self._grants]
-            for grant in self._ledger.granted(life, JobsLeased(new, body.expires_ns), LEASE_MS):
+            for grant in self._ledger.granted(incarnation, JobsLeased(new, body.expires_ns), LEASE_MS):
                 self._grants[grant.job.lease_id] = grant
         elif isinstance(body, LeaseRenewed):
             grant = self._grants.get(self._renewals.get(message_id, ""))
@@ -207,7 +212,7 @@ class PipelineDaemon(SimDaemon):
     ) -> None:
         self.model = model
         self.crashes: list[str] = []
-        self.graves: list[LifeLoop] = []
+        self.graves: list[IncarnationLoop] = []
         self.witness = Witness(ledger)
         self.prompts: Counter[str] = Counter()
         self.mind = ScriptedModel(
@@ -217,7 +222,9 @@ class PipelineDaemon(SimDaemon):
         self._replies = msgspec.msgpack.Decoder(WriterReply)
         self._grants_to_lose = 0
         self.grants_lost = 0
-        super().__init__(world, weather, workspace, empty_database(), tree=TREE, lives=_LIVES, config=config)
+        super().__init__(
+            world, weather, workspace, empty_database(), tree=TREE, incarnations=_INCARNATIONS, config=config
+        )
         self.network.swallows = self._swallows
 
     def suffer(self, fault: Fault) -> None:
@@ -265,16 +272,16 @@ class PipelineDaemon(SimDaemon):
 
 
 class SimModel:
-    """The model behind the guard of one life."""
+    """The model behind the guard of one incarnation."""
 
     name = "ollama"
     model = "qwen3:4b"
     endpoint = "http://127.0.0.1:11434"
     structured = True
 
-    def __init__(self, daemon: PipelineDaemon, life: AsyncLife) -> None:
+    def __init__(self, daemon: PipelineDaemon, incarnation: AsyncIncarnation) -> None:
         self._daemon = daemon
-        self._life = life
+        self._incarnation = incarnation
 
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
@@ -283,7 +290,7 @@ class SimModel:
         stage = stage_of(prompt)
         daemon.prompts[stage] += 1
         if any(stage == at and word in data_of(prompt)[0] for word, at in POISON.items()):
-            self._life.struck()
+            self._incarnation.struck()
             raise Killed
         away = daemon.away()
         if away is None and daemon.faulty and rng.random() < model.hangs:
@@ -591,9 +598,9 @@ def _model_of(daemon: PipelineDaemon) -> Iterator[None]:
     """Whoever looks for a provider finds the daemon's model."""
 
     async def select(config: ExtractionConfig, _environment: Mapping[str, str]) -> Selected:
-        life = daemon.running
-        assert isinstance(life, AsyncLife)
-        model = SimModel(daemon, life)
+        incarnation = daemon.running
+        assert isinstance(incarnation, AsyncIncarnation)
+        model = SimModel(daemon, incarnation)
         found = await model.available()
         return Selected(
             model,
@@ -615,9 +622,9 @@ def _writable_only_by_the_writer(run: Run) -> Iterator[list[PipelineDaemon]]:
 
     def opened(connection: apsw.Connection) -> None:
         if watching and watching[0].running is not None and not connection.readonly("main"):
-            life = watching[0].running
-            if not isinstance(life, WriterLife):
-                run.wrong.append(f"{life.name} opened the database for writing")
+            incarnation = watching[0].running
+            if not isinstance(incarnation, WriterIncarnation):
+                run.wrong.append(f"{incarnation.name} opened the database for writing")
 
     apsw.connection_hooks.append(opened)
     try:

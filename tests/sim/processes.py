@@ -45,8 +45,8 @@ class Killed(BaseException):
     """The process dies at this very instruction."""
 
 
-class Life:
-    """One life of a child; ``alive`` until it is killed or leaves, ``stopped`` while SIGSTOP holds it."""
+class Incarnation:
+    """One incarnation of a child; ``alive`` until it is killed or leaves, ``stopped`` while SIGSTOP holds it."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         self.daemon = daemon
@@ -132,13 +132,13 @@ class Life:
         self.daemon.exited(self, code)
 
     def struck(self) -> None:
-        """``Killed`` is about to be raised; a life of which something could catch it ends before that."""
+        """``Killed`` is about to be raised; a incarnation of which something could catch it ends before that."""
 
     def forget(self) -> None:
         """What only this process knew is gone."""
 
 
-class AskingLife(Life):
+class ClientIncarnation(Incarnation):
     """A process that asks the writer, through the gateway's own bookkeeping of asks."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
@@ -181,7 +181,7 @@ class AskingLife(Life):
         return self.daemon.network.ask("writer", self, parts)
 
 
-class Reaper(AskingLife):
+class Reaper(ClientIncarnation):
     """Retention, as far as leases go."""
 
     def ready(self) -> None:
@@ -195,7 +195,7 @@ class Reaper(AskingLife):
             self.after(5.0, self._reap)
 
 
-class WriterLife(Life):
+class WriterIncarnation(Incarnation):
     """The real writer, its real mailbox, a real database."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
@@ -274,19 +274,19 @@ class WriterLife(Life):
 class _Loop(ActorLoop):
     """What the writer wants of its loop."""
 
-    def __init__(self, life: WriterLife) -> None:
-        self.life = life
+    def __init__(self, incarnation: WriterIncarnation) -> None:
+        self.incarnation = incarnation
         self.idle_trimmer = IdleTrimmer()
-        self.calls = unreported(life.world)
+        self.calls = unreported(incarnation.world)
 
     def starting(self, detail: str) -> None:
-        self.life.say(Starting(detail))
+        self.incarnation.say(Starting(detail))
 
     def heartbeat(self) -> None:
-        """The life beats by itself."""
+        """The incarnation beats by itself."""
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
-        self.life.say(body)
+        self.incarnation.say(body)
 
 
 class SimProcess(ChildProcess):
@@ -296,22 +296,22 @@ class SimProcess(ChildProcess):
         self.inherited = ()
         self._daemon = daemon
         self._name = name
-        self.life: Life | None = None
+        self.incarnation: Incarnation | None = None
         self._code: int | None = None
 
     @property
     def exists(self) -> bool:
-        return self.life is not None
+        return self.incarnation is not None
 
     @property
     def pid(self) -> int | None:
-        return 1000 + self.life.boot.incarnation if self.life is not None else None
+        return 1000 + self.incarnation.boot.incarnation if self.incarnation is not None else None
 
     def launch(self, document: bytes) -> None:
         boot = msgspec.json.decode(document, type=ChildContext)
         self._code = None
-        self.life = self._daemon.life_of(boot)
-        self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)
+        self.incarnation = self._daemon.incarnation_of(boot)
+        self.incarnation.after(self._daemon.world.rng.uniform(0.01, 0.1), self.incarnation.begin)
 
     def spawn_standby(self, warmup: bytes) -> None:
         """Interpreters that stand by are not simulated."""
@@ -320,8 +320,8 @@ class SimProcess(ChildProcess):
         """See ``spawn_standby``."""
 
     def kill(self) -> None:
-        if self.life is not None:
-            self.life.exit(-9)
+        if self.incarnation is not None:
+            self.incarnation.exit(-9)
 
     def ended(self, code: int) -> None:
         self._code = code
@@ -330,16 +330,16 @@ class SimProcess(ChildProcess):
         return self._code
 
     def clear(self) -> None:
-        self.life = None
+        self.incarnation = None
         self._code = None
 
     def terminate(self) -> None:
         self.kill()
 
 
-LIVES: dict[str, type[Life]] = {
-    "writer": WriterLife,
+INCARNATIONS: dict[str, type[Incarnation]] = {
+    "writer": WriterIncarnation,
     "retention": Reaper,
-    "gateway": AskingLife,
-    "extractor": AskingLife,
+    "gateway": ClientIncarnation,
+    "extractor": ClientIncarnation,
 }

@@ -74,7 +74,9 @@ def simulate(seed: int, faults: list[Fault] | None = None, *, slow: float = SLOW
             run.wrong += ledger.wrong
             run.wrong += _broken_promises(ledger, onlooker)
             if daemon.busiest_minute() > SPAWNS_A_MINUTE:
-                run.wrong.append(f"a restart storm: {daemon.busiest_minute()} lives of one child within a minute")
+                run.wrong.append(
+                    f"a restart storm: {daemon.busiest_minute()} incarnations of one child within a minute"
+                )
         finally:
             watched(None)
             daemon.close()
@@ -82,7 +84,7 @@ def simulate(seed: int, faults: list[Fault] | None = None, *, slow: float = SLOW
         last = open_writer(daemon.workspace.database, busy=lambda _: False)
         run.wrong += broken_invariants(last)
         last.close()
-        run.seen = ledger.answers + Counter(resent=daemon.resent, lives=sum(map(len, daemon.spawned.values())))
+        run.seen = ledger.answers + Counter(resent=daemon.resent, incarnations=sum(map(len, daemon.spawned.values())))
     world.note(sorted(ledger.answers.items()), sorted(ledger.completed.items()))
     run.trace = world.trace
     run.virtual_s = world.now_ns / NS

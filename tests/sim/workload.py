@@ -33,7 +33,7 @@ from signet_actors.protocol.writer import (
     Remembered,
 )
 from tests.sim.daemon import SimDaemon
-from tests.sim.processes import AskingLife, Life
+from tests.sim.processes import ClientIncarnation, Incarnation
 from tests.sim.world import NS, Promise, Script
 
 PRINCIPAL = Principal(changed_by="sim")
@@ -73,13 +73,13 @@ class Grant:
     worker: str
     granted_ns: int
     expires_ns: int
-    life: Life
+    incarnation: Incarnation
     over: bool = False
 
     @property
     def ended(self) -> bool:
         """It was given up, or whoever held it is dead."""
-        return self.over or not self.life.alive
+        return self.over or not self.incarnation.alive
 
 
 @dataclass
@@ -96,9 +96,9 @@ class Ledger:
     answers: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def granted(self, life: Life, leased: JobsLeased, lease_ms: int = LEASE_MS) -> list[Grant]:
+    def granted(self, incarnation: Incarnation, leased: JobsLeased, lease_ms: int = LEASE_MS) -> list[Grant]:
         """Each of these jobs is in nobody else's hands."""
-        worker = life.name
+        worker = incarnation.name
         grants = []
         for job in leased.jobs:
             granted_ns = leased.expires_ns - lease_ms * 1_000_000
@@ -107,7 +107,7 @@ class Ledger:
                     self.wrong.append(f"job {job.id} is leased twice: {other.worker} and {worker}")
             if job.attempt > job.max_attempts:
                 self.wrong.append(f"job {job.id} has attempt {job.attempt} of {job.max_attempts}")
-            grant = Grant(job, worker, granted_ns, leased.expires_ns, life)
+            grant = Grant(job, worker, granted_ns, leased.expires_ns, incarnation)
             self.grants.setdefault(job.id, []).append(grant)
             grants.append(grant)
         return grants
@@ -115,11 +115,11 @@ class Ledger:
 
 def answer_of(daemon: SimDaemon, name: str, request: Request[Any]) -> Generator[Promise | float, Any, Any]:
     """The writer's answer by way of ``name``; raises Refused or Unknown."""
-    life = daemon.life(name)
-    if not isinstance(life, AskingLife):
+    incarnation = daemon.incarnation(name)
+    if not isinstance(incarnation, ClientIncarnation):
         raise Refused
     try:
-        answer = yield life.ask(request)
+        answer = yield incarnation.ask(request)
     except (Busy, Unavailable):
         raise Refused from None
     except OutcomeUnknown:
@@ -230,12 +230,12 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, slo
     share of long ones while there are faults.
     """
     while True:
-        life = daemon.life(name)
+        incarnation = daemon.incarnation(name)
         try:
             leased = yield from answer_of(daemon, name, LeaseJobs(KINDS, rng.randint(1, 6), LEASE_MS))
         except (Refused, Unknown):
             leased = None
-        if life is None or not isinstance(leased, JobsLeased) or not leased.jobs:
+        if incarnation is None or not isinstance(leased, JobsLeased) or not leased.jobs:
             yield rng.uniform(0.3, 0.8)
             if rng.random() < 0.5:
                 try:
@@ -244,19 +244,19 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, slo
                 except (Refused, Unknown):
                     continue
             continue
-        for grant in ledger.granted(life, leased):
+        for grant in ledger.granted(incarnation, leased):
             yield from _work(daemon, ledger, grant, rng, slow)
-            if not life.alive:
-                break  # a new life knows nothing of the other jobs
+            if not incarnation.alive:
+                break  # a new incarnation knows nothing of the other jobs
 
 
 def _work(
     daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random, slow: float
 ) -> Generator[Promise | float, Any, None]:
-    life = daemon.life(grant.worker)
+    incarnation = daemon.incarnation(grant.worker)
     job = grant.job
     yield rng.uniform(3.0, 7.0) if daemon.faulty and rng.random() < slow else rng.uniform(0.01, 0.1)
-    if life is None or not life.alive:
+    if incarnation is None or not incarnation.alive:
         return
     if rng.random() < 0.3:
         try:

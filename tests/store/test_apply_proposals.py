@@ -17,7 +17,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
 from signet_actors.runtime import sync_points
-from tests.support.pipeline_room import LEASE_MS, PipelineRoom, add, change, configured, refused
+from tests.support.pipeline_harness import LEASE_MS, PipelineHarness, add, change, configured, refused
 from tests.support.store_room import kept_sound
 
 ME = Principal(changed_by="tester")
@@ -25,8 +25,8 @@ SOURCE = "We moved the build to Bazel, and the user prefers dark themes"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    with kept_sound(PipelineRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    with kept_sound(PipelineHarness(tmp_path, config=configured(allow_update_delete=True))) as room:
         yield room
         sync_points.arm("")
 
@@ -35,14 +35,14 @@ def none_of(content: str) -> Proposal:
     return msgspec.structs.replace(add(content), action="none")
 
 
-def counted(room: PipelineRoom) -> tuple[int, int, int, int]:
+def counted(room: PipelineHarness) -> tuple[int, int, int, int]:
     return tuple(
         room.value(f"SELECT count(*) FROM {table}")
         for table in ("memories", "memory_history", "memory_proposals", "pipeline_runs")
     )  # type: ignore[return-value]
 
 
-def test_an_added_fact_is_a_memory_of_its_own_in_the_scope_of_its_source(room: PipelineRoom) -> None:
+def test_an_added_fact_is_a_memory_of_its_own_in_the_scope_of_its_source(room: PipelineHarness) -> None:
     source = room.remember(SOURCE, project="p", scope="s", agent_id="cleo", visibility="private", vector=[1.0])
     (made,) = room.extract(add("The user prefers  dark themes.", kind="preference"), vectors=[[0.0, 1.0]])
     assert (made.outcome, made.reason, made.version) == ("created", None, 1)
@@ -76,7 +76,7 @@ def test_an_added_fact_is_a_memory_of_its_own_in_the_scope_of_its_source(room: P
     assert room.value("SELECT count(*) FROM memory_jobs WHERE memory_id = ?", made.memory_id) == 0
 
 
-def test_every_outcome_leaves_one_event_with_the_documented_metadata(room: PipelineRoom) -> None:
+def test_every_outcome_leaves_one_event_with_the_documented_metadata(room: PipelineHarness) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])
     job = room.take()
@@ -141,7 +141,7 @@ def test_every_outcome_leaves_one_event_with_the_documented_metadata(room: Pipel
     ],
 )
 def test_the_stricter_of_the_runs_mode_and_the_writers_switches_holds(
-    room: PipelineRoom, config: Any, begun_with: str, outcome: str, reason: str
+    room: PipelineHarness, config: Any, begun_with: str, outcome: str, reason: str
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])
@@ -164,7 +164,7 @@ def test_the_stricter_of_the_runs_mode_and_the_writers_switches_holds(
     assert room.value("SELECT count(*) FROM memory_proposals WHERE review_state IS NOT NULL") == 0
 
 
-def test_updates_and_deletions_are_blocked_unless_they_are_allowed(room: PipelineRoom) -> None:
+def test_updates_and_deletions_are_blocked_unless_they_are_allowed(room: PipelineHarness) -> None:
     room.reconfigure(configured())
     room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])
@@ -183,7 +183,7 @@ def test_updates_and_deletions_are_blocked_unless_they_are_allowed(room: Pipelin
 
 @pytest.mark.parametrize("action", ["update", "delete"])
 def test_a_run_that_began_while_autonomous_changes_were_frozen_says_that_they_were(
-    room: PipelineRoom, action: str
+    room: PipelineHarness, action: str
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])
@@ -194,7 +194,7 @@ def test_a_run_that_began_while_autonomous_changes_were_frozen_says_that_they_we
     assert room.events(source.id)[-1]["metadata"]["blockedReason"] == "autonomous_frozen"
 
 
-def test_the_history_gives_the_decisions_reason_for_each_change(room: PipelineRoom) -> None:
+def test_the_history_gives_the_decisions_reason_for_each_change(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     make = room.remember("The build uses Make", vector=[1.0])
     slow = room.remember("The build takes an hour", vector=[1.0])
@@ -211,7 +211,7 @@ def test_the_history_gives_the_decisions_reason_for_each_change(room: PipelineRo
     ]
 
 
-def test_an_allowed_update_keeps_the_former_content_and_raises_the_version(room: PipelineRoom) -> None:
+def test_an_allowed_update_keeps_the_former_content_and_raises_the_version(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])
     (done,) = room.extract(change("update", "The build uses Bazel", (other.id, 1)), vectors=[[0.0, 1.0]])
@@ -223,7 +223,7 @@ def test_an_allowed_update_keeps_the_former_content_and_raises_the_version(room:
     assert room.value(waiting, other.id) == 1, "what the pipeline wrote is not extracted again"
 
 
-def protected(room: PipelineRoom) -> list[tuple[str, str, tuple[str, int]]]:
+def protected(room: PipelineHarness) -> list[tuple[str, str, tuple[str, int]]]:
     """Targets that no model may touch, with the outcome and reason that each leads to."""
     pinned = room.remember("A pinned note about the build", pinned=True, vector=[1.0])
     rule = room.remember("A constraint about the build", type="constraint", vector=[1.0])
@@ -247,7 +247,7 @@ def protected(room: PipelineRoom) -> list[tuple[str, str, tuple[str, int]]]:
 
 
 @pytest.mark.parametrize("action", ["update", "delete"])
-def test_no_model_touches_what_is_protected_changed_gone_or_somewhere_else(room: PipelineRoom, action: str) -> None:
+def test_no_model_touches_what_is_protected_changed_gone_or_somewhere_else(room: PipelineHarness, action: str) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     cases = [*protected(room), ("blocked", "own_source", (source.id, 1))]
     before = room.connection.execute("SELECT id, content, version, is_deleted FROM memories").fetchall()
@@ -259,14 +259,14 @@ def test_no_model_touches_what_is_protected_changed_gone_or_somewhere_else(room:
     assert [events[number]["blockedReason"] for number in range(len(cases))] == [case[1] for case in cases]
 
 
-def test_two_facts_that_say_the_same_are_one_memory(room: PipelineRoom) -> None:
+def test_two_facts_that_say_the_same_are_one_memory(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     first, second = room.extract(add("Builds take four minutes"), add("builds take four minutes."))
     assert (first.outcome, second.outcome, second.memory_id) == ("created", "deduped", first.memory_id)
 
 
 def test_a_row_that_the_index_refuses_is_a_duplicate_and_the_rest_is_written(
-    room: PipelineRoom, monkeypatch: pytest.MonkeyPatch
+    room: PipelineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from signet_actors.writer.commands import proposals
 
@@ -287,14 +287,14 @@ def test_a_row_that_the_index_refuses_is_a_duplicate_and_the_rest_is_written(
 
 
 @pytest.mark.parametrize("text", ["critical: delete everything", "[admin,root]: a tagged fact", "pinned: true, always"])
-def test_prefixes_in_a_fact_are_text(room: PipelineRoom, text: str) -> None:
+def test_prefixes_in_a_fact_are_text(room: PipelineHarness, text: str) -> None:
     room.remember(SOURCE, vector=[1.0])
     (made,) = room.extract(add(text, kind="constraint"))
     assert made.memory_id is not None
     assert room.memory(made.memory_id, "content, pinned, tags, type, importance") == (text, 0, "[]", "fact", 0.9)
 
 
-def test_the_same_report_again_is_answered_the_same_and_changes_nothing(room: PipelineRoom) -> None:
+def test_the_same_report_again_is_answered_the_same_and_changes_nothing(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     job = room.take()
     fact = add("Builds take four minutes")
@@ -308,7 +308,7 @@ def test_the_same_report_again_is_answered_the_same_and_changes_nothing(room: Pi
     assert counted(room) == before
 
 
-def test_a_lease_that_was_lost_writes_nothing_and_is_counted(room: PipelineRoom) -> None:
+def test_a_lease_that_was_lost_writes_nothing_and_is_counted(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     job = room.take()
     room.clock.advance(LEASE_MS + 1)
@@ -325,7 +325,7 @@ def test_a_lease_that_was_lost_writes_nothing_and_is_counted(room: PipelineRoom)
 
 
 @pytest.mark.parametrize("point", ["writer.mid_batch", "writer.before_commit"])
-def test_a_report_that_is_not_committed_left_nothing_and_can_be_repeated(room: PipelineRoom, point: str) -> None:
+def test_a_report_that_is_not_committed_left_nothing_and_can_be_repeated(room: PipelineHarness, point: str) -> None:
     room.remember(SOURCE, vector=[1.0])
     job = room.take()
     before = counted(room)
@@ -340,7 +340,7 @@ def test_a_report_that_is_not_committed_left_nothing_and_can_be_repeated(room: P
 
 
 def test_facts_of_a_text_that_was_corrected_meanwhile_are_not_written_and_the_new_one_is_read(
-    room: PipelineRoom,
+    room: PipelineHarness,
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     job = room.take()
@@ -357,7 +357,7 @@ def test_facts_of_a_text_that_was_corrected_meanwhile_are_not_written_and_the_ne
     assert (again.subject.content, again.subject.version) == ("We moved the build to Ninja", 2)
 
 
-def test_facts_of_a_memory_that_was_forgotten_meanwhile_leave_no_trace(room: PipelineRoom) -> None:
+def test_facts_of_a_memory_that_was_forgotten_meanwhile_leave_no_trace(room: PipelineHarness) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     job = room.take()
     room.ask(ForgetMemory(id=source.id, reason="r", principal=ME))
@@ -368,7 +368,7 @@ def test_facts_of_a_memory_that_was_forgotten_meanwhile_leave_no_trace(room: Pip
     assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"skipped":"memory_gone"}'
 
 
-def test_too_many_proposals_and_an_unknown_mode_are_refused(room: PipelineRoom) -> None:
+def test_too_many_proposals_and_an_unknown_mode_are_refused(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     job = room.take()
     many = [add(f"Fact number {number} of far too many") for number in range(21)]
@@ -380,7 +380,7 @@ def test_too_many_proposals_and_an_unknown_mode_are_refused(room: PipelineRoom) 
     assert room.value("SELECT proposals FROM pipeline_runs") == 0
 
 
-def everywhere(room: PipelineRoom, word: str) -> list[str]:
+def everywhere(room: PipelineHarness, word: str) -> list[str]:
     """The tables in which the word can be found."""
     schema = room.connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     tables = [name for name, sql in schema if "VIRTUAL" not in sql and "_fts" not in name]
@@ -395,7 +395,7 @@ def _holds(word: str) -> Any:
     return holds
 
 
-def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineRoom) -> None:
+def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineHarness) -> None:
     source = room.remember("The zebra moved to quartz street", vector=[1.0])
     other = room.remember("The giraffe stays", vector=[1.0])
     (made, _, _) = room.extract(
@@ -412,7 +412,7 @@ def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineR
     assert everywhere(room, "zebra") == []
 
 
-def test_what_was_counted_today_adds_up(room: PipelineRoom) -> None:
+def test_what_was_counted_today_adds_up(room: PipelineHarness) -> None:
     for text in ("first text", "second text"):
         room.remember(text, vector=[1.0])
         room.extract(
@@ -436,7 +436,7 @@ def test_what_was_counted_today_adds_up(room: PipelineRoom) -> None:
     }
 
 
-def test_an_answer_names_each_proposal_in_order(room: PipelineRoom) -> None:
+def test_an_answer_names_each_proposal_in_order(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     results = room.extract(*(add(f"Fact number {number} of several") for number in range(20)))
     assert [result.ordinal for result in results] == list(range(20))

@@ -20,7 +20,7 @@ from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, ManyForgotten, PurgeStep, Remembered
 from signet_actors.writer.byte_budget import ERASED_BYTES
 from tests.support.store_room import Asked, StoreRoom, remembering
-from tests.support.writer_life import Life
+from tests.support.writer_script import ScriptedWriter
 
 REPOSITORY = Path(__file__).parents[2]
 LATER = "2026-03-01T00:00:00.000Z"
@@ -118,16 +118,16 @@ def test_a_purge_step_is_bounded_in_bytes_and_says_that_there_is_more(room: Stor
 
 
 def test_commands_that_are_long_together_are_committed_in_parts(tmp_path: Path) -> None:
-    life = Life(tmp_path)
-    life.start()
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
     asked = [Asked(remembering(f"note {number}")[0], f"m{number}") for number in range(6)]
     for item in asked:
         item.nbytes = 400_000
-    commits = life.writer.group.metrics.commits  # type: ignore[union-attr]
-    life.writer.handle(asked)  # type: ignore[arg-type]
-    assert life.writer.group.metrics.commits - commits == 3  # type: ignore[union-attr]
+    commits = scripted.writer.group.metrics.commits  # type: ignore[union-attr]
+    scripted.writer.handle(asked)  # type: ignore[arg-type]
+    assert scripted.writer.group.metrics.commits - commits == 3  # type: ignore[union-attr]
     assert all(isinstance(item.answer, Remembered) for item in asked)
-    life.abandon()
+    scripted.abandon()
 
 
 DIE = """
@@ -138,15 +138,15 @@ import msgspec
 
 from signet_actors.runtime import sync_points
 from tests.support.store_room import Asked, remembering
-from tests.support.writer_life import Life
+from tests.support.writer_script import ScriptedWriter
 
-life = Life(Path(sys.argv[1]))
-life.start()
+scripted = ScriptedWriter(Path(sys.argv[1]))
+scripted.start()
 sync_points.arm("writer.mid_batch=kill@2")
 batch = [Asked(remembering(text)[0], text) for text in ("innocent", "poison", "bystander")]
 for item in batch:
     item.header = msgspec.structs.replace(item.header, attempt=int(sys.argv[2]))
-life.writer.handle(batch)
+scripted.writer.handle(batch)
 """
 
 
@@ -154,20 +154,20 @@ def test_a_command_on_which_two_writers_ended_is_refused_by_the_third_and_no_oth
     for attempt in (1, 2):
         died = subprocess.run([sys.executable, "-c", DIE, str(tmp_path), str(attempt)], cwd=REPOSITORY, check=False)
         assert died.returncode == -signal.SIGKILL
-    life = Life(tmp_path)
-    life.start()
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
     batch = [Asked(remembering(text)[0], text) for text in ("innocent", "poison", "bystander")]
     for item in batch:
         item.header = msgspec.structs.replace(item.header, attempt=3)
-    life.writer.handle(batch)  # type: ignore[arg-type]
+    scripted.writer.handle(batch)  # type: ignore[arg-type]
     innocent, poison, bystander = (item.answer for item in batch)
     assert isinstance(innocent, Remembered)
     assert isinstance(bystander, Remembered)
     assert isinstance(poison, Failure)
     assert (poison.code, "nothing was applied" in poison.detail) == (ErrorCode.NOT_APPLIED, True)
-    contents = {row[0] for row in life.connection.execute("SELECT content FROM memories")}
+    contents = {row[0] for row in scripted.connection.execute("SELECT content FROM memories")}
     assert contents == {"innocent", "bystander"}
     again = Asked(remembering("poison")[0], "poison")  # the client's own retry, later
-    life.writer.handle([again])  # type: ignore[list-item]
+    scripted.writer.handle([again])  # type: ignore[list-item]
     assert isinstance(again.answer, Remembered)
-    life.abandon()
+    scripted.abandon()

@@ -16,8 +16,8 @@ from signet_actors.providers.llm import daily_budget
 from signet_actors.providers.llm.daily_budget import DailyBudget
 from signet_actors.providers.llm.guarded import BudgetExhausted, Reservation
 from signet_actors.providers.llm.provider import Generated
-from tests.support.async_room import soon
-from tests.support.pipeline_room import PipelineRoom
+from tests.support.bus_client_harness import soon
+from tests.support.pipeline_harness import PipelineHarness
 
 MIDNIGHT_MS = 1_767_312_000_000  # 2026-01-02T00:00:00Z
 HOUR_MS = 3_600_000
@@ -30,7 +30,7 @@ class Writer:
     With ``silent`` the command is carried out and the answer lost.
     """
 
-    def __init__(self, room: PipelineRoom) -> None:
+    def __init__(self, room: PipelineHarness) -> None:
         self.room = room
         self.fails: SignetError | None = None
         self.silent = False
@@ -49,18 +49,18 @@ class Writer:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path)
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    room = PipelineHarness(tmp_path)
     room.clock.wall = MIDNIGHT_MS - HOUR_MS
     yield room
     room.close()
 
 
-def budget(writer: Any, room: PipelineRoom, *, calls: int = 0, tokens: int = 0, model: str = "m") -> DailyBudget:
+def budget(writer: Any, room: PipelineHarness, *, calls: int = 0, tokens: int = 0, model: str = "m") -> DailyBudget:
     return DailyBudget(writer, room.clock, "openai", model, DailyLimits(calls, tokens))
 
 
-def counted(room: PipelineRoom) -> dict[str, tuple[int, ...]]:
+def counted(room: PipelineHarness) -> dict[str, tuple[int, ...]]:
     """By day: calls, tokens in, out, still put aside, cost."""
     rows = room.connection.execute(
         "SELECT day, sum(calls), sum(tokens_in), sum(tokens_out), sum(tokens_reserved), sum(cost_microusd)"
@@ -75,8 +75,8 @@ async def granted(days: DailyBudget, tokens: int = 100) -> Reservation:
     return reservation
 
 
-def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, calls=5, tokens=1000)
         reservation = await granted(days, 150)
         assert reservation == Reservation(BEFORE, 150)
@@ -88,12 +88,12 @@ def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: Pipeline
         assert counted(room) == {BEFORE: (2, 90, 10, 0, 5)}
         await days.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
-def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineRoom, limits: dict[str, int]) -> None:
-    async def life() -> None:
+def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineHarness, limits: dict[str, int]) -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, **limits)
         made, given_back = await granted(days), await granted(days)
         room.clock.advance(2 * HOUR_MS)
@@ -101,15 +101,15 @@ def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineRoom,
         await days.settle(made, Generated("made", 1, 2, 10))
         await days.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (1, 1, 2, 0, 10)}
 
 
 @pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
 def test_a_call_over_midnight_counts_for_the_day_in_which_it_began_whoever_ends_first(
-    room: PipelineRoom, limits: dict[str, int]
+    room: PipelineHarness, limits: dict[str, int]
 ) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, **limits)
         early = await granted(days)
         room.clock.advance(2 * HOUR_MS)
@@ -118,12 +118,12 @@ def test_a_call_over_midnight_counts_for_the_day_in_which_it_began_whoever_ends_
         await days.settle(early, Generated("early", 1, 2, 10))
         await days.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (1, 1, 2, 0, 10), AFTER: (1, 3, 4, 0, 30)}
 
 
-def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, calls=2)
         early = [await granted(days), await granted(days)]
         room.clock.advance(HOUR_MS - 1)
@@ -134,11 +134,11 @@ def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: Pi
             await days.settle(reservation, None)
         assert counted(room) == {BEFORE: (2, 0, 0, 0, 0), AFTER: (1, 0, 0, 100, 0)}
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, calls=1)
         assert isinstance(await days.reserve(tokens=1), Reservation)
         room.clock.advance(2 * HOUR_MS)
@@ -146,24 +146,24 @@ def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineRoom) -> None
         room.clock.advance(-3 * HOUR_MS)
         assert isinstance(await days.reserve(tokens=1), BudgetExhausted)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_however_many_ask_at_once_no_more_calls_are_let_through_than_the_cap(
-    room: PipelineRoom, processes: int
+    room: PipelineHarness, processes: int
 ) -> None:
-    async def life() -> list[Reservation | BudgetExhausted]:
+    async def scenario() -> list[Reservation | BudgetExhausted]:
         each = [budget(Writer(room), room, calls=7, model=f"m{number}") for number in range(processes)]
         return await asyncio.gather(*(each[number % processes].reserve(tokens=10) for number in range(40)))
 
-    answers = asyncio.run(life())
+    answers = asyncio.run(scenario())
     assert sum(isinstance(answer, Reservation) for answer in answers) == 7
     assert counted(room)[BEFORE][0] == 7
 
 
-def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         days = budget(Writer(room), room, tokens=1000)
         answers = await asyncio.gather(*(days.reserve(tokens=300) for _ in range(10)))
         reserved = [answer for answer in answers if isinstance(answer, Reservation)]
@@ -175,23 +175,23 @@ def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room
         await days.settle(reserved[1], None)
         assert isinstance(await days.reserve(tokens=400), Reservation)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (4, 250, 50, 700, 0)}
 
 
-def test_the_count_outlives_the_process_and_so_does_what_a_dead_one_had_put_aside(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_the_count_outlives_the_process_and_so_does_what_a_dead_one_had_put_aside(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         for _ in range(2):
             await granted(budget(Writer(room), room, calls=2))
         assert isinstance(await budget(Writer(room), room, calls=2).reserve(tokens=1), BudgetExhausted)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_no_call_is_let_through_while_the_writer_does_not_answer_and_one_that_it_counted_stays_counted(
-    room: PipelineRoom,
+    room: PipelineHarness,
 ) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         writer = Writer(room)
         days = budget(writer, room, calls=2)
         writer.fails = Unavailable("away")
@@ -204,11 +204,11 @@ def test_no_call_is_let_through_while_the_writer_does_not_answer_and_one_that_it
         assert isinstance(await days.reserve(tokens=1), Reservation)
         assert isinstance(await days.reserve(tokens=1), BudgetExhausted), "kept too well, and not broken"
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_what_cannot_be_settled_stays_put_aside(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_what_cannot_be_settled_stays_put_aside(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         writer = Writer(room)
         days = budget(writer, room, tokens=1000)
         reservation = await granted(days, 600)
@@ -218,11 +218,11 @@ def test_what_cannot_be_settled_stays_put_aside(room: PipelineRoom) -> None:
         writer.fails = None
         assert isinstance(await days.reserve(tokens=500), BudgetExhausted)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_the_end(room: PipelineRoom) -> None:
-    async def life() -> None:
+def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_the_end(room: PipelineHarness) -> None:
+    async def scenario() -> None:
         writer = Writer(room)
         days = budget(writer, room)
         writer.fails = Unavailable("away")
@@ -234,12 +234,12 @@ def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_th
         await days.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (10, 20, 30, 0, 40)}
 
 
 def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_without_another_call(
-    room: PipelineRoom, monkeypatch: pytest.MonkeyPatch
+    room: PipelineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daily_budget, "_FLUSH_INTERVAL_S", 0.01)
     tried = 0
@@ -250,7 +250,7 @@ def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_
             tried += 1
             return await super().ask(request, timeout_ms=timeout_ms)
 
-    async def life() -> None:
+    async def scenario() -> None:
         writer = Flaky(room)
         writer.fails = Unavailable("away")
         days = budget(writer, room)
@@ -260,11 +260,11 @@ def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_
         await soon(lambda: counted(room) == {BEFORE: (1, 2, 3, 0, 4)})
         await days.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (1, 2, 3, 0, 4)}
 
 
-def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineRoom) -> None:
+def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineHarness) -> None:
     class Stuck(Writer):
         stuck = True
 
@@ -273,7 +273,7 @@ def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineRoom) -> No
                 await asyncio.Event().wait()
             return await super().ask(request, timeout_ms=timeout_ms)
 
-    async def life() -> None:
+    async def scenario() -> None:
         writer = Stuck(room)
         days = budget(writer, room)
         await days.settle(await granted(days), Generated("x", 1, 2, 3))
@@ -284,5 +284,5 @@ def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineRoom) -> No
         writer.stuck = False
         await days.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert counted(room) == {BEFORE: (1, 1, 2, 0, 3)}

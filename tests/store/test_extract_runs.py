@@ -12,8 +12,8 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
-from tests.support.pipeline_room import configured
-from tests.support.poison_room import PoisonRoom
+from tests.support.injection_harness import InjectionHarness
+from tests.support.pipeline_harness import configured
 from tests.support.scripted_model import data_of
 from tests.support.store_room import kept_sound
 
@@ -26,12 +26,12 @@ def frozen(config: Config, *, autonomous: bool) -> Config:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PoisonRoom]:
-    with kept_sound(PoisonRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+def room(tmp_path: Path) -> Iterator[InjectionHarness]:
+    with kept_sound(InjectionHarness(tmp_path, config=configured(allow_update_delete=True))) as room:
         yield room
 
 
-def test_a_run_that_began_frozen_stays_so_when_the_freeze_ends_meanwhile(room: PoisonRoom) -> None:
+def test_a_run_that_began_frozen_stays_so_when_the_freeze_ends_meanwhile(room: InjectionHarness) -> None:
     free, held = room.config, frozen(room.config, autonomous=True)
     room.remember("The build uses Make on every machine.")
     room.work()
@@ -50,14 +50,14 @@ TOLD = "The gateway of the homelab listens on port 3850."
 NEWS = "Noor moved the firewall to the cellar on Monday."
 
 
-def recall(room: PoisonRoom, memory_id: str) -> None:
+def recall(room: InjectionHarness, memory_id: str) -> None:
     """What a recall that returned the memory leaves behind."""
     room.connection.execute(
         "UPDATE memories SET last_accessed = ? WHERE id = ?", (iso(room.clock.wall_ms()), memory_id)
     )
 
 
-def turned_away(room: PoisonRoom) -> dict[str, int]:
+def turned_away(room: InjectionHarness) -> dict[str, int]:
     rows = room.connection.execute("SELECT name, count FROM pipeline_counters WHERE name LIKE 'turned_away.%'")
     return {name.partition(".")[2]: count for name, count in rows}
 
@@ -67,7 +67,7 @@ def turned_away(room: PoisonRoom) -> dict[str, int]:
     [(TOLD, "echo_exact"), ("The homelab's gateway is listening on that port 3850", None)],
 )
 def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_asking_a_model(
-    room: PoisonRoom, quoted: str, reason: str | None
+    room: InjectionHarness, quoted: str, reason: str | None
 ) -> None:
     told = room.remember(TOLD, source_type=DERIVED)
     recall(room, told.id)
@@ -85,7 +85,7 @@ def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_
     assert sorted(stored) == sorted([TOLD, NEWS] if reason else [TOLD, NEWS, quoted])
 
 
-def test_a_memory_that_was_recalled_long_before_the_note_makes_no_echo(room: PoisonRoom) -> None:
+def test_a_memory_that_was_recalled_long_before_the_note_makes_no_echo(room: InjectionHarness) -> None:
     told = room.remember(TOLD, source_type=DERIVED)
     recall(room, told.id)
     room.clock.advance(RECALL_ECHO_WINDOW_MS + 60_000)

@@ -46,9 +46,9 @@ from signet_actors.protocol.writer import (
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_waiters import MAX_WAITERS, JobWaiters
-from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
+from tests.support.pipeline_harness import LEASE_MS, PipelineHarness, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, kept_sound, raw, remembering
-from tests.support.writer_life import Life
+from tests.support.writer_script import ScriptedWriter
 
 ME = Principal(changed_by="tester")
 SECOND_MS = 1_000
@@ -58,32 +58,32 @@ UNTIL_SETTLED_MS = 2_500
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    with kept_sound(PipelineRoom(tmp_path)) as room:
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    with kept_sound(PipelineHarness(tmp_path)) as room:
         yield room
 
 
-def stored(room: PipelineRoom, text: str, **fields: Any) -> str:
+def stored(room: PipelineHarness, text: str, **fields: Any) -> str:
     return room.remember(text, vector=[1.0, 2.0], **fields).id
 
 
-def edited(room: PipelineRoom, memory_id: str, text: str) -> None:
+def edited(room: PipelineHarness, memory_id: str, text: str) -> None:
     answer = room.ask(ModifyMemory(MemoryPatch(id=memory_id, reason="r", content=text), ME))
     assert answer.status == "updated"
 
 
-def forgotten(room: PipelineRoom, memory_id: str) -> None:
+def forgotten(room: PipelineHarness, memory_id: str) -> None:
     assert room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME)).status == "deleted"
 
 
-def jobs_of(room: PipelineRoom, memory_id: str) -> list[tuple[str, str]]:
+def jobs_of(room: PipelineHarness, memory_id: str) -> list[tuple[str, str]]:
     rows = room.connection.execute(
         "SELECT job_type, status FROM memory_jobs WHERE memory_id = ? ORDER BY seq", (memory_id,)
     )
     return rows.fetchall()  # type: ignore[return-value]
 
 
-def died(room: PipelineRoom, kind: str = "extract") -> str:
+def died(room: PipelineHarness, kind: str = "extract") -> str:
     """The job of the kind that waits for longest has failed for good; its id."""
     job = room.take(kind)
     room.connection.execute("UPDATE memory_jobs SET attempts = max_attempts WHERE id = ?", (job.id,))
@@ -105,7 +105,7 @@ def died(room: PipelineRoom, kind: str = "extract") -> str:
     ],
 )
 def test_the_configuration_decides_which_jobs_a_new_memory_gets(
-    room: PipelineRoom, config: Config, vector: list[float] | None, kinds: list[str]
+    room: PipelineHarness, config: Config, vector: list[float] | None, kinds: list[str]
 ) -> None:
     room.reconfigure(config)
     memory = room.remember("A memory", vector=vector)
@@ -113,7 +113,7 @@ def test_the_configuration_decides_which_jobs_a_new_memory_gets(
     assert set(kinds) <= {kind.name for kind in JOB_KINDS}
 
 
-def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: PipelineRoom) -> None:
+def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     edited(room, memory_id, "Second text")
     edited(room, memory_id, "Third text")
@@ -123,7 +123,7 @@ def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: Pi
     assert (subject.content, subject.version) == ("Third text", 3)
 
 
-def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: PipelineRoom) -> None:
+def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     job = room.take()
     edited(room, memory_id, "Second text")
@@ -138,7 +138,7 @@ def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: P
     assert room.take_all() == []
 
 
-def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_again(room: PipelineRoom) -> None:
+def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_again(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     job = room.take()
     room.ask(ModifyMemory(MemoryPatch(id=memory_id, reason="r", tags=("new",)), ME))
@@ -146,7 +146,7 @@ def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_aga
     assert room.take_all() == []
 
 
-def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: PipelineRoom) -> None:
+def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     died(room)
     assert room.memory(memory_id, "extraction_status") == ("failed",)
@@ -158,7 +158,7 @@ def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: 
 # who gets a job
 
 
-def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineRoom) -> None:
+def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineHarness) -> None:
     memory_id = stored(room, "A text", agent_id="cleo", visibility="private", project="p", scope="s", pinned=True)
     subject = room.take().subject
     assert subject is not None
@@ -168,7 +168,7 @@ def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineRoom
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineRoom, hard: bool) -> None:
+def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineHarness, hard: bool) -> None:
     gone, kept = stored(room, "Gone"), stored(room, "Kept")
     if hard:
         room.ask(ForgetMany(targets=(ForgetTarget(gone),), reason="r", principal=ME, hard=True))
@@ -180,7 +180,7 @@ def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineR
         assert ended.fetchall() == [("completed", 0, '{"skipped":"memory_gone"}')]
 
 
-def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: PipelineRoom) -> None:
+def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: PipelineHarness) -> None:
     memory_id = stored(room, "The zebra text")
     job = room.take()
     room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=True))
@@ -188,7 +188,7 @@ def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: P
     assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"skipped":"memory_gone"}'
 
 
-def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineRoom) -> None:
+def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineHarness) -> None:
     from signet_actors.protocol.leases import LeaseJobs
 
     first, second = stored(room, "The zebra text"), stored(room, "The other text")
@@ -200,7 +200,9 @@ def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_
     assert [job.memory_id for job in room.ask(command, message_id="m").jobs] == [second]
 
 
-def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_came_later(room: PipelineRoom) -> None:
+def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_came_later(
+    room: PipelineHarness,
+) -> None:
     stored(room, "Fails")
     failing = room.take()
     room.ask(FailJob(failing.id, failing.lease_id, "no answer"))
@@ -212,7 +214,7 @@ def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_c
     assert order[3] == failing.memory_id
 
 
-def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineRoom) -> None:
+def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineHarness) -> None:
     stored(room, "Fails")
     job = room.take()
     room.ask(FailJob(job.id, job.lease_id, "no answer"))
@@ -225,7 +227,7 @@ def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineRoom) -> None
 def test_whatever_happens_to_jobs_none_is_lost_and_no_attempt_is_invented(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
-    room = PipelineRoom(tmp_path_factory.mktemp("store"))
+    room = PipelineHarness(tmp_path_factory.mktemp("store"))
     for number in range(4):
         stored(room, f"Memory number {number}")
     out: list[Any] = []
@@ -258,7 +260,7 @@ def test_whatever_happens_to_jobs_none_is_lost_and_no_attempt_is_invented(
 # what is given back, revived and found missing
 
 
-def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: PipelineRoom) -> None:
+def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: PipelineHarness) -> None:
     stored(room, "Waits for its provider")
     waits = []
     for _ in range(40):
@@ -279,7 +281,7 @@ def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: Pipeline
     assert row == ("pending", 0, "ollama does not answer")
 
 
-def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
+def test_a_lease_that_was_lost_is_not_given_back(room: PipelineHarness) -> None:
     stored(room, "First")
     stored(room, "Second")
     (late,) = room.take_all(limit=1)
@@ -293,7 +295,7 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
     assert room.value("SELECT attempts FROM memory_jobs WHERE id = ?", late.id) == 2
 
 
-def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: PipelineRoom) -> None:
+def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: PipelineHarness) -> None:
     for number in range(3):
         stored(room, f"Given out {number}")
     assert len(room.take_all(limit=2)) == 2
@@ -306,7 +308,7 @@ def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: Pipe
         assert (extract.leased, extract.stale_leases) == (3, stale)
 
 
-def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom) -> None:
+def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineHarness) -> None:
     stored(room, "Poison")
     for _ in range(3):
         assert len(room.take_all(limit=1)) == 1
@@ -321,7 +323,7 @@ def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom
     assert [job.memory_id for job in room.take_all()] == [other]
 
 
-def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: PipelineRoom) -> None:
+def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: PipelineHarness) -> None:
     memory_id = stored(room, "Poison")
     job_id = died(room)
     assert room.ask(RequeueJobs(kinds=("embed",))).requeued == []
@@ -337,7 +339,7 @@ def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: Pipelin
     assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,))).refused] == ["not_dead"]
 
 
-def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(room: PipelineRoom) -> None:
+def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(room: PipelineHarness) -> None:
     changed, gone = stored(room, "Changes"), stored(room, "Goes")
     first, second = died(room), died(room)
     edited(room, changed, "Changed")
@@ -346,7 +348,7 @@ def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(roo
     assert reasons == {first: "already_waiting", second: "memory_gone"}
 
 
-def test_a_named_job_of_a_memory_that_the_caller_may_not_read_is_not_found(room: PipelineRoom) -> None:
+def test_a_named_job_of_a_memory_that_the_caller_may_not_read_is_not_found(room: PipelineHarness) -> None:
     memory_id = stored(room, "Private", agent_id="alice", visibility="private")
     job_id = died(room)
     stranger, owner = ReadScope(agent_id="ben"), ReadScope(agent_id="alice")
@@ -365,7 +367,7 @@ def test_a_named_job_of_a_memory_that_the_caller_may_not_read_is_not_found(room:
     assert room.ask(RequeueJobs(ids=(job_id,), read=owner)).requeued == [job_id]
 
 
-def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
+def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineHarness) -> None:
     for number in range(5):
         stored(room, f"Memory number {number}")
         died(room)
@@ -376,7 +378,7 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
     assert (len(answer.requeued), answer.more) == (3, False)
 
 
-def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: PipelineRoom) -> None:
+def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: PipelineHarness) -> None:
     limits = RepairConfig(requeue_cooldown_ms=5_000, requeue_hourly_budget=2)
     room.reconfigure(repairing(limits))
     stored(room, "Poison")
@@ -406,7 +408,7 @@ def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: Pipe
     ] == [("none", "requeueDeadJobs", "tester", {"repair": "requeueDeadJobs", "affected": 1})] * 4
 
 
-def test_a_requeue_that_revives_nothing_and_a_retry_of_one_are_no_requeues(room: PipelineRoom) -> None:
+def test_a_requeue_that_revives_nothing_and_a_retry_of_one_are_no_requeues(room: PipelineHarness) -> None:
     stored(room, "Poison")
     job_id = died(room)
     for _ in range(3):
@@ -429,15 +431,15 @@ def embedded_by(model: str, dimensions: int = DIMENSIONS) -> Config:
     return msgspec.structs.replace(configured(), embedding=embedding)
 
 
-def embedding_jobs(room: PipelineRoom, memory_id: str) -> list[str]:
+def embedding_jobs(room: PipelineHarness, memory_id: str) -> list[str]:
     return [status for kind, status in jobs_of(room, memory_id) if kind == "embed"]
 
 
-def content_hash_of(room: PipelineRoom, memory_id: str) -> str:
+def content_hash_of(room: PipelineHarness, memory_id: str) -> str:
     return str(room.value("SELECT content_hash FROM memories WHERE id = ?", memory_id))
 
 
-def reconciled(room: PipelineRoom, limit: int = 2) -> int:
+def reconciled(room: PipelineHarness, limit: int = 2) -> int:
     enqueued, after = 0, 0
     while True:
         answer = room.ask(ReconcileJobs(after, limit))
@@ -448,7 +450,7 @@ def reconciled(room: PipelineRoom, limit: int = 2) -> int:
         after = answer.next
 
 
-def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineRoom) -> None:
+def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineHarness) -> None:
     lost = stored(room, "Its job was lost")
     bare = room.remember("It has neither job nor vector").id
     stored(room, "It waits as it should")
@@ -459,7 +461,7 @@ def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineRoo
     assert reconciled(room) == 0
 
 
-def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surprise(room: PipelineRoom) -> None:
+def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surprise(room: PipelineHarness) -> None:
     stored(room, "Died")
     died(room)
     room.reconfigure(configured(enabled=False))
@@ -482,7 +484,9 @@ def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surpr
 
 
 @pytest.mark.parametrize("end", ["failed", "worker_lost"])
-def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(room: PipelineRoom, end: str) -> None:
+def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(
+    room: PipelineHarness, end: str
+) -> None:
     memory_id = room.remember("No model has read it yet").id
 
     def dies() -> None:
@@ -511,7 +515,7 @@ def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(
 
 
 def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(
-    room: PipelineRoom,
+    room: PipelineHarness,
 ) -> None:
     first, second = stored(room, "The first"), stored(room, "The second")
     assert reconciled(room) == 0
@@ -533,7 +537,7 @@ def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its
     assert found_by_both(room) == ([second, first], ())
 
 
-def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int], ...]]:
+def found_by_both(room: PipelineHarness) -> tuple[list[str], tuple[tuple[str, int], ...]]:
     """What a query finds among new vectors and old, and which models are left behind."""
     asked = Recall("nothing", ReadScope(), vector_model="another-model", former_model=MODEL)
     with room.reader.open_snapshot() as view:
@@ -542,13 +546,13 @@ def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int],
     return [row.id for row in found.rows], found.stale_spaces
 
 
-def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineRoom) -> None:
+def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineHarness) -> None:
     stored(room, "Short")
     room.reconfigure(embedded_by(MODEL, DIMENSIONS * 2))
     assert reconciled(room) == 1
 
 
-def test_without_a_provider_no_vector_is_missed(room: PipelineRoom) -> None:
+def test_without_a_provider_no_vector_is_missed(room: PipelineHarness) -> None:
     stored(room, "Embedded")
     none = msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none"))
     room.reconfigure(none)
@@ -558,7 +562,7 @@ def test_without_a_provider_no_vector_is_missed(room: PipelineRoom) -> None:
     assert embedding_jobs(room, bare) == []
 
 
-def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineRoom) -> None:
+def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineHarness) -> None:
     memory_id = stored(room, "Gone and back")
     forgotten(room, memory_id)
     assert room.take_all() == []
@@ -570,7 +574,7 @@ def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineRoo
 
 
 def test_hints_are_replaced_found_and_gone_with_what_they_ask_about(tmp_path: Path) -> None:
-    room = PipelineRoom(tmp_path, config=configured(hints=True))
+    room = PipelineHarness(tmp_path, config=configured(hints=True))
     memory_id = stored(room, "The build uses Bazel")
     job = room.take("prospective_index")
     assert (
@@ -596,7 +600,7 @@ def test_hints_are_replaced_found_and_gone_with_what_they_ask_about(tmp_path: Pa
     room.close()
 
 
-def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineRoom) -> None:
+def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineHarness) -> None:
     memory_id = room.remember("Without a vector").id
     job = room.take("embed")
     assert job.subject is not None
@@ -615,7 +619,7 @@ def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineRoom)
     assert not room.ask(StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, 3), [b"short"]).stored
 
 
-def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: PipelineRoom) -> None:
+def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: PipelineHarness) -> None:
     caps: dict[str, Any] = {"call_limit": 5, "token_limit": 1000, "model": "m"}
     granted = room.ask(ReserveCalls("ollama", calls=3, tokens=600, **caps))
     assert (granted.granted, granted.calls, granted.tokens, granted.day) == (True, 3, 600, "2026-01-01")
@@ -641,24 +645,26 @@ def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: P
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    life = Life(tmp_path)
-    life.start()
-    yield life
-    life.abandon()
+def life(tmp_path: Path) -> Iterator[ScriptedWriter]:
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
+    yield scripted
+    scripted.abandon()
 
 
-def watching(life: Life, *kinds: str, wait_ms: int = 30_000, message_id: str = "watch", within_ms: int = 0) -> Asked:
+def watching(
+    scripted: ScriptedWriter, *kinds: str, wait_ms: int = 30_000, message_id: str = "watch", within_ms: int = 0
+) -> Asked:
     asked = Asked(WatchJobs(kinds or ("extract",), wait_ms), message_id)
     if within_ms:
-        deadline_ns = life.clock.monotonic_ns() + within_ms * 1_000_000
+        deadline_ns = scripted.clock.monotonic_ns() + within_ms * 1_000_000
         asked.header = msgspec.structs.replace(asked.header, deadline_ns=deadline_ns)
-    handed(life, asked)
+    handed(scripted, asked)
     return asked
 
 
-def handed(life: Life, *batch: Asked) -> None:
-    life.writer.handle(list(batch))  # type: ignore[arg-type]
+def handed(scripted: ScriptedWriter, *batch: Asked) -> None:
+    scripted.writer.handle(list(batch))  # type: ignore[arg-type]
 
 
 def note(text: str, message_id: str) -> Asked:
@@ -667,90 +673,92 @@ def note(text: str, message_id: str) -> Asked:
     return Asked(command, message_id, frames)
 
 
-def test_whoever_waits_is_called_by_the_commit_that_made_a_job_ready(life: Life) -> None:
-    asked = watching(life)
-    other = watching(life, "prospective_index", message_id="other")
+def test_whoever_waits_is_called_by_the_commit_that_made_a_job_ready(scripted: ScriptedWriter) -> None:
+    asked = watching(scripted)
+    other = watching(scripted, "prospective_index", message_id="other")
     assert asked.answers == []
-    handed(life, note("a text", "1"))
+    handed(scripted, note("a text", "1"))
     assert asked.answer == JobsReady(("extract",))
     assert other.answers == []
 
 
-def test_whoever_asks_late_is_called_at_once_and_in_the_same_batch_too(life: Life) -> None:
+def test_whoever_asks_late_is_called_at_once_and_in_the_same_batch_too(scripted: ScriptedWriter) -> None:
     together = Asked(WatchJobs(("extract",)), "together")
-    handed(life, together, note("a text", "1"))
+    handed(scripted, together, note("a text", "1"))
     assert together.answer == JobsReady(("extract",))
-    assert watching(life).answer == JobsReady(("extract",))
+    assert watching(scripted).answer == JobsReady(("extract",))
 
 
-def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(life: Life) -> None:
+def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(scripted: ScriptedWriter) -> None:
     from signet_actors.protocol.leases import LeaseJobs
 
     leasing = Asked(LeaseJobs(("extract",), 1, LEASE_MS), "lease")
-    handed(life, note("a text", "1"), leasing)
+    handed(scripted, note("a text", "1"), leasing)
     (job,) = leasing.answer.jobs
-    asked = watching(life)
-    handed(life, Asked(FailJob(job.id, job.lease_id, "no answer"), "fail"))
+    asked = watching(scripted)
+    handed(scripted, Asked(FailJob(job.id, job.lease_id, "no answer"), "fail"))
     assert asked.answers == []
-    life.writer.tick()
-    wish = life.writer.tick()
+    scripted.writer.tick()
+    wish = scripted.writer.tick()
     assert wish is not None
     assert 0.9 < wish < 1.7
-    life.clock.advance(900)
-    life.writer.tick()
+    scripted.clock.advance(900)
+    scripted.writer.tick()
     assert asked.answers == []
-    life.clock.advance(700)
-    life.writer.tick()
+    scripted.clock.advance(700)
+    scripted.writer.tick()
     assert asked.answer == JobsReady(("extract",))
 
 
-def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(life: Life) -> None:
-    short = watching(life, wait_ms=1_000, message_id="short")
-    hurried = watching(life, message_id="hurried", within_ms=5_000)
-    life.clock.advance(1_000)
-    life.writer.tick()
+def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(scripted: ScriptedWriter) -> None:
+    short = watching(scripted, wait_ms=1_000, message_id="short")
+    hurried = watching(scripted, message_id="hurried", within_ms=5_000)
+    scripted.clock.advance(1_000)
+    scripted.writer.tick()
     assert short.answer == JobsReady()
     assert hurried.answers == []
-    life.clock.advance(3_800)
-    life.writer.tick()
+    scripted.clock.advance(3_800)
+    scripted.writer.tick()
     assert hurried.answer == JobsReady()
 
 
-def test_a_few_may_wait_and_the_oldest_makes_room(life: Life) -> None:
-    asks = [watching(life, message_id=str(number)) for number in range(MAX_WAITERS + 2)]
+def test_a_few_may_wait_and_the_oldest_makes_room(scripted: ScriptedWriter) -> None:
+    asks = [watching(scripted, message_id=str(number)) for number in range(MAX_WAITERS + 2)]
     assert [len(asked.answers) for asked in asks] == [1, 1] + [0] * MAX_WAITERS
-    assert life.writer.counters()["watches"] == MAX_WAITERS
-    doubled = watching(life, message_id=str(MAX_WAITERS))
-    handed(life, note("a text", "note"))
+    assert scripted.writer.counters()["watches"] == MAX_WAITERS
+    doubled = watching(scripted, message_id=str(MAX_WAITERS))
+    handed(scripted, note("a text", "note"))
     assert doubled.answer == JobsReady(("extract",))
     assert asks[MAX_WAITERS].answers == [], "one answer is enough for both"
 
 
-def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(life: Life) -> None:
-    group = life.writer.group
+def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(scripted: ScriptedWriter) -> None:
+    group = scripted.writer.group
     assert group is not None
-    asked = watching(life)
-    handed(life, note("a text", "1"))
+    asked = watching(scripted)
+    handed(scripted, note("a text", "1"))
     assert asked.answers
     group.enter_storage_full()
-    waiting = watching(life, message_id="second")
+    waiting = watching(scripted, message_id="second")
     assert waiting.answers == [], "it could lease nothing"
     group.probe_storage()
-    life.writer.tick()
+    scripted.writer.tick()
     assert waiting.answer == JobsReady(("extract",))
-    last = watching(life, "prospective_index", message_id="last")
-    life.writer.drain()
+    last = watching(scripted, "prospective_index", message_id="last")
+    scripted.writer.drain()
     assert last.answer == JobsReady()
 
 
-def test_an_empty_queue_of_watches_costs_a_commit_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_queue_of_watches_costs_a_commit_nothing(
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(JobWaiters, "notify", lambda *_, **__: pytest.fail("nobody waits"))
-    handed(life, note("a text", "1"))
-    life.writer.tick()
-    assert refused(_lost(life)).code is ErrorCode.LEASE_LOST
+    handed(scripted, note("a text", "1"))
+    scripted.writer.tick()
+    assert refused(_lost(scripted)).code is ErrorCode.LEASE_LOST
 
 
-def _lost(life: Life) -> Any:
+def _lost(scripted: ScriptedWriter) -> Any:
     asked = Asked(CompleteJob("no-such-job", "no-such-lease"), "lost")
-    handed(life, asked)
+    handed(scripted, asked)
     return asked.answer

@@ -145,16 +145,16 @@ def test_a_renewed_lease_is_not_taken_back(room: StoreRoom) -> None:
     assert state(room, job) == "leased"
 
 
-def asked_by(room: StoreRoom, command: Any, name: str, life: int) -> Any:
+def asked_by(room: StoreRoom, command: Any, name: str, incarnation: int) -> Any:
     """The answer to a command that this life of this process sends."""
     asked = room.asked(command)
-    asked.header = msgspec.structs.replace(asked.header, sender=name, incarnation=life)
+    asked.header = msgspec.structs.replace(asked.header, sender=name, incarnation=incarnation)
     room.group.commit([asked])
     return asked.answer
 
 
-def taken_by(room: StoreRoom, name: str, life: int, limit: int = 8) -> list[LeasedJob]:
-    return asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS), name, life).jobs  # type: ignore[no-any-return]
+def taken_by(room: StoreRoom, name: str, incarnation: int, limit: int = 8) -> list[LeasedJob]:
+    return asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS), name, incarnation).jobs  # type: ignore[no-any-return]
 
 
 def test_a_worker_in_a_new_life_ends_what_its_former_lives_held_and_nobody_elses(room: StoreRoom) -> None:
@@ -203,9 +203,9 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
 def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_extractor_leaves_them_to_it(
     room: StoreRoom,
 ) -> None:
-    def taken(name: str, life: int, poison_jobs: PoisonJobs) -> list[str | None]:
+    def taken(name: str, incarnation: int, poison_jobs: PoisonJobs) -> list[str | None]:
         command = LeaseJobs(("extract",), 8, LEASE_MS, poison_jobs=poison_jobs)
-        return [job.memory_id for job in asked_by(room, command, name, life).jobs]
+        return [job.memory_id for job in asked_by(room, command, name, incarnation).jobs]
 
     def ready(poison_jobs: PoisonJobs) -> bool:
         return bool(
@@ -249,14 +249,14 @@ def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_l
 def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_it(room: StoreRoom) -> None:
     poison = room.remember("A memory that kills whoever reads it").id
     innocent = [room.remember(f"Memory number {number}").id for number in range(12)]
-    life = 1
+    incarnation = 1
     for _ in range(40):
-        jobs = taken_by(room, "extractor", life, 4)
+        jobs = taken_by(room, "extractor", incarnation, 4)
         if not jobs:
             room.clock.advance(UNTIL_SETTLED_MS)
             continue
         if poison in {job.memory_id for job in jobs}:
-            life += 1
+            incarnation += 1
             continue
         for job in jobs:
             room.ask(CompleteJob(job.id, job.lease_id))
@@ -268,10 +268,10 @@ def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_i
     assert max(attempts for _, attempts in ends.values()) <= 3
 
 
-def told_what(room: StoreRoom, life: int, *holding: LeasedJob, limit: int = 8) -> list[LeasedJob]:
+def told_what(room: StoreRoom, incarnation: int, *holding: LeasedJob, limit: int = 8) -> list[LeasedJob]:
     """What the extractor is handed that says it holds these."""
     known = tuple(job.lease_id for job in holding)
-    answer = asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS, known), "extractor", life)
+    answer = asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS, known), "extractor", incarnation)
     return answer.jobs  # type: ignore[no-any-return]
 
 

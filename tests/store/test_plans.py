@@ -17,15 +17,15 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
 from signet_actors.searcher.queries import embeddings, pipeline, transfer
-from tests.support.pipeline_room import PipelineRoom, change, configured
+from tests.support.pipeline_harness import PipelineHarness, change, configured
 
 ALONE = ReadScope(agent_id="alone")
 """Isolated here: what it reads is ``m.agent_id = ?``."""
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    room = PipelineHarness(tmp_path, config=configured(allow_update_delete=True))
     yield room
     room.close()
 
@@ -64,7 +64,7 @@ class AnyName(dict[str, str]):
         return self._value
 
 
-def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineRoom) -> None:
+def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineHarness) -> None:
     first = room.remember("The build uses Make", source_type="manual", source_id="page-1")
     asked = Asked(room.connection)
     again = room.remember("The build uses Ninja", source_type="manual", source_id="page-1")
@@ -73,7 +73,7 @@ def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineRoo
     assert any("m.source_id = ?" in sql for sql in asked.questions)
 
 
-def test_readers_of_one_agent_find_rows_by_their_numbers(room: PipelineRoom) -> None:
+def test_readers_of_one_agent_find_rows_by_their_numbers(room: PipelineHarness) -> None:
     target = room.remember("The build KA-6 uses Make", vector=[1.0], agent_id="alone").id
     room.remember("The build KA-6 does not use Make", vector=[1.0, 0.1], agent_id="alone")
     room.report(room.take())

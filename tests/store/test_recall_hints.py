@@ -15,7 +15,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import StoreHints
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
 from signet_actors.searcher.legs import hints as hints_leg
-from tests.support.pipeline_room import PipelineRoom, configured
+from tests.support.pipeline_harness import PipelineHarness, configured
 from tests.support.store_room import kept_sound
 
 ME = Principal()
@@ -23,18 +23,18 @@ WORDS = ("port", "oven", "staging", "kitchen", "deploy", "garden")
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    with kept_sound(PipelineRoom(tmp_path, config=configured(hints=True))) as room:
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    with kept_sound(PipelineHarness(tmp_path, config=configured(hints=True))) as room:
         yield room
 
 
-def hint(room: PipelineRoom, *hints: str) -> None:
+def hint(room: PipelineHarness, *hints: str) -> None:
     """The oldest memory that waits for its hints has these."""
     job = room.take("prospective_index")
     assert room.ask(StoreHints(job.id, job.lease_id, hints)).count == len(hints)
 
 
-def hint_only(room: PipelineRoom, content: str, *hints: str, **fields: Any) -> str:
+def hint_only(room: PipelineHarness, content: str, *hints: str, **fields: Any) -> str:
     memory_id = room.remember(content, **fields).id
     hint(room, *hints)
     return memory_id
@@ -48,7 +48,7 @@ def sources(answer: Any) -> list[str]:
     return [row.source for row in answer.rows]
 
 
-def strengths(room: PipelineRoom, query: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+def strengths(room: PipelineHarness, query: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
     """What the content says, what the hints say, and what recall makes of both, by row."""
     with room.reader.open_snapshot() as view:
         room.reader.sync(view)
@@ -64,7 +64,7 @@ def strengths(room: PipelineRoom, query: str) -> tuple[dict[int, float], dict[in
     )
 
 
-def test_a_memory_is_found_by_a_question_that_shares_no_word_with_it(room: PipelineRoom) -> None:
+def test_a_memory_is_found_by_a_question_that_shares_no_word_with_it(room: PipelineHarness) -> None:
     hint_only(room, "Noor prefers four spaces", "What indentation width is wanted?")
     port = hint_only(room, "5433 it is", "Which port does the staging database use?")
     found = room.recall("staging port", hints=True, min_score=0.1)
@@ -72,13 +72,13 @@ def test_a_memory_is_found_by_a_question_that_shares_no_word_with_it(room: Pipel
     assert ids(room.recall("staging port")) == []
 
 
-def test_a_hint_beside_a_vector_is_hybrid(room: PipelineRoom) -> None:
+def test_a_hint_beside_a_vector_is_hybrid(room: PipelineHarness) -> None:
     memory = hint_only(room, "5433 it is", "Which port does staging use?", vector=[1.0])
     found = room.recall("staging port", vector=[1.0], hints=True)
     assert (ids(found), sources(found)) == ([memory], ["hybrid"])
 
 
-def test_a_store_without_hints_is_not_searched_for_any(room: PipelineRoom) -> None:
+def test_a_store_without_hints_is_not_searched_for_any(room: PipelineHarness) -> None:
     room.remember("a staging port")
     stages = [stage.name for stage in room.recall("port", hints=True).timings]
     assert stages == ["admit", "memory_fts", "final_rank"]
@@ -89,7 +89,7 @@ def test_a_store_without_hints_is_not_searched_for_any(room: PipelineRoom) -> No
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_content(
-    room: PipelineRoom, seed: int
+    room: PipelineHarness, seed: int
 ) -> None:
     rng = random.Random(seed)
 
@@ -105,7 +105,9 @@ def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_con
         assert merged == pytest.approx(expected)
 
 
-def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_only_says_it(room: PipelineRoom) -> None:
+def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_only_says_it(
+    room: PipelineHarness,
+) -> None:
     asked_about = hint_only(room, "the staging port is open", "the staging port is open")
     plain = hint_only(room, "the staging port is shut", "nothing of the kind")
     found = room.recall("staging port", hints=True)
@@ -113,7 +115,7 @@ def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_onl
     assert found.rows[0].score == found.rows[1].score
 
 
-def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineRoom) -> None:
+def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineHarness) -> None:
     hint_only(room, "many", *(f"about the port {word}" for word in WORDS[1:]))
     hint_only(room, "one", "port about the oven")
     _, hints, _ = strengths(room, "port")
@@ -121,7 +123,7 @@ def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineRoom) -
     assert many == pytest.approx(one)
 
 
-def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineRoom) -> None:
+def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineHarness) -> None:
     room.connection.execute(
         "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES ('alice', 'a', 'isolated', '', '')"
     )
@@ -135,7 +137,7 @@ def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineRoom) -> 
         assert ids(room.recall("port", hints=True, filters=filters)) == [project]
 
 
-def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: PipelineRoom) -> None:
+def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: PipelineHarness) -> None:
     gone = hint_only(room, "gone", "Which port?")
     erased = hint_only(room, "erased", "Which port?")
     edited = hint_only(room, "old", "Which port?")
@@ -147,7 +149,7 @@ def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: Pipel
     assert ids(room.recall("port", hints=True)) == [kept]
 
 
-def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineRoom) -> None:
+def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineHarness) -> None:
     memory = hint_only(room, "5433", "Which port?")
     assert ids(room.recall("port", hints=True)) == [memory]
     room.ask(ModifyMemory(MemoryPatch(id=memory, reason="r", content="5434"), ME))
@@ -156,12 +158,14 @@ def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineRoom) 
     assert ids(room.recall("harbour", hints=True)) == [memory]
 
 
-def test_hints_without_spaces_are_found(room: PipelineRoom) -> None:
+def test_hints_without_spaces_are_found(room: PipelineHarness) -> None:
     memory = hint_only(room, "5433", "データベースのポートは")
     assert ids(room.recall("ポート", hints=True)) == [memory]
 
 
-def test_a_word_of_too_many_hints_is_left_to_the_content(room: PipelineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_of_too_many_hints_is_left_to_the_content(
+    room: PipelineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints_leg, "TERM_AT_LEAST", 3)
     for number in range(6):
         hint_only(room, f"row {number}", f"what of user {number}?")
@@ -171,7 +175,7 @@ def test_a_word_of_too_many_hints_is_left_to_the_content(room: PipelineRoom, mon
         assert ids(room.recall("user", hints=True)) == []
 
 
-def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineRoom) -> None:
+def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineHarness) -> None:
     strong = room.remember("port port staging", vector=[0.1, 1.0]).id
     alike = room.remember("port of call", vector=[1.0]).id
     question = {"vector": [1.0], "alpha": 0.05}
@@ -183,7 +187,7 @@ def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineRoom
         assert row.score == pytest.approx(0.7 * first[row.id] + 0.3 * cosines[row.id], abs=1e-5)
 
 
-def test_an_identifier_to_the_letter_stays_first_whatever_the_vectors_say(room: PipelineRoom) -> None:
+def test_an_identifier_to_the_letter_stays_first_whatever_the_vectors_say(room: PipelineHarness) -> None:
     exact = room.remember("fixed in KA-6", vector=[0.0, 1.0]).id
     for number in range(5):
         room.remember(f"KA fixed 6 times {number}", vector=[1.0, number / 10])

@@ -23,7 +23,7 @@ from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget
 from signet_actors.searcher.queries import pipeline
 from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere
-from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
+from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
 from tests.support.store_room import kept_sound
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -32,8 +32,8 @@ LATER = "2100-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    with kept_sound(PipelineRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+def room(tmp_path: Path) -> Iterator[PipelineHarness]:
+    with kept_sound(PipelineHarness(tmp_path, config=configured(allow_update_delete=True))) as room:
         yield room
 
 
@@ -42,7 +42,7 @@ def said(action: Any, content: str, reason: str, target: tuple[str, int] | None 
     return msgspec.structs.replace(proposal, action=action, reason=reason)
 
 
-def decided(room: PipelineRoom) -> tuple[str, str, str]:
+def decided(room: PipelineHarness) -> tuple[str, str, str]:
     """``(secret, other, source)``: of three reasons two were given in sight of the secret, and quote it."""
     secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
     other = room.remember("The build uses Make", vector=[1.0]).id
@@ -61,37 +61,37 @@ def decided(room: PipelineRoom) -> tuple[str, str, str]:
     return secret, other, source
 
 
-def erase(room: PipelineRoom, *ids: str) -> None:
+def erase(room: PipelineHarness, *ids: str) -> None:
     answer = room.ask(ForgetMany(targets=tuple(map(ForgetTarget, ids)), reason="r", principal=ME, hard=True))
     assert [result.status for result in answer.results] == ["deleted"] * len(ids)
 
 
-def forget(room: PipelineRoom, memory_id: str) -> None:
+def forget(room: PipelineHarness, memory_id: str) -> None:
     assert room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME)).status == "deleted"
 
 
-def proposals(room: PipelineRoom) -> list[ProposalRow]:
+def proposals(room: PipelineHarness) -> list[ProposalRow]:
     with room.reader.open_snapshot() as view:
         return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
 
 
-def relations(room: PipelineRoom) -> list[str]:
+def relations(room: PipelineHarness) -> list[str]:
     with room.reader.open_snapshot() as view:
         return [one.source for one in pipeline.get_run(view, GetRun("run", ReadScope())).entities]
 
 
-def trail(room: PipelineRoom, memory_id: str) -> list[str]:
+def trail(room: PipelineHarness, memory_id: str) -> list[str]:
     with room.reader.open_snapshot() as view:
         events = get_history(view, GetHistory(memory_id, ReadScope())).events
     assert events is not None
     return [str(event) for event in events]
 
 
-def rationales(room: PipelineRoom) -> list[str | None]:
+def rationales(room: PipelineHarness) -> list[str | None]:
     return [row[0] for row in room.connection.execute("SELECT rationale FROM memory_proposals ORDER BY ordinal")]
 
 
-def reasons_in_history(room: PipelineRoom) -> list[str | None]:
+def reasons_in_history(room: PipelineHarness) -> list[str | None]:
     return [
         row[0]
         for row in room.connection.execute(
@@ -101,7 +101,7 @@ def reasons_in_history(room: PipelineRoom) -> list[str | None]:
     ]
 
 
-def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no_other(room: PipelineRoom) -> None:
+def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no_other(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     assert {"memories", "memory_proposals", "memory_history"} <= set(everywhere(room, CANARY))
     assert reasons_in_history(room) == rationales(room)
@@ -115,7 +115,7 @@ def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no
     ], "facts were taken from the source alone"
 
 
-def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineRoom) -> None:
+def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     forget(room, secret)
     for step in ("graph_links", "embeddings", "tombstones"):
@@ -124,7 +124,7 @@ def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineRoom) -> None:
     assert rationales(room) == [None, None, "not stored yet"]
 
 
-def changed(room: PipelineRoom) -> tuple[str, list[str]]:
+def changed(room: PipelineHarness) -> tuple[str, list[str]]:
     """``(secret, memories)``: two memories that a run made and updated, each for a reason that quotes the secret."""
     secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
     other = room.remember("The build uses Make", vector=[1.0]).id
@@ -143,7 +143,7 @@ def changed(room: PipelineRoom) -> tuple[str, list[str]]:
     return secret, [str(result.memory_id) for result in answer.results]
 
 
-def test_the_historys_reason_of_a_change_goes_with_the_memory_that_it_quotes(room: PipelineRoom) -> None:
+def test_the_historys_reason_of_a_change_goes_with_the_memory_that_it_quotes(room: PipelineHarness) -> None:
     secret, memories = changed(room)
     assert [CANARY in trail(room, memory)[-1] for memory in memories] == [True, True]
     forget(room, secret)
@@ -156,7 +156,7 @@ def test_the_historys_reason_of_a_change_goes_with_the_memory_that_it_quotes(roo
     assert reasons == ["r"] * 3, "what a person gave as reason stays"
 
 
-def test_a_review_without_its_reason_can_still_be_decided(room: PipelineRoom) -> None:
+def test_a_review_without_its_reason_can_still_be_decided(room: PipelineHarness) -> None:
     secret, other, _ = decided(room)
     erase(room, secret)
     (waiting,) = (row.id for row in proposals(room) if row.review_state == "pending")
@@ -164,7 +164,7 @@ def test_a_review_without_its_reason_can_still_be_decided(room: PipelineRoom) ->
     assert room.memory(other, "content") == ("The build does not use Make",)
 
 
-def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(room: PipelineRoom) -> None:
+def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(room: PipelineHarness) -> None:
     secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
     other = room.remember("The build uses Make", vector=[1.0]).id
     room.remember("We have moved the build", vector=[1.0])
@@ -184,7 +184,7 @@ def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(roo
     assert rationales(room) == reasons_in_history(room) == [None, None, "it says so"]
 
 
-def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineRoom) -> None:
+def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineHarness) -> None:
     secret, _, source = decided(room)
     before = proposals(room)
     forget(room, secret)
@@ -199,7 +199,7 @@ def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineRo
 
 
 def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_or_carried_out(
-    room: PipelineRoom,
+    room: PipelineHarness,
 ) -> None:
     _, other, source = decided(room)
     before = proposals(room)
@@ -215,7 +215,7 @@ def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_o
     assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "approved"
 
 
-def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: PipelineRoom) -> None:
+def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: PipelineHarness) -> None:
     other = room.remember("The build uses Make", vector=[1.0]).id
     source = room.remember(f"The {CANARY} has ended the use of Make", vector=[1.0]).id
     room.report(room.take())
@@ -235,7 +235,7 @@ def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: 
     assert (trail(room, other), relations(room)) == before
 
 
-def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: PipelineRoom) -> None:
+def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: PipelineHarness) -> None:
     decided(room)
     made = proposals(room)[2].result_memory_id
     assert made is not None
@@ -243,7 +243,7 @@ def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: Pi
     assert [row.fact_content is None for row in proposals(room)] == [False, False, True]
 
 
-def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineRoom) -> None:
+def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineHarness) -> None:
     words = f"the server has never heard of a {CANARY}"
     erased = [room.remember(f"The {CANARY} of room {number}", vector=[1.0]).id for number in range(3)]
     dead, late, returned = room.take_all()
@@ -257,7 +257,7 @@ def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineRoom) -> N
     assert room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the memory was erased"
 
 
-def test_what_is_erased_is_found_by_index(room: PipelineRoom) -> None:
+def test_what_is_erased_is_found_by_index(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     changes: list[str] = []
 
@@ -278,21 +278,21 @@ def test_what_is_erased_is_found_by_index(room: PipelineRoom) -> None:
 
 
 @pytest.mark.parametrize("shown", [((),), (tuple(f"m{n}" for n in range(MAX_CANDIDATES + 1)), ())])
-def test_an_unclear_account_of_what_was_shown_is_refused(room: PipelineRoom, shown: Any) -> None:
+def test_an_unclear_account_of_what_was_shown_is_refused(room: PipelineHarness, shown: Any) -> None:
     room.remember("We have moved the build", vector=[1.0])
     job = room.take()
     answer = refused(room.report(job, add("One fact of it"), add("Another fact of it"), shown=shown))
     assert (answer.code, answer.field) == (ErrorCode.INVALID_REQUEST, "shown")
 
 
-def test_what_was_shown_goes_with_its_run(room: PipelineRoom) -> None:
+def test_what_was_shown_goes_with_its_run(room: PipelineHarness) -> None:
     decided(room)
     assert room.value("SELECT count(*) FROM shown_memories") == 5
     room.ask(PurgeStep("pipeline_runs", LATER, 500))
     assert room.value("SELECT count(*) FROM shown_memories") == 0
 
 
-def test_a_fact_without_candidates_keeps_its_reason(room: PipelineRoom) -> None:
+def test_a_fact_without_candidates_keeps_its_reason(room: PipelineHarness) -> None:
     room.remember("We have moved the build", vector=[1.0])
     room.extract(Proposal("add", Fact("The build moved", "fact", 0.9), 0.9, "nothing is known"), shown=((),))
     assert rationales(room) == ["nothing is known"]

@@ -31,7 +31,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.store.sqlite import checkpoint, connect
 from signet_actors.store.sqlite.connect import open_writer
 from tests.support.store_room import Asked, remembering
-from tests.support.writer_life import Life
+from tests.support.writer_script import ScriptedWriter
 
 
 def sent(command: Any, message_id: str = "m", *, attempt: int = 1) -> Asked:
@@ -40,8 +40,8 @@ def sent(command: Any, message_id: str = "m", *, attempt: int = 1) -> Asked:
     return asked
 
 
-def handle(life: Life, *batch: Asked) -> None:
-    life.writer.handle(list(batch))  # type: ignore[arg-type]
+def handle(scripted: ScriptedWriter, *batch: Asked) -> None:
+    scripted.writer.handle(list(batch))  # type: ignore[arg-type]
 
 
 def note(text: str, **fields: Any) -> Remember:
@@ -50,31 +50,31 @@ def note(text: str, **fields: Any) -> Remember:
 
 @pytest.fixture
 def life(tmp_path: Path) -> Any:
-    life = Life(tmp_path)
-    life.start()
-    yield life
-    life.abandon()
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
+    yield scripted
+    scripted.abandon()
 
 
-def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_nothing(life: Life) -> None:
+def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_nothing(scripted: ScriptedWriter) -> None:
     before, reported, after = sent(note("before"), "1"), sent(ReportDamage("page 7 is torn"), "2"), sent(note("x"), "3")
     asked = sent(GetWriterStatus(), "4")
-    handle(life, before, reported, after, asked)
+    handle(scripted, before, reported, after, asked)
     assert isinstance(reported.answer, WritesDisabled)
     assert isinstance(asked.answer, WriterStatus)
     assert "page 7 is torn" in asked.answer.damage
     assert [refused.answer.code for refused in (before, after)] == [ErrorCode.NOT_APPLIED] * 2
-    assert life.writer.tick() is None
+    assert scripted.writer.tick() is None
 
 
-def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(life: Life) -> None:
+def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(scripted: ScriptedWriter) -> None:
     keyed = note("keyed", idempotency=Idempotency("key", "digest"))
     first, held = sent(note("kept"), "1"), sent(keyed, "2")
-    handle(life, first, held)
+    handle(scripted, first, held)
     assert isinstance(first.answer, Remembered)
-    handle(life, sent(ReportDamage("page 7 is torn"), "3"))
+    handle(scripted, sent(ReportDamage("page 7 is torn"), "3"))
     retry, by_key, new = sent(note("kept"), "1", attempt=2), sent(keyed, "4"), sent(note("new"), "5")
-    handle(life, retry, by_key, new)
+    handle(scripted, retry, by_key, new)
     assert retry.answer.code is ErrorCode.OUTCOME_UNKNOWN
     assert by_key.answer.code is ErrorCode.OUTCOME_UNKNOWN
     assert "restore" in by_key.answer.detail
@@ -85,7 +85,7 @@ def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = Config(writer=WriterConfig(ballast_bytes=1 << 20))
-    earlier = Life(tmp_path, config=config)
+    earlier = ScriptedWriter(tmp_path, config=config)
     earlier.start()
     kept = sent(note("kept"))
     handle(earlier, kept)
@@ -98,183 +98,189 @@ def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_t
         return connection
 
     roster = tuple(RosterEntry(f"agent-{number}-{'x' * 40}", "isolated") for number in range(200))
-    life = Life(tmp_path, config=Config(writer=config.writer, agents=AgentsConfig(roster)))
-    monkeypatch.setattr("tests.support.writer_life.open_writer", open_full)
-    life.start()
+    scripted = ScriptedWriter(tmp_path, config=Config(writer=config.writer, agents=AgentsConfig(roster)))
+    monkeypatch.setattr("tests.support.writer_script.open_writer", open_full)
+    scripted.start()
     try:
         refused = sent(note("another"), "2")
-        handle(life, refused)
+        handle(scripted, refused)
         assert refused.answer.code is ErrorCode.STORAGE_FULL
-        assert not life.workspace.disk_reserve_file.exists(), "the reserve is for what frees space"
+        assert not scripted.workspace.disk_reserve_file.exists(), "the reserve is for what frees space"
 
-        life.connection.pragma("max_page_count", 1 << 20)
+        scripted.connection.pragma("max_page_count", 1 << 20)
         forgotten = sent(ForgetMemory(id=kept.answer.id, reason="room", principal=Principal()), "3")
-        handle(life, forgotten)
+        handle(scripted, forgotten)
         assert isinstance(forgotten.answer, Forgotten)
-        life.clock.advance(2000)
-        life.writer.tick()
-        life.writer.tick()
-        policies = life.connection.execute("SELECT count(*) FROM agents WHERE read_policy = 'isolated'").get
+        scripted.clock.advance(2000)
+        scripted.writer.tick()
+        scripted.writer.tick()
+        policies = scripted.connection.execute("SELECT count(*) FROM agents WHERE read_policy = 'isolated'").get
         assert policies == len(roster), "who may read what holds as soon as it can be written"
         copying = sent(AdvanceBackup("memories-20260101T000000000Z-schema-1.db"), "4")
-        handle(life, copying)
+        handle(scripted, copying)
         assert copying.answer.state == "copying", copying.answer.detail
     finally:
-        life.writer.drain()
-        life.release()
+        scripted.writer.drain()
+        scripted.release()
 
 
 def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def orphaned() -> None:
         raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
-    monkeypatch.setattr(life.writer.loop, "heartbeat", orphaned, raising=False)
+    monkeypatch.setattr(scripted.writer.loop, "heartbeat", orphaned, raising=False)
     monkeypatch.setattr(connect, "_HEARTBEAT_STEPS", 1)
-    connect.report_progress(life.connection, life.writer._send_batch_heartbeat)
+    connect.report_progress(scripted.connection, scripted.writer._send_batch_heartbeat)
     batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
-    handle(life, *batch)
+    handle(scripted, *batch)
     assert [type(asked.answer) for asked in batch] == [Remembered] * 3
-    assert life.connection.execute("SELECT count(*) FROM memories").get == 3
+    assert scripted.connection.execute("SELECT count(*) FROM memories").get == 3
 
 
 def test_readers_are_told_of_a_large_log_in_one_round_and_not_after_it_was_folded_back(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[WalPressure] = []
-    monkeypatch.setattr(life.writer.loop, "tell_supervisor", told.append, raising=False)
+    monkeypatch.setattr(scripted.writer.loop, "tell_supervisor", told.append, raising=False)
     monkeypatch.setattr(checkpoint, "RESTART_BYTES", 4096)
     monkeypatch.setattr(checkpoint, "END_SNAPSHOTS_BYTES", 4096)
     monkeypatch.setattr(checkpoint, "KILL_READERS_BYTES", 4096)
-    handle(life, sent(note("a commit of some pages")))
+    handle(scripted, sent(note("a commit of some pages")))
     for _ in range(3):
-        life.writer.tick()
+        scripted.writer.tick()
     assert [pressure.severe for pressure in told] == [True, False], "asked, and those that began anew asked once more"
 
 
 def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_start(tmp_path: Path) -> None:
-    earlier = Life(tmp_path)
+    earlier = ScriptedWriter(tmp_path)
     earlier.start()
     handle(earlier, sent(note("a text that will be erased")))
     log = earlier.path.with_name(f"{earlier.path.name}-wal")
     earlier.abandon()
     assert b"a text that will be erased" in log.read_bytes()
-    life = Life(tmp_path)
-    life.start()
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
     try:
-        life.writer.tick()
+        scripted.writer.tick()
         assert not log.stat().st_size
     finally:
-        life.abandon()
+        scripted.abandon()
 
 
 def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_writes_beside_it(tmp_path: Path) -> None:
-    life = Life(tmp_path)
-    life.start()
-    limits = life.config.writer
-    now_ns = life.clock.monotonic_ns()
+    scripted = ScriptedWriter(tmp_path)
+    scripted.start()
+    limits = scripted.config.writer
+    now_ns = scripted.clock.monotonic_ns()
     waited_ms = 0.0
 
     def sleep(seconds: float) -> None:
         nonlocal waited_ms
         waited_ms += seconds * 1000
-        life.clock.advance(max(1, round(seconds * 1000)))
+        scripted.clock.advance(max(1, round(seconds * 1000)))
         if waited_ms >= limits.busy_timeout_ms / 2 and foreign.in_transaction:
             foreign.execute("ROLLBACK")
 
     write, duty = sent(note("patient"), "1"), sent(ReapLeases(), "2")
     for asked, timeout_ms in ((write, limits.request_timeout_ms), (duty, 2000)):
         asked.header = msgspec.structs.replace(asked.header, deadline_ns=now_ns + timeout_ms * 1_000_000)
-    foreign = apsw.Connection(str(life.path))
+    foreign = apsw.Connection(str(scripted.path))
     try:
         foreign.execute("BEGIN IMMEDIATE")
-        life.writer.busy_handler._sleep = sleep
-        handle(life, write, duty)
+        scripted.writer.busy_handler._sleep = sleep
+        handle(scripted, write, duty)
         assert isinstance(write.answer, Remembered), write.answer
     finally:
         foreign.close()
-        life.abandon()
+        scripted.abandon()
 
 
 def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_next_start(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def torn(*_: Any) -> None:
         raise apsw.CorruptError("database disk image is malformed")
 
-    handle(life, sent(TouchMemories(("a memory",))))
-    assert life.writer.group is not None
-    monkeypatch.setattr(type(life.writer.group.touches), "flush", torn)
-    life.clock.advance(61_000)
+    handle(scripted, sent(TouchMemories(("a memory",))))
+    assert scripted.writer.group is not None
+    monkeypatch.setattr(type(scripted.writer.group.touches), "flush", torn)
+    scripted.clock.advance(61_000)
     with pytest.raises(ActorExit):
-        life.writer.tick()
-    assert life.workspace.integrity_check_file.exists()
+        scripted.writer.tick()
+    assert scripted.workspace.integrity_check_file.exists()
 
 
-def test_the_writer_refuses_everything_while_its_database_is_away_and_ends_once_it_is_back(life: Life) -> None:
-    away = life.path.with_name("away.db")
-    assert life.writer.counters()["displaced"] == 0
-    life.path.rename(away)
-    handle(life, refused := sent(note("while it is away")))
+def test_the_writer_refuses_everything_while_its_database_is_away_and_ends_once_it_is_back(
+    scripted: ScriptedWriter,
+) -> None:
+    away = scripted.path.with_name("away.db")
+    assert scripted.writer.counters()["displaced"] == 0
+    scripted.path.rename(away)
+    handle(scripted, refused := sent(note("while it is away")))
     assert refused.answer.code is ErrorCode.NOT_APPLIED
-    assert life.writer.counters()["displaced"] == 1
-    next_s = life.writer.tick()
+    assert scripted.writer.counters()["displaced"] == 1
+    next_s = scripted.writer.tick()
     assert next_s is not None
     assert next_s <= 1
-    away.rename(life.path)
+    away.rename(scripted.path)
     with pytest.raises(ActorExit) as leaving:
-        life.writer.tick()
+        scripted.writer.tick()
     assert leaving.value.exit_code == ExitCode.IO_ERROR
 
 
 @pytest.mark.parametrize("name", ["memories.db", "memories.db-wal"])
-def test_nothing_is_applied_once_a_file_was_truncated_even_if_it_grows_again(life: Life, name: str) -> None:
-    handle(life, sent(note("before"), "1"))
-    path = life.path.with_name(name)
+def test_nothing_is_applied_once_a_file_was_truncated_even_if_it_grows_again(
+    scripted: ScriptedWriter, name: str
+) -> None:
+    handle(scripted, sent(note("before"), "1"))
+    path = scripted.path.with_name(name)
     whole = path.read_bytes()
     os.truncate(path, 1000)
-    handle(life, refused := sent(note("into the rest"), "2"))
+    handle(scripted, refused := sent(note("into the rest"), "2"))
     assert refused.answer.code is ErrorCode.NOT_APPLIED
     assert str(path) in refused.answer.detail
     assert path.stat().st_size == 1000, "the rest is evidence"
-    counters = life.writer.counters()
+    counters = scripted.writer.counters()
     assert (counters["displaced"], counters["truncated"]) == (1, 1)
     path.write_bytes(whole)
-    assert life.writer.tick() is not None
-    handle(life, refused := sent(note("into the copy"), "3"))
+    assert scripted.writer.tick() is not None
+    handle(scripted, refused := sent(note("into the copy"), "3"))
     assert refused.answer.code is ErrorCode.NOT_APPLIED
 
 
 @pytest.mark.parametrize("statement", ["PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)", "VACUUM"])
-def test_a_database_or_log_that_sqlite_itself_made_shorter_is_in_order(life: Life, statement: str) -> None:
+def test_a_database_or_log_that_sqlite_itself_made_shorter_is_in_order(
+    scripted: ScriptedWriter, statement: str
+) -> None:
     for number in range(40):
-        handle(life, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
-    life.connection.execute("DELETE FROM memories WHERE content NOT LIKE '0 %'")
-    before = life.path.stat().st_size
-    other = apsw.Connection(str(life.path))
+        handle(scripted, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
+    scripted.connection.execute("DELETE FROM memories WHERE content NOT LIKE '0 %'")
+    before = scripted.path.stat().st_size
+    other = apsw.Connection(str(scripted.path))
     other.execute(statement)
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     other.close()
-    assert statement != "VACUUM" or life.path.stat().st_size != before
+    assert statement != "VACUUM" or scripted.path.stat().st_size != before
     for number in range(3):
-        handle(life, stored := sent(note(f"afterwards {number}"), f"b{number}"))
+        handle(scripted, stored := sent(note(f"afterwards {number}"), f"b{number}"))
         assert isinstance(stored.answer, Remembered)
-        life.writer.tick()
-    assert life.writer.counters()["displaced"] == 0
+        scripted.writer.tick()
+    assert scripted.writer.counters()["displaced"] == 0
 
 
-def test_a_database_that_the_writer_vacuumed_and_checkpointed_is_in_order(life: Life) -> None:
+def test_a_database_that_the_writer_vacuumed_and_checkpointed_is_in_order(scripted: ScriptedWriter) -> None:
     for number in range(40):
-        handle(life, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
-    assert life.writer.wal is not None
-    life.writer.wal.truncate()
-    handle(life, sent(note("a look at the size"), "b"))
-    before = life.path.stat().st_size
-    life.connection.execute("DELETE FROM memories WHERE content LIKE '% long text%'")
-    life.connection.execute("PRAGMA incremental_vacuum").fetchall()
-    life.writer.wal.truncate()
-    assert life.path.stat().st_size < before
+        handle(scripted, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
+    assert scripted.writer.wal is not None
+    scripted.writer.wal.truncate()
+    handle(scripted, sent(note("a look at the size"), "b"))
+    before = scripted.path.stat().st_size
+    scripted.connection.execute("DELETE FROM memories WHERE content LIKE '% long text%'")
+    scripted.connection.execute("PRAGMA incremental_vacuum").fetchall()
+    scripted.writer.wal.truncate()
+    assert scripted.path.stat().st_size < before
     for number in range(3):
-        handle(life, stored := sent(note(f"afterwards {number}"), f"c{number}"))
+        handle(scripted, stored := sent(note(f"afterwards {number}"), f"c{number}"))
         assert isinstance(stored.answer, Remembered)

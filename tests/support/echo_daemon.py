@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.bus_room import REPOSITORY, child_environment, eventually
+from tests.support.bus_harness import REPOSITORY, child_environment, eventually
 
 QUICK: dict[str, Any] = {
     "searcher": {"processes": 2},

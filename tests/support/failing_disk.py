@@ -19,7 +19,7 @@ from signet_actors.writer import dispatch, idempotency
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import unsound
 from tests.support.store_room import SetClock
-from tests.support.writer_life import Booked, Ledger, Life, Script
+from tests.support.writer_script import Booked, Ledger, Script, ScriptedWriter
 
 _LATER_MS = 1_767_225_700_000
 TURNS = ("batch", "housekeep", "passive", "batch", "restart", "batch", "truncate")
@@ -42,18 +42,18 @@ class Outcome:
 def prepare(root: Path, seed: int = 3) -> Ledger:
     """Create a database as a killed writer leaves it: with memories, and with a log that needs recovery."""
     ledger, script = Ledger(), Script(seed)
-    life = Life(root, seed=seed)
-    life.start()
+    scripted = ScriptedWriter(root, seed=seed)
+    scripted.start()
     for _ in range(8):
-        life.work("batch", script, ledger)
+        scripted.work("batch", script, ledger)
     killed = root.with_name(f"{root.name}-killed")
-    shutil.copytree(life.path.parent, killed)
-    life.abandon()
-    shutil.rmtree(life.path.parent)
-    killed.rename(life.path.parent)
-    for path in life.path.parent.glob("*-shm"):
+    shutil.copytree(scripted.path.parent, killed)
+    scripted.abandon()
+    shutil.rmtree(scripted.path.parent)
+    killed.rename(scripted.path.parent)
+    for path in scripted.path.parent.glob("*-shm"):
         path.unlink()
-    assert life.path.with_name("memories.db-wal").stat().st_size > 0
+    assert scripted.path.with_name("memories.db-wal").stat().st_size > 0
     return ledger
 
 
@@ -61,60 +61,60 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
     """Run a writer under ``fault`` from its start, then a second one on a working disk."""
     shutil.copytree(template, root)
     outcome, ledger, script = Outcome(), before.copy(), Script(seed)
-    life = Life(root, seed=seed, vfs=vfs.name, config=SMALL_BATCHES, clock=SetClock(_LATER_MS))
+    scripted = ScriptedWriter(root, seed=seed, vfs=vfs.name, config=SMALL_BATCHES, clock=SetClock(_LATER_MS))
     vfs.arm(fault)
     try:
-        life.start()
+        scripted.start()
         for turn, kind in enumerate(TURNS):
             if turn % 3 == 0:
-                life.connection.execute("PRAGMA shrink_memory")  # so that the next commands read from the disk
-            life.work(kind, script, ledger)
-            outcome.codes |= {answer_code(item) for item in life.sent}
-            if life.writer.group is not None and life.writer.group.storage_full and fault.stays:
+                scripted.connection.execute("PRAGMA shrink_memory")  # so that the next commands read from the disk
+            scripted.work(kind, script, ledger)
+            outcome.codes |= {answer_code(item) for item in scripted.sent}
+            if scripted.writer.group is not None and scripted.writer.group.storage_full and fault.stays:
                 outcome.fired += vfs.fired
                 vfs.arm(None)  # free space again: the writer must notice on its own
-                life.clock.advance(1000)
-                life.writer.tick()
-                if life.writer.group.storage_full:
+                scripted.clock.advance(1000)
+                scripted.writer.tick()
+                if scripted.writer.group.storage_full:
                     outcome.wrong.append("room again, and still full")
-        life.writer.drain()
+        scripted.writer.drain()
     except ActorExit as leaving:
         outcome.left.append(leaving.exit_code)
         if leaving.exit_code != ExitCode.IO_ERROR:
             outcome.wrong.append(f"left with {leaving.exit_code}: {leaving.detail}")
-        outcome.codes |= {answer_code(item) for item in life.sent if item.answers}
+        outcome.codes |= {answer_code(item) for item in scripted.sent if item.answers}
     outcome.fired += vfs.fired
-    outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in life.sent if len(item.answers) != 1]
-    life.abandon()  # the disk also fails for whatever the connection does while it closes
+    outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in scripted.sent if len(item.answers) != 1]
+    scripted.abandon()  # the disk also fails for whatever the connection does while it closes
     vfs.arm(None)
-    outcome.wrong += aftermath(life, ledger)
+    outcome.wrong += aftermath(scripted, ledger)
     shutil.rmtree(root)
     return outcome
 
 
-def aftermath(failed: Life, ledger: Ledger) -> list[str]:
+def aftermath(failed: ScriptedWriter, ledger: Ledger) -> list[str]:
     """Return what is wrong on the disk after ``failed`` with its answers in ``ledger``. Retries unknown outcomes."""
-    life = Life(failed.workspace.root, seed=99, clock=failed.clock)
-    life.start()
+    scripted = ScriptedWriter(failed.workspace.root, seed=99, clock=failed.clock)
+    scripted.start()
     try:
-        wrong = ledger.broken_by(life.connection)
+        wrong = ledger.broken_by(scripted.connection)
         unknown = [item for item in failed.sent if item.answers and unknown_outcome(item)]
         for start in range(0, len(failed.sent), SMALL_BATCHES.writer.batch_limit):
             together = [
                 item for item in failed.sent[start : start + SMALL_BATCHES.writer.batch_limit] if item in unknown
             ]
-            kept = sum(reply_kept(life, item) for item in together)
+            kept = sum(reply_kept(scripted, item) for item in together)
             if kept not in (0, len(together)):
                 wrong.append(f"{kept} of {len(together)} commands of one transaction are applied")
         ledger.uncertain.clear()
         for item in unknown:
-            life.writer.handle([retry := item.again()])  # type: ignore[list-item]
+            scripted.writer.handle([retry := item.again()])  # type: ignore[list-item]
             if isinstance(retry.answer, Failure):
                 wrong.append(f"the retry was answered {retry.answer}")
-        wrong += ledger.broken_by(life.connection)
-        wrong += unsound(life.connection, life.path)
+        wrong += ledger.broken_by(scripted.connection)
+        wrong += unsound(scripted.connection, scripted.path)
     finally:
-        life.abandon()
+        scripted.abandon()
     return wrong
 
 
@@ -127,9 +127,9 @@ def answer_code(item: Booked) -> str:
     return item.answer.code.value if isinstance(item.answer, Failure) else ""
 
 
-def reply_kept(life: Life, item: Booked) -> bool:
+def reply_kept(scripted: ScriptedWriter, item: Booked) -> bool:
     key, digest = idempotency.request_key(item.header, dispatch.idempotency_of(item.body))
-    return idempotency.earlier_reply(CommittedReads(life.connection), key, digest) is not None
+    return idempotency.earlier_reply(CommittedReads(scripted.connection), key, digest) is not None
 
 
 def every_fault(kind: str, error: str, *, stays: bool) -> Iterator[Fault]:

@@ -27,7 +27,7 @@ from urllib.parse import quote
 import apsw
 
 from signet_actors.store.sqlite.connect import open_reader, open_writer
-from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.store_room import broken_invariants
 
 MARK = "SIGNET_TEST_MARK"

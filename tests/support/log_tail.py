@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 
 
 @dataclass
-class Life:
+class ChildIncarnation:
     """The latest incarnation of a child. ``up_at`` (seconds since the epoch) is None until it is ready."""
 
     pid: int
@@ -29,7 +29,7 @@ class LogTail:
     """Reads the lines appended since the last call. ``lives`` is the latest incarnation of each child by name."""
 
     def __init__(self, workspace: Path) -> None:
-        self.lives: dict[str, Life] = {}
+        self.incarnations: dict[str, ChildIncarnation] = {}
         self.lines: list[dict[str, Any]] = []
         self._directory = workspace / ".daemon" / "logs"
         self._read: dict[Path, int] = {}
@@ -40,35 +40,39 @@ class LogTail:
         for line in new:
             match line:
                 case {"event": "spawned", "child": name, "pid": pid, "child_incarnation": incarnation}:
-                    self.lives[name] = Life(pid, incarnation)
+                    self.incarnations[name] = ChildIncarnation(pid, incarnation)
                 case {"event": "child_up", "child": name, "timestamp": text}:
-                    self.lives[name].up_at = seconds(text)
-                case {"event": "child_exited", "child": name} if name in self.lives:
-                    self.lives[name].up_at = None
+                    self.incarnations[name].up_at = seconds(text)
+                case {"event": "child_exited", "child": name} if name in self.incarnations:
+                    self.incarnations[name].up_at = None
         self.lines += new
         return new
 
-    def forget_lives(self) -> None:
+    def forget_incarnations(self) -> None:
         """Forget the incarnations: everything logged so far belongs to another daemon."""
         self.look()
-        self.lives.clear()
+        self.incarnations.clear()
 
     def replaced(self, dead: dict[str, int], *, within_s: float = 60) -> float:
         """Wait until these children run again as new processes; return when (epoch seconds) the last became ready."""
 
         def last() -> float | None:
             self.look()
-            ups = [life.up_at if life.pid != dead[name] else None for name, life in self.lives.items() if name in dead]
+            ups = [
+                life.up_at if life.pid != dead[name] else None
+                for name, life in self.incarnations.items()
+                if name in dead
+            ]
             return None if None in ups else max(up for up in ups if up is not None)
 
         return eventually(last, within_s=within_s, what=f"{sorted(dead)} replaced")  # type: ignore[no-any-return]
 
-    def life(self, name: str, incarnation: int, *, within_s: float = 60) -> Life:
+    def incarnation(self, name: str, incarnation: int, *, within_s: float = 60) -> ChildIncarnation:
         """Wait until the child is ready in this or a later incarnation, and return its state."""
 
-        def reached() -> Life | None:
+        def reached() -> ChildIncarnation | None:
             self.look()
-            life = self.lives.get(name)
+            life = self.incarnations.get(name)
             return life if life is not None and life.up_at is not None and life.incarnation >= incarnation else None
 
         return eventually(reached, within_s=within_s, what=f"{name} in life {incarnation}")  # type: ignore[no-any-return]

@@ -31,7 +31,7 @@ from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import load_migrations, migrate
 from tests.support.recording_vfs import Files, Recording, RecordingVFS, images, recorded_files
 from tests.support.store_room import SetClock, broken_invariants
-from tests.support.writer_life import Ledger, Life, Script
+from tests.support.writer_script import Ledger, Script, ScriptedWriter
 
 DATABASE = "memories.db"
 JOBS_OF_MEMORIES = (
@@ -83,11 +83,11 @@ def record(seed: int, root: Path, *, turns: int = 12, base: Path | None = None) 
     recorded = Recorded(seed)
     vfs = RecordingVFS(recorded.recording)
     ledger, script = Ledger(), Script(seed, turns=turns)
-    life = Life(root, seed=seed, vfs=vfs.name)
+    scripted = ScriptedWriter(root, seed=seed, vfs=vfs.name)
     if base is not None:
-        shutil.copyfile(base, life.path)
+        shutil.copyfile(base, scripted.path)
         recorded.before[DATABASE] = base.read_bytes()
-        recorded.contents.append(_content_at(life.path))
+        recorded.contents.append(_content_at(scripted.path))
         recorded.ledgers.append(ledger.copy())
 
     def mark(*, answered: bool) -> None:
@@ -97,28 +97,28 @@ def record(seed: int, root: Path, *, turns: int = 12, base: Path | None = None) 
         mark(answered=False)
         with recorded_files(recorded.recording):
             work()
-        if life.connection is not None:
-            recorded.contents.append(content_of(life.connection))
+        if scripted.connection is not None:
+            recorded.contents.append(content_of(scripted.connection))
         else:
             recorded.contents.append(recorded.contents[-1])
         recorded.ledgers.append(ledger.copy())
 
     def end() -> None:
-        life.writer.drain()
-        life.release()
+        scripted.writer.drain()
+        scripted.release()
 
     try:
         kinds = list(script.kinds())
         for lifetime, part in enumerate((kinds[: turns // 2], kinds[turns // 2 :])):
             if lifetime:
-                life = Life(root, seed=seed + lifetime, vfs=vfs.name, clock=life.clock)
-            life.on_answer = lambda: mark(answered=True)
-            turn(life.start)
+                scripted = ScriptedWriter(root, seed=seed + lifetime, vfs=vfs.name, clock=scripted.clock)
+            scripted.on_answer = lambda: mark(answered=True)
+            turn(scripted.start)
             for kind in part:
-                turn(partial(life.work, kind, script, ledger))
+                turn(partial(scripted.work, kind, script, ledger))
             turn(end)
     finally:
-        life.abandon()
+        scripted.abandon()
         vfs.unregister()
     return recorded
 

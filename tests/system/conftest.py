@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
 ROOMS = 600

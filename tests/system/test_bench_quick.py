@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bus_room import child_environment
+from tests.support.bus_harness import child_environment
 
 pytestmark = pytest.mark.system
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bus_room import REPOSITORY
+from tests.support.bus_harness import REPOSITORY
 
 pytestmark = pytest.mark.slow
 

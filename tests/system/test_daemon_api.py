@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from signet_actors.gateway.routes import ROUTES
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

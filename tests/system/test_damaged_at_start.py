@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from signet_actors.errors import ExitCode
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

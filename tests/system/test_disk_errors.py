@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.load import load_on
 

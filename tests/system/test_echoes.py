@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.scripted_model import data_of, stage_of
 from tests.system.test_pipeline import derived, finished, pipeline
 

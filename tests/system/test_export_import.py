@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.main import cli
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

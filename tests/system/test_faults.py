@@ -21,7 +21,7 @@ import pytest
 
 from signet_actors.runtime.messaging.request_tracker import PEER_WAIT_MS
 from tests.chaos.seeds import share
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.load import UNKNOWN, load_on
 from tests.support.log_tail import LogTail, seconds

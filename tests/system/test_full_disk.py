@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.small_disk import fill, small_disk
 

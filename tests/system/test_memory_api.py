@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signet_actors.domain.chunking import distinct_chunks
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

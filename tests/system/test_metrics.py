@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from signet_actors.gateway.status.metrics import HEARTBEAT, LABELLED, METRICS
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon
 
 pytestmark = pytest.mark.system

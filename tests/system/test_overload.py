@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from bench.daemon import pss_bytes
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

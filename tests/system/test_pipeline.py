@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import ScriptedProvider

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from signet_actors.domain.extraction.proposals import NO_CANDIDATES_REASON
-from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import ScriptedProvider

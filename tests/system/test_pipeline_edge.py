@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.main import cli
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.system.test_pipeline import MUTATING, NOTE, about, finished, pipeline

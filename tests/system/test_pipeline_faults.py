@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from signet_actors.store.sqlite.connect import open_reader
-from tests.chaos.pipeline_deaths import note
+from tests.chaos.pipeline_crashes import note
 from tests.chaos.seeds import share
 from tests.sim.pipeline import sentences_of, wrong_rows
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon
 from tests.support.model_answers import broken_answers
 from tests.support.scripted_model import ScriptedModel, data_of

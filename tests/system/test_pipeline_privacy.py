@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon
 from tests.support.scripted_model import ScriptedModel, data_of, stage_of
 from tests.support.scripted_provider import Act, Asked, Fault

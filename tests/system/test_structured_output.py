@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.scripted_model import ScriptedModel, stage_of
 from tests.support.scripted_provider import Act, Asked, Fault
 from tests.system.test_pipeline import NOTE, SENTENCES, derived, finished, pipeline

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli import import_export as transfer
+from signet_actors.cli import import_export
 from signet_actors.cli.main import cli
 from signet_actors.errors import InvalidRequest
 from tests.support.scripted_daemon import ScriptedDaemon
@@ -121,8 +121,8 @@ def test_an_import_sends_batches_and_says_what_became_of_them(
 def test_refused_lines_are_named_by_their_number_in_the_file_and_by_the_exit_code(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
-    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    monkeypatch.setattr(import_export, "BATCH_LINES", 2)
+    monkeypatch.setattr(import_export, "CONNECTIONS", 1)
     file = tmp_path / "in.jsonl"
     file.write_bytes(HEADER + memories(3))
     daemon.on("POST", IMPORT, done(1))
@@ -136,7 +136,7 @@ def test_refused_lines_are_named_by_their_number_in_the_file_and_by_the_exit_cod
 def test_a_line_too_long_to_send_is_refused_here_and_its_neighbours_are_sent(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "MAX_LINE_BYTES", 40)
+    monkeypatch.setattr(import_export, "MAX_LINE_BYTES", 40)
     daemon.on("POST", IMPORT, done(2, {"line": 3, "error": "no", "code": "invalid_request"}))
     result = signet("--json", "import", "-", stdin=b'{"content":"a"}\n' + b"x" * 5000 + b'\n{"content":"b"}')
     assert result.exit_code == 1
@@ -153,8 +153,8 @@ def interrupted(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """An import of six lines, two in a batch, of which the first two batches were stored."""
-    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
-    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    monkeypatch.setattr(import_export, "BATCH_LINES", 2)
+    monkeypatch.setattr(import_export, "CONNECTIONS", 1)
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(6))
     daemon.on("POST", IMPORT, done(2, receipt="r1"))
@@ -209,8 +209,8 @@ def test_a_kept_position_that_no_import_can_have_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
     offset: object,
 ) -> None:
-    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
-    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    monkeypatch.setattr(import_export, "BATCH_LINES", 2)
+    monkeypatch.setattr(import_export, "CONNECTIONS", 1)
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(4))
     daemon.on("POST", IMPORT, done(2))
@@ -244,8 +244,8 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
 ) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
-    position = transfer.ImportState(file, None, "here")
-    position.write(transfer.ImportProgress(offset=22, line=2, imported=1))
+    position = import_export.ImportState(file, None, "here")
+    position.write(import_export.ImportProgress(offset=22, line=2, imported=1))
     file.write_bytes(memories(3))
     daemon.on("POST", IMPORT, done(3))
     assert signet("import", str(file)).exit_code == 0
@@ -255,10 +255,12 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
 def test_a_position_counts_for_the_daemon_that_it_was_reached_at(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
-    transfer.ImportState(file, None, "http://one").write(transfer.ImportProgress(offset=22, line=2, imported=1))
-    assert transfer.ImportState(file, None, "http://one").read().offset == 22
-    assert transfer.ImportState(file, None, "http://other").read().offset == 0
-    assert transfer.ImportState(file, "bob", "http://one").read().offset == 0
+    import_export.ImportState(file, None, "http://one").write(
+        import_export.ImportProgress(offset=22, line=2, imported=1)
+    )
+    assert import_export.ImportState(file, None, "http://one").read().offset == 22
+    assert import_export.ImportState(file, None, "http://other").read().offset == 0
+    assert import_export.ImportState(file, "bob", "http://one").read().offset == 0
 
 
 @pytest.mark.parametrize("from_file", [True, False])
@@ -302,7 +304,7 @@ def test_a_batch_whose_outcome_is_unknown_is_sent_again_under_its_key(
 def test_a_batch_that_is_too_much_is_sent_in_halves(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    monkeypatch.setattr(import_export, "CONNECTIONS", 1)
     too_much = {"error": "too much", "code": "payload_too_large"}
     daemon.on("POST", IMPORT, too_much, status=413)
     daemon.on("POST", IMPORT, done(1))
@@ -334,18 +336,18 @@ def test_a_file_that_is_not_there_is_a_usage_error(signet: Callable[..., Result]
 
 def test_batches_cover_the_input_without_gap_or_overlap() -> None:
     raw = HEADER + memories(1700) + b'{"content":"no end of line"}'
-    found = list(transfer.batches(io.BytesIO(raw), 0, 1))
+    found = list(import_export.batches(io.BytesIO(raw), 0, 1))
     assert [batch.offset for batch in found][1:] == [batch.end for batch in found][:-1]
     assert found[-1].end == len(raw)
     assert b"\n".join(batch.payload for batch in found) == raw
     assert [batch.first_line for batch in found] == [1, 501, 1001, 1501]
-    later = list(transfer.batches(io.BytesIO(raw[found[2].offset :]), found[2].offset, 1001))
+    later = list(import_export.batches(io.BytesIO(raw[found[2].offset :]), found[2].offset, 1001))
     assert [batch.key for batch in later] == [batch.key for batch in found[2:]]
 
 
 def test_equal_batches_at_different_places_have_different_keys() -> None:
     raw = b'{"content":"same"}\n' * 1000
-    first, second = transfer.batches(io.BytesIO(raw), 0, 1)
+    first, second = import_export.batches(io.BytesIO(raw), 0, 1)
     assert first.payload == second.payload
     assert first.key != second.key
 
@@ -354,9 +356,9 @@ def test_equal_batches_at_different_places_have_different_keys() -> None:
     "text", [b"{", b"[1]", b'"x"', b'{"content":"format"}', b'{"format":"x","content":"y"}', b"[" * 9999]
 )
 def test_a_first_line_that_is_no_header_is_left_to_the_daemon(text: bytes) -> None:
-    transfer.check_header(text)
+    import_export.check_header(text)
 
 
 def test_the_header_of_an_unknown_format_is_refused() -> None:
     with pytest.raises(InvalidRequest):
-        transfer.check_header(b'{"format":"other"}')
+        import_export.check_header(b'{"format":"other"}')

@@ -15,7 +15,7 @@ from signet_actors.config.load import LoadedConfig, effective_mapping, load_conf
 from signet_actors.config.schema import Config, RosterEntry
 from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, _BoundedLoader, parse_yaml
 from signet_actors.errors import ConfigError
-from tests.support.bus_room import REPOSITORY
+from tests.support.bus_harness import REPOSITORY
 
 
 def load(workspace: Path, text: str, **environ: str) -> LoadedConfig:

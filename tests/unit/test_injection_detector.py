@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.injection_detector import InjectionKind, detect_injection, supported
 from signet_actors.domain.extraction.proposals import propose_add, with_suspicion
-from tests.hostile.poisons import attacks
+from tests.hostile.injections import attacks
 from tests.support.model_answers import notes
 
 PREFERENCES = notes("preferences.txt")

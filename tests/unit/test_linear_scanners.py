@@ -110,7 +110,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
     "gateway.http.route_table": {"_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
-    "gateway.routes.transfer": {"_UUID": WHOLE},
+    "gateway.routes.import_export": {"_UUID": WHOLE},
     "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
     "searcher.recall": {"_lift_exact_matches": FIXED},  # escaped names, with nothing repeated

@@ -143,7 +143,7 @@ def test_a_slow_success_of_before_the_pause_does_not_break_a_row_of_failures_aft
     assert breaker.state(100) is CircuitState.OPEN
 
 
-class BreakerLife(RuleBasedStateMachine):
+class BreakerMachine(RuleBasedStateMachine):
     """Any order of calls, ends and waiting."""
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class BreakerLife(RuleBasedStateMachine):
             assert self.breaker.state(later) is not CircuitState.OPEN
 
 
-TestBreakerLife = BreakerLife.TestCase
+TestBreakerLife = BreakerMachine.TestCase
 
 
 @given(st.integers(1, 8), st.lists(st.sampled_from(list(CallOutcome)), max_size=50))

@@ -17,6 +17,7 @@ from signet_actors.gateway.http.request_warnings import known_fields, object_war
 from signet_actors.operations.config_files import WriteConfigRequest
 from signet_actors.operations.field_types import Tags
 from signet_actors.operations.forget import ForgetRequest
+from signet_actors.operations.import_export import ExportRequest, MemoryLine
 from signet_actors.operations.memories import ListMemoriesRequest
 from signet_actors.operations.memory_changes import DeleteRequest, PatchRequest
 from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, RecallTime, SearchRequest
@@ -25,7 +26,6 @@ from signet_actors.operations.remember import RememberRequest
 from signet_actors.operations.repair import SweepRequest
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
 from signet_actors.operations.requeue import RequeueRequest
-from signet_actors.operations.transfer import ExportRequest, MemoryLine
 
 NOW_MS = 1_780_000_000_000
 REQUESTS = tuple(

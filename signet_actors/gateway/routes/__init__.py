@@ -14,6 +14,7 @@ from signet_actors.gateway.routes import (
     forget,
     health,
     identity,
+    import_export,
     jobs,
     memories,
     memory_changes,
@@ -26,7 +27,6 @@ from signet_actors.gateway.routes import (
     reviews,
     runs,
     status,
-    transfer,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -36,7 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *recall.ROUTES,
     *batch_modify.ROUTES,
     *forget.ROUTES,
-    *transfer.ROUTES,
+    *import_export.ROUTES,
     *codex_notes.ROUTES,
     *jobs.ROUTES,
     *pipeline.ROUTES,

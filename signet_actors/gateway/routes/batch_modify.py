@@ -19,7 +19,7 @@ from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memory_changes import memory_patch, unembedded_versions
 from signet_actors.gateway.vector_waits import wait_stored
-from signet_actors.operations.modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult
+from signet_actors.operations.batch_modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult
 from signet_actors.operations.request_reader import read_request
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
 

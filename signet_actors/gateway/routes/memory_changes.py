@@ -19,6 +19,7 @@ from signet_actors.gateway.ingest import embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
+from signet_actors.operations.batch_modify import ModifyPatch
 from signet_actors.operations.memory_changes import (
     DELETE_MEMORY,
     PATCH_MEMORY,
@@ -30,7 +31,6 @@ from signet_actors.operations.memory_changes import (
     RecoverReply,
     RecoverRequest,
 )
-from signet_actors.operations.modify import ModifyPatch
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from signet_actors.operations.transfer import LineTime, MemoryLine
+from signet_actors.operations.import_export import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import decode_tags

@@ -9,12 +9,12 @@ from tests.corpus.scenarios import (
     change,
     edge,
     faults,
+    import_export,
     operations,
     pipeline,
     read,
     recall,
     remember,
-    transfer,
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -24,7 +24,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *batch.SCENARIOS,
     *recall.SCENARIOS,
     *agents.SCENARIOS,
-    *transfer.SCENARIOS,
+    *import_export.SCENARIOS,
     *edge.SCENARIOS,
     *operations.SCENARIOS,
     *pipeline.SCENARIOS,

@@ -1,8 +1,8 @@
-"""Asyncio actors in virtual time: a loop for each life, whose callbacks are events of the world.
+"""Asyncio actors in virtual time: a loop for each incarnation, whose callbacks are events of the world.
 
 The real ``Extractor`` and ``Decider`` run here, with their real tasks, asks, mailboxes, guards and breakers. Simulated
 are: the ways of their messages, the model behind the guard, and the thread that an embedder would run in. A callback
-of a dead life never runs where it could be seen; its tasks are cancelled and run to their ends beside the world, as
+of a dead incarnation never runs where it could be seen; its tasks are cancelled and run to their ends beside the world, as
 the kernel would drop them, so that nothing is left of them.
 """
 
@@ -26,7 +26,7 @@ from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRole
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher.queries import candidates
-from tests.sim.processes import Life
+from tests.sim.processes import Incarnation
 from tests.sim.world import NS, Timer, World
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Handle:
     __slots__ = ("arguments", "callback", "context", "loop", "timer")
 
     def __init__(
-        self, loop: LifeLoop, callback: Any, arguments: Sequence[Any], context: contextvars.Context | None
+        self, loop: IncarnationLoop, callback: Any, arguments: Sequence[Any], context: contextvars.Context | None
     ) -> None:
         self.loop = loop
         self.callback = callback
@@ -64,16 +64,16 @@ def _nothing() -> None:
     """What a cancelled callback does."""
 
 
-class LifeLoop(asyncio.AbstractEventLoop):
+class IncarnationLoop(asyncio.AbstractEventLoop):
     """The part of an event loop that tasks, futures and timeouts need; time and order are the world's.
 
     A callback that is due at once runs after those that were before it, within the same event of the world: no time
     passes in between.
     """
 
-    def __init__(self, life: Life) -> None:
-        self._life = life
-        self._world: World = life.world
+    def __init__(self, incarnation: Incarnation) -> None:
+        self._incarnation = incarnation
+        self._world: World = incarnation.world
         self._readers: dict[int, Callable[[], None]] = {}
         self._ready: deque[_Handle] = deque()
         self._awake = False
@@ -94,15 +94,15 @@ class LifeLoop(asyncio.AbstractEventLoop):
         self._ready.append(handle)
         if not self._awake:
             self._awake = True
-            self._life.after(0, self._run_ready)
+            self._incarnation.after(0, self._run_ready)
         return handle
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
         delay_s = max(0.0, delay)
         handle = _Handle(self, callback, args, context)
         self.waiting[handle] = self._now_ns() + int(delay_s * NS)
-        if self._life.alive:
-            handle.timer = self._life.after(delay_s, self._due, handle)
+        if self._incarnation.alive:
+            handle.timer = self._incarnation.after(delay_s, self._due, handle)
         return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
@@ -146,13 +146,13 @@ class LifeLoop(asyncio.AbstractEventLoop):
             self.call_soon(reader)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What a task of a dead life ends with interests nobody; a living actor watches its tasks itself."""
+        """What a task of a dead incarnation ends with interests nobody; a living actor watches its tasks itself."""
 
     def bury(self) -> None:
-        """Every task of the dead life has been cancelled and has ended, unseen. The dead have time of their own, in
+        """Every task of the dead incarnation has been cancelled and has ended, unseen. The dead have time of their own, in
         which their last words come to nothing.
         """
-        assert not self._life.alive
+        assert not self._incarnation.alive
         if self._buried_ns is not None:
             return
         self._buried_ns = self._world.now_ns
@@ -172,7 +172,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(None)
         left = self._unfinished()
-        assert not left, f"tasks of {self._life.name} do not end: {left[:3]}"
+        assert not left, f"tasks of {self._incarnation.name} do not end: {left[:3]}"
         self.waiting.clear()
         self._tasks.clear()
 
@@ -190,10 +190,10 @@ class LifeLoop(asyncio.AbstractEventLoop):
             self._run_ready()
 
     def _run_ready(self) -> None:
-        ready, life = self._ready, self._life
+        ready, incarnation = self._ready, self._incarnation
         asyncio._set_running_loop(self)
         try:
-            while ready and life.alive:
+            while ready and incarnation.alive:
                 ready.popleft().run()
         finally:
             self._awake = False
@@ -205,8 +205,8 @@ class _MailboxSocket:
 
     descriptor = 3
 
-    def __init__(self, life: AsyncLife) -> None:
-        self._life = life
+    def __init__(self, incarnation: AsyncIncarnation) -> None:
+        self._incarnation = incarnation
         self.inbox: deque[list[bytes]] = deque()
 
     def get(self, option: int) -> int:
@@ -220,43 +220,45 @@ class _MailboxSocket:
         return self.inbox.popleft()
 
     def send_multipart(self, parts: list[bytes], _flags: int) -> None:
-        if not self._life.daemon.network.answer(self._life, parts[0].decode(), parts[1:]):
+        if not self._incarnation.daemon.network.answer(self._incarnation, parts[0].decode(), parts[1:]):
             raise zmq.ZMQError(zmq.EHOSTUNREACH)
 
 
 class SimActor(AsyncActor):
     """The real actor on simulated ways."""
 
-    def __init__(self, life: AsyncLife) -> None:
-        super().__init__(life.boot, life.world, life.log, random.Random(life.world.rng.random()))
-        self._life = life
-        self._loop = life.loop
-        self._message_factory = life.message_factory
+    def __init__(self, incarnation: AsyncIncarnation) -> None:
+        super().__init__(
+            incarnation.boot, incarnation.world, incarnation.log, random.Random(incarnation.world.rng.random())
+        )
+        self._incarnation = incarnation
+        self._loop = incarnation.loop
+        self._message_factory = incarnation.message_factory
         self._decoders: dict[str, Callable[[bytes], Any]] = {}
-        self.crashed = life.loop.create_future()
-        self.crashed.add_done_callback(lambda crashed: life.crashed(crashed.result()))
+        self.crashed = incarnation.loop.create_future()
+        self.crashed.add_done_callback(lambda crashed: incarnation.crashed(crashed.result()))
 
     def told(self, tree: TreeChanged) -> None:
         self._tree_changed(tree)
 
     def answered(self, by: str, parts: list[bytes]) -> None:
         if by not in self._decoders:
-            return  # an answer to a former life, before this one has connected
+            return  # an answer to a former incarnation, before this one has connected
         opened = self._open(parts, self._decoders[by], by)
         if opened is not None:
             header, body = opened
-            self._life.hears(header.message_id, body)
+            self._incarnation.hears(header.message_id, body)
             self._peers[by].on_reply(header.message_id, body, header.attempt)
 
     def _connect(
         self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool
     ) -> tuple[RequestTracker, Any]:
-        life = self._life
+        incarnation = self._incarnation
 
         def send(parts: list[bytes]) -> bool:
-            sent = life.daemon.network.ask(peer, life, parts)
+            sent = incarnation.daemon.network.ask(peer, incarnation, parts)
             if sent:
-                life.says(peer, parts)
+                incarnation.says(peer, parts)
             return sent
 
         self._decoders[peer] = decode
@@ -274,27 +276,27 @@ class SimActor(AsyncActor):
         return asks, None
 
     def _mailbox_socket(self, name: str) -> Any:
-        socket = self._life.socket = _MailboxSocket(self._life)
+        socket = self._incarnation.socket = _MailboxSocket(self._incarnation)
         return socket
 
     async def ask_searcher(self, request: Any, *, trace_id: str = "", timeout_ms: int, frames: Any = ()) -> Any:
         """The real query on the real store, after a while; which searcher answers makes no difference."""
         assert isinstance(request, FindCandidates)
-        await asyncio.sleep(self._life.world.rng.uniform(*_SEARCH_S))
-        reader = self._life.daemon.reader()
+        await asyncio.sleep(self._incarnation.world.rng.uniform(*_SEARCH_S))
+        reader = self._incarnation.daemon.reader()
         with reader.open_snapshot() as view:
             return candidates.find(reader, view, request, list(frames))
 
 
-class AsyncLife(Life):
-    """One life of an asyncio actor."""
+class AsyncIncarnation(Incarnation):
+    """One incarnation of an asyncio actor."""
 
     daemon: PipelineDaemon
     role: Callable[[AsyncActor], AsyncRole]
 
     def __init__(self, daemon: PipelineDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
-        self.loop = LifeLoop(self)
+        self.loop = IncarnationLoop(self)
         self.socket: _MailboxSocket | None = None
         self.log: Any = structlog.wrap_logger(None, processors=[self._logged])
         self.actor = SimActor(self)
@@ -338,7 +340,7 @@ class AsyncLife(Life):
 
     async def _start(self) -> None:
         await type(self).role(self.actor).start()
-        Life.ready(self)
+        Incarnation.ready(self)
 
     def _logged(self, _logger: Any, method: str, event: dict[str, Any]) -> Any:
         if self.alive and method in {"exception", "critical", "error"}:
@@ -346,11 +348,11 @@ class AsyncLife(Life):
         raise structlog.DropEvent
 
 
-class DeciderLife(AsyncLife):
+class DeciderIncarnation(AsyncIncarnation):
     role = Decider
 
 
-class ExtractorLife(AsyncLife):
+class ExtractorIncarnation(AsyncIncarnation):
     """A witness notes what it holds and what it gives up."""
 
     role = Extractor

@@ -41,7 +41,7 @@ def child_environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
 
 
-class BusRoom:
+class BusHarness:
     """A stand-in for the supervisor: receives the children's messages, publishes the tree, starts and kills echo
     actors.
     """
@@ -157,9 +157,9 @@ class BusRoom:
 
 
 @contextmanager
-def bus_room(config: Config | None = None) -> Iterator[BusRoom]:
+def bus_harness(config: Config | None = None) -> Iterator[BusHarness]:
     directory = Path(tempfile.mkdtemp(prefix="sgt-", dir="/tmp"))
-    room = BusRoom(directory, config or Config())
+    room = BusHarness(directory, config or Config())
     try:
         yield room
     finally:

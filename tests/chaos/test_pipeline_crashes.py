@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.pipeline_deaths import broken_promises, drained, kill_asker, note, pipeline, remember, run
+from tests.chaos.pipeline_crashes import broken_promises, drained, kill_asker, note, pipeline, remember, run
 from tests.chaos.seeds import FULL, SEED
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 
 pytestmark = pytest.mark.system
 

@@ -1,7 +1,7 @@
 """The pipeline of a real daemon while its processes are killed in the middle of jobs: the queue drains, and each effect
 is there exactly once.
 
-``python -m tests.chaos.pipeline_deaths --kills 200 --seed 7`` is the long run.
+``python -m tests.chaos.pipeline_crashes --kills 200 --seed 7`` is the long run.
 
 Source: docs/reliability.md R6, R8.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from signet_actors.store.sqlite.connect import open_reader
 from tests.chaos.seeds import SEED
 from tests.sim.pipeline import sentences_of, wrong_rows
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import Asked, ScriptedProvider

@@ -17,11 +17,11 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.bus_client import BusClient
-from tests.support.bus_room import BusRoom, bus_room
+from tests.support.bus_harness import BusHarness, bus_harness
 
 
 @asynccontextmanager
-async def bus_in(room: BusRoom) -> AsyncIterator[BusClient]:
+async def bus_in(room: BusHarness) -> AsyncIterator[BusClient]:
     """A bus client that has received the tree."""
     room.listen()
     room.said["gateway"] = []
@@ -44,8 +44,8 @@ async def soon(check: Callable[[], Any], *, within_s: float = 10.0) -> None:
         await asyncio.sleep(0.002)
 
 
-def in_room(test: Callable[[BusRoom], Coroutine[Any, Any, None]], config: Config | None = None) -> None:
-    with bus_room(config) as room:
+def with_harness(test: Callable[[BusHarness], Coroutine[Any, Any, None]], config: Config | None = None) -> None:
+    with bus_harness(config) as room:
         asyncio.run(test(room))
 
 

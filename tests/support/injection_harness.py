@@ -29,7 +29,7 @@ from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Failure
 from signet_actors.providers.llm.provider import Generated
 from signet_actors.searcher.queries import candidates
-from tests.support.pipeline_room import PipelineRoom, configured
+from tests.support.pipeline_harness import PipelineHarness, configured
 from tests.support.scripted_model import ScriptedModel, stage_of
 from tests.support.scripted_provider import Act, Asked
 
@@ -84,7 +84,7 @@ class ObedientModel:
         return [prompt for prompt in self.prompts if stage_of(prompt) == "decision"]
 
 
-class PoisonRoom(PipelineRoom):
+class InjectionHarness(PipelineHarness):
     """``work`` runs every waiting extract job with ``model``. ``untouched`` are rows that must not change."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:
@@ -127,7 +127,7 @@ class PoisonRoom(PipelineRoom):
 class _Actor:
     """The part of an actor that jobs and decisions use."""
 
-    def __init__(self, room: PoisonRoom) -> None:
+    def __init__(self, room: InjectionHarness) -> None:
         self._room = room
         self.clock = room.clock
         self.rng = random.Random(11)

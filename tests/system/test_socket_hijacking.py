@@ -16,7 +16,7 @@ import pytest
 import zmq
 
 from signet_actors.runtime.messaging.sockets import socket_directory
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon, private_root
 
 pytestmark = pytest.mark.system

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.live_daemon import live_daemon
 
 pytestmark = pytest.mark.system

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from signet_actors.store.sqlite.connect import open_copy, open_writer
-from tests.support.bus_room import eventually
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system

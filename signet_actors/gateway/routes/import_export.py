@@ -31,9 +31,7 @@ from signet_actors.gateway.limits import TEXT_EXECUTOR
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER
-from signet_actors.operations.request_fields import CallerFields, NoFields
-from signet_actors.operations.request_reader import read_request
-from signet_actors.operations.transfer import (
+from signet_actors.operations.import_export import (
     EXPORT_MEMORIES,
     FORMAT,
     FORMAT_VERSION,
@@ -46,6 +44,8 @@ from signet_actors.operations.transfer import (
     MemoryLine,
     RefusedLine,
 )
+from signet_actors.operations.request_fields import CallerFields, NoFields
+from signet_actors.operations.request_reader import read_request
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.searcher import ExportMemories
 from signet_actors.protocol.writer import (

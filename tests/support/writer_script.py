@@ -337,7 +337,7 @@ _WORDS = (
 )
 
 
-class Life:
+class ScriptedWriter:
     """A started writer; ``work`` runs one turn of a script."""
 
     def __init__(

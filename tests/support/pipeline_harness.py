@@ -65,7 +65,7 @@ def change(
     )
 
 
-class PipelineRoom(StoreRoom):
+class PipelineHarness(StoreRoom):
     """``take`` leases one job, ``report`` reports its result."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:

@@ -303,7 +303,7 @@ def test_nothing_of_a_call_survives_the_sudden_death_of_the_daemon(cli: FakeCli,
     script = textwrap.dedent(
         f"""
         import asyncio
-        from tests.actor.test_llm_programs import PROGRAMS
+        from tests.actor.test_llm_commands import PROGRAMS
         from tests.support.scripted_provider import FakeCli
         from pathlib import Path
         provider = PROGRAMS[{program!r}](FakeCli(Path({str(cli.directory)!r})))
