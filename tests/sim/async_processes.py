@@ -1,9 +1,8 @@
-"""Asyncio actors in virtual time: a loop for each incarnation, whose callbacks are events of the world.
+"""Asyncio actors in virtual time: each incarnation has an event loop whose callbacks are events of the simulation.
 
-The real ``Extractor`` and ``Decider`` run here, with their real tasks, asks, mailboxes, guards and breakers. Simulated
-are: the ways of their messages, the model behind the guard, and the thread that an embedder would run in. A callback
-of a dead incarnation never runs where it could be seen; its tasks are cancelled and run to their ends beside the world, as
-the kernel would drop them, so that nothing is left of them.
+The real ``Extractor`` and ``Decider`` run here, with their real tasks, requests, mailboxes, guards and breakers. The
+transport of messages, the model behind the guard, and the thread of an embedder are simulated. When an incarnation is
+killed, its tasks are cancelled and run to their end without any effect on the others.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _SEARCH_S = (0.001, 0.02)
 
 
 class _Handle:
-    """A callback to come."""
+    """A scheduled callback."""
 
     __slots__ = ("arguments", "callback", "context", "loop", "timer")
 
@@ -61,14 +60,14 @@ class _Handle:
 
 
 def _nothing() -> None:
-    """What a cancelled callback does."""
+    """The callback of a cancelled handle."""
 
 
 class IncarnationLoop(asyncio.AbstractEventLoop):
-    """The part of an event loop that tasks, futures and timeouts need; time and order are the world's.
+    """The part of an event loop that tasks, futures and timeouts need; time and order come from the world.
 
-    A callback that is due at once runs after those that were before it, within the same event of the world: no time
-    passes in between.
+    A callback that is due at once runs after the earlier ones, within the same event of the world: no time passes in
+    between.
     """
 
     def __init__(self, incarnation: Incarnation) -> None:
@@ -78,7 +77,7 @@ class IncarnationLoop(asyncio.AbstractEventLoop):
         self._ready: deque[_Handle] = deque()
         self._awake = False
         self.waiting: dict[_Handle, int] = {}
-        """What has a time, and that time; in the order of their making."""
+        """Return the callbacks with a due time, in the order in which they were created."""
         self._tasks: list[asyncio.Task[Any]] = []
         self._enough_tasks = 64
         self._buried_ns: int | None = None
@@ -120,14 +119,14 @@ class IncarnationLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """The work of a thread, done in a moment to come."""
+        """Run the work of a thread at a later virtual time."""
         future = self.create_future()
 
         def work() -> None:
             if not future.done():
                 try:
                     future.set_result(func(*args))
-                except Exception as error:  # noqa: BLE001 - handed to whoever waits
+                except Exception as error:  # noqa: BLE001 - passed to the waiting task
                     future.set_exception(error)
 
         self.call_later(self._world.rng.uniform(0.001, 0.01), work)
@@ -140,17 +139,17 @@ class IncarnationLoop(asyncio.AbstractEventLoop):
         return self._readers.pop(fd, None) is not None
 
     def readable(self, fd: int) -> None:
-        """There is something to read."""
+        """Return True if a message can be read."""
         reader = self._readers.get(fd)
         if reader is not None:
             self.call_soon(reader)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What a task of a dead incarnation ends with interests nobody; a living actor watches its tasks itself."""
+        """Ignore exceptions: tasks of a killed incarnation are irrelevant, and a live actor watches its own tasks."""
 
     def bury(self) -> None:
-        """Every task of the dead incarnation has been cancelled and has ended, unseen. The dead have time of their own, in
-        which their last words come to nothing.
+        """Cancel all tasks of the killed incarnation and run them to their end, at a frozen time and without any
+        effect.
         """
         assert not self._incarnation.alive
         if self._buried_ns is not None:
@@ -201,7 +200,7 @@ class IncarnationLoop(asyncio.AbstractEventLoop):
 
 
 class _MailboxSocket:
-    """What an ``AsyncMailbox`` wants of its ROUTER."""
+    """The part of a ROUTER socket that ``AsyncMailbox`` uses."""
 
     descriptor = 3
 
@@ -225,7 +224,7 @@ class _MailboxSocket:
 
 
 class SimActor(AsyncActor):
-    """The real actor on simulated ways."""
+    """The real actor with simulated connections."""
 
     def __init__(self, incarnation: AsyncIncarnation) -> None:
         super().__init__(
@@ -243,7 +242,7 @@ class SimActor(AsyncActor):
 
     def answered(self, by: str, parts: list[bytes]) -> None:
         if by not in self._decoders:
-            return  # an answer to a former incarnation, before this one has connected
+            return  # a reply to an earlier incarnation, before this one has connected
         opened = self._open(parts, self._decoders[by], by)
         if opened is not None:
             header, body = opened
@@ -280,7 +279,7 @@ class SimActor(AsyncActor):
         return socket
 
     async def ask_searcher(self, request: Any, *, trace_id: str = "", timeout_ms: int, frames: Any = ()) -> Any:
-        """The real query on the real store, after a while; which searcher answers makes no difference."""
+        """Run the real query on the real store after a delay; all searchers would give the same reply."""
         assert isinstance(request, FindCandidates)
         await asyncio.sleep(self._incarnation.world.rng.uniform(*_SEARCH_S))
         reader = self._incarnation.daemon.reader()
@@ -322,10 +321,10 @@ class AsyncIncarnation(Incarnation):
         super().told(body)
 
     def says(self, peer: str, parts: list[bytes]) -> None:
-        """A message of ours is on its way."""
+        """Return True if a message from this actor is still on its way."""
 
     def hears(self, message_id: str, body: Any) -> None:
-        """An answer has come."""
+        """Receive a reply."""
 
     def crashed(self, error: BaseException) -> None:
         self.daemon.crashes.append(f"{self.name} crashed with {error!r}")
@@ -353,7 +352,7 @@ class DeciderIncarnation(AsyncIncarnation):
 
 
 class ExtractorIncarnation(AsyncIncarnation):
-    """A witness notes what it holds and what it gives up."""
+    """An extractor whose leases a ``Witness`` records."""
 
     role = Extractor
 

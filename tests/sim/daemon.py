@@ -1,4 +1,4 @@
-"""The daemon of the simulation: the real supervisor over simulated processes, and the ways between them."""
+"""The simulated daemon: the real supervisor with simulated processes, and the connections between them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ SERVICE_MANAGER_S = 2.0
 
 
 class Network:
-    """Carries frames between askers and mailboxes, late, and at times not at all or twice. All frames of the processes
-    in ``cut`` are lost."""
+    """Carries frames between clients and mailboxes with delays; some are lost or delivered twice. All frames of the
+    processes in ``cut`` are lost.
+    """
 
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon
         self._world = daemon.world
         self.cut: set[str] = set()
         self.swallows: Callable[[str, list[bytes]], bool] = lambda _to, _parts: False
-        """Says of which answers to whom nothing arrives."""
+        """Decides which replies to which process are lost."""
 
     def ask(self, peer: str, asker: Incarnation, parts: list[bytes]) -> bool:
-        """False where nobody has bound the mailbox ``peer``."""
+        """Send a request; return False if no process has bound the mailbox ``peer``."""
         to = self._daemon.incarnation(peer)
         if to is None or not to.reachable or not asker.alive:
             return False
@@ -54,7 +55,7 @@ class Network:
         return True
 
     def answer(self, by: Incarnation, name: str, parts: list[bytes]) -> bool:
-        """False where ``name`` does not live any more."""
+        """Send a reply; return False if the process ``name`` has exited."""
         asker = self._daemon.incarnation(name)
         if asker is None or not by.alive:
             return False
@@ -83,24 +84,23 @@ class Network:
 
 
 class SimControl(ControlSocket):
-    """The supervisor's socket; what is said arrives late but always, unless a child dies first, and in order, as on a
-    real one.
+    """The supervisor's socket: messages arrive late but in order, unless a child exits first, as on a real one.
 
-    A heartbeat wakes nobody: the supervisor finds it at its next turn, at the latest one heartbeat later. Most of what
-    a calm daemon does is to hear that it is calm, and waking for each of them was a fifth of the cost of a seed.
+    A heartbeat does not wake the supervisor, which reads it at its next turn, at most one heartbeat later. Waking for
+    each of them was a fifth of the cost of a seed.
     """
 
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon
         self._inbox: list[ControlMessage] = []
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
-        """By direction and child: which incarnation of it, and when the last message arrives."""
+        """By direction and child: its incarnation, and when the last message arrives."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no socket is open."""
 
     def reclaim_path(self) -> bool:
-        """There is no path that anything could take."""
+        """Do nothing: there is no socket path that could be taken over."""
         return False
 
     def heard(self, incarnation: Incarnation, body: Any) -> None:
@@ -110,7 +110,7 @@ class SimControl(ControlSocket):
         self._daemon.world.call_later(self._on_the_way("from", incarnation), self._arrived, said)
 
     def _on_the_way(self, direction: str, incarnation: Incarnation) -> float:
-        """Seconds until the next message arrives, which overtakes no other."""
+        """Return the seconds until the next message arrives; messages keep their order."""
         world = self._daemon.world
         of, last_ns = self._last.get((direction, incarnation.name), (0, 0))
         at_ns = world.now_ns + int(world.rng.uniform(0.0001, 0.002) * 1e9)
@@ -152,7 +152,7 @@ class SimControl(ControlSocket):
 
 
 class SimDaemon:
-    """Starts with the world's time and is started again by its service manager when it gives up."""
+    """Starts at the beginning of the simulation; a service manager restarts it when it exits."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class SimDaemon:
         self.network = Network(self)
         self.control = SimControl(self)
         config = config or Config()
-        # No disk gets full here, so the disk reserve may be one page.
+        # The disk never gets full here, so the disk reserve may be one page.
         writer = msgspec.structs.replace(config.writer, ballast_bytes=4096)
         self.config = msgspec.structs.replace(config, writer=writer)
         self.processes: dict[str, SimProcess] = {}
@@ -198,7 +198,7 @@ class SimDaemon:
         return f"boot-{self.starts}"
 
     def close(self) -> None:
-        """Every incarnation is over and every file closed."""
+        """Kill every process and close every file."""
         for process in self.processes.values():
             process.kill()
         os.close(self._signals)
@@ -213,7 +213,7 @@ class SimDaemon:
         )
 
     def not_up(self) -> list[str]:
-        """The children that do not serve."""
+        """Return the children that do not serve."""
         return [child.name for child in self.supervisor.states().children if child.state != UP]
 
     def incarnation_of(self, boot: ChildContext) -> Incarnation:
@@ -228,13 +228,13 @@ class SimDaemon:
             self.poke()
 
     def poke(self) -> None:
-        """The supervisor has something to do."""
+        """Run one turn of the supervisor."""
         if not self._poked:
             self._poked = True
             self.world.call_later(0.0001, self._turn)
 
     def busiest_minute(self) -> int:
-        """The most incarnations that one child began within a minute."""
+        """Return the largest number of incarnations that one child started within a minute."""
         most = 0
         for times in self.spawned.values():
             for index, begun in enumerate(times):
@@ -265,7 +265,7 @@ class SimDaemon:
             self.world.call_later(fault.amount, incarnation.go_on)
 
     def passing(self, point: str) -> None:
-        """The running process is at the sync point: perhaps its last."""
+        """Apply a fault that is planned for this sync point in the running process."""
         waiting = self._armed.get(point)
         running = self.running
         if not waiting or not self.faulty or running is None or not running.alive:
@@ -326,5 +326,5 @@ class SimDaemon:
 
 
 def watched(daemon: SimDaemon | None) -> None:
-    """Sync points are told to ``daemon`` from now on, or to nobody."""
+    """Report sync points to ``daemon`` from now on, or to no daemon."""
     sync_points.watch(None if daemon is None else daemon.passing)

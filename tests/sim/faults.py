@@ -1,4 +1,4 @@
-"""What goes wrong in a run, as data: the same list replays the same run, and a shorter list is a smaller case."""
+"""The faults of a run, as data: the same list replays the same run, and a shorter list is a smaller case."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ POINTS = (
     "writer.before_checkpoint",
 )
 EIO_POINTS = POINTS[:4]
-"""Where the disk can fail: after an answer there is no disk to fail."""
+"""Sync points at which the disk can fail; after a reply nothing is written."""
 SAFE_AFTER_S = 14.0
-"""Faults begin and end before this; then everything must come right by itself."""
+"""Faults end before this time; then everything must recover without help."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """``kind``: kill (process ``target``), stop (``target`` for ``amount`` s), point (die the ``amount``-th time that
-    ``target`` is passed), eio (the same, but the disk fails), cut (all frames of ``target`` are lost for ``amount`` s),
-    clock (the wall clock jumps by ``amount`` ms)."""
+    """``kind``: kill (process ``target``), stop (``target`` for ``amount`` s), point (kill at the ``amount``-th pass of
+    sync point ``target``), eio (the same, but the disk fails), cut (all frames of ``target`` are lost for ``amount``
+    s), clock (the wall clock jumps by ``amount`` ms).
+    """
 
     at_s: float
     kind: str
@@ -34,7 +35,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Weather:
-    """How messages travel in this run: seconds, and shares of them that are lost or come twice."""
+    """The delays of messages in seconds, and the shares that are lost or delivered twice."""
 
     delay_s: tuple[float, float]
     lost: float
@@ -43,7 +44,7 @@ class Weather:
 
 
 def weather_of(rng: random.Random) -> Weather:
-    """Each seed has its own; half of them lose or double nothing."""
+    """Return the weather of a seed; half of the seeds lose and duplicate no messages."""
     return Weather(
         delay_s=(0.0001, rng.choice((0.0005, 0.005, 0.05))),
         lost=rng.choice((0.0, 0.0, 0.01, 0.05)),
@@ -53,7 +54,7 @@ def weather_of(rng: random.Random) -> Weather:
 
 
 def faults_of(rng: random.Random) -> list[Fault]:
-    """A random half of the kinds, up to a dozen of them."""
+    """Return up to a dozen faults, of a random half of the kinds."""
     kinds = rng.sample(("kill", "stop", "point", "eio"), rng.randint(1, 4))
     faults = []
     for _ in range(rng.randint(2, 12)):

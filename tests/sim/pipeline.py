@@ -72,10 +72,10 @@ CLIENTS = 2
 FAULTS_END_S = 10.0
 LIVENESS_S = 400.0
 POISON: Mapping[str, str] = {"nightshade": "extraction", "hemlock": "decision"}
-"""Whoever asks the model in this stage about a text with this word dies of it."""
+"""A process that calls the model in this stage for a text with this word is killed."""
 CALM = Weather(delay_s=(0.0001, 0.001), lost=0.0, doubled=0.0, work_s=(0.0002, 0.001))
 GARBAGE = ("", "I am sorry", '{"facts": [', "[1, 2]", '{"action": "destroy"}')
-"""Answers of which nothing can be used. A decision that can be read and is none is the fact's end, as documented."""
+"""Unusable answers. A readable answer without a valid decision ends the fact, as documented."""
 _INCARNATIONS = {
     **INCARNATIONS,
     "extractor": ExtractorIncarnation,
@@ -86,7 +86,7 @@ _INCARNATIONS = {
 
 @dataclass(frozen=True)
 class Model:
-    """How the model behaves: seconds for an answer, shares of calls that go wrong, and when it is away.
+    """The behaviour of the model: seconds per answer, shares of failing calls, and its outages.
 
     ``away`` holds ``(from_s, until_s, how)``; how is ``refuses``, ``hangs`` or ``limits``.
     """
@@ -99,7 +99,7 @@ class Model:
 
 
 def model_of(rng: random.Random) -> Model:
-    """Each seed has its own; a third of them never fail."""
+    """Return the model of a seed; a third of the seeds have no failures."""
     shares = (0.0, 0.0, 0.05, 0.25)
     away = []
     for _ in range(rng.choice((0, 0, 1, 2))):
@@ -115,7 +115,7 @@ def model_of(rng: random.Random) -> Model:
 
 
 def config_of(rng: random.Random) -> Config:
-    """Short leases and pauses; hints, and changes of what is stored, in some seeds."""
+    """Return a configuration with short leases and pauses; some seeds also use hints and updates."""
     config = msgspec.convert(
         {
             "embedding": {"provider": "none"},
@@ -140,7 +140,7 @@ def config_of(rng: random.Random) -> Config:
 
 
 def faults_for(seed: int) -> list[Fault]:
-    """The faults of this seed: a random half of the kinds, up to ten of them."""
+    """Return up to ten faults of this seed, of a random half of the kinds."""
     rng = random.Random(f"pipeline faults {seed}")
     kinds = rng.sample(("kill", "stop", "point", "pipeline point", "eio", "cut", "clock"), rng.randint(1, 5))
     faults = []
@@ -164,7 +164,7 @@ def faults_for(seed: int) -> list[Fault]:
 
 
 class Witness:
-    """Knows from the extractor's own messages which leases it believes to hold."""
+    """Derives from the extractor's messages which leases it assumes to hold."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -189,7 +189,7 @@ class Witness:
 
     def heard(self, incarnation: Incarnation, message_id: str, body: Any) -> None:
         if self._asked_by.get(message_id) is not incarnation:
-            return  # the answer to a former incarnation: nobody takes what it hands out
+            return  # a reply to an earlier incarnation, which never learns of these leases
         if isinstance(body, JobsLeased):
             new = [job for job in body.jobs if job.lease_id not in self._grants]
             for grant in self._ledger.granted(incarnation, JobsLeased(new, body.expires_ns), LEASE_MS):
@@ -205,7 +205,7 @@ class Witness:
 
 
 class PipelineDaemon(SimDaemon):
-    """The daemon with its extractor and its decider, and the model that they ask."""
+    """The daemon with extractor, decider and their model."""
 
     def __init__(
         self, world: World, weather: Weather, workspace: Path, model: Model, ledger: Ledger, config: Config
@@ -233,7 +233,7 @@ class PipelineDaemon(SimDaemon):
         super().suffer(fault)
 
     def _swallows(self, to: str, parts: list[bytes]) -> bool:
-        """The answer hands out jobs, and one like it is to be lost."""
+        """Return True if the reply contains leased jobs and such a reply is to be lost."""
         if not self._grants_to_lose or to != "extractor":
             return False
         reply = self._replies.decode(parts[1])
@@ -251,7 +251,7 @@ class PipelineDaemon(SimDaemon):
         return self._reader
 
     def bury(self) -> None:
-        """The tasks of the dead have ended."""
+        """Run the tasks of killed processes to their end."""
         former, self.running = self.running, None
         try:
             while self.graves:
@@ -266,7 +266,7 @@ class PipelineDaemon(SimDaemon):
             self._reader.close()
 
     def away(self) -> str | None:
-        """How the model is away now, if it is."""
+        """Return how the model is unavailable now, or None."""
         now_s = (self.world.now_ns - NS) / NS
         return next((how for since, until, how in self.model.away if since <= now_s < until), None)
 
@@ -315,7 +315,7 @@ class SimModel:
         return Availability(self._daemon.away() is None, "as it is")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 def simulate(
@@ -329,8 +329,8 @@ def simulate(
     until_s: float = FAULTS_END_S,
     liveness_s: float = LIVENESS_S,
 ) -> Run:
-    """The run of ``seed``, with its own faults, model, configuration and weather, or with those. ``notes`` are
-    remembered first. Faults end after ``until_s``; from then on everything must come right.
+    """Run ``seed`` with its own faults, model, configuration and weather, or with the given ones. ``notes`` are
+    remembered first. Faults end after ``until_s``; then everything must recover.
     """
     rng = random.Random(f"pipeline {seed}")
     faults = faults_for(seed) if faults is None else faults
@@ -387,7 +387,7 @@ def simulate(
 
 
 def outage(seed: int, how: str) -> Run:
-    """The model is away for ten minutes, from the middle of the first jobs on: no job pays for it."""
+    """Run with a model outage of ten minutes from the middle of the first jobs on: no job may lose an attempt."""
     model = Model(away=((1.3, 601.3, how),))
     notes = tuple(f"The service outage {number} uses engine outage-{number}." for number in range(12))
     calm_config = config_of(random.Random(f"outage {seed}"))
@@ -402,8 +402,9 @@ def outage(seed: int, how: str) -> Run:
 
 
 def unheard(seed: int, *, away: bool = False) -> Run:
-    """Answers that hand out jobs are lost, one after another, while leases last for minutes: no job waits for its lease
-    to expire, and none pays an attempt for it; ``away``: not even when the model goes away in that moment."""
+    """Run with lost replies of lease requests while leases last for minutes: no job may wait for its lease to expire or
+    lose an attempt; with ``away`` the model becomes unavailable at the same moment.
+    """
     notes = tuple(f"The service mute {number} uses engine mute-{number}." for number in range(12))
     lease_ms = 300_000
     config = config_of(random.Random(f"unheard {seed}"))
@@ -427,8 +428,9 @@ def unheard(seed: int, *, away: bool = False) -> Run:
 
 
 def overtaken(seed: int) -> Run:
-    """Nobody renews a lease, and the model often takes longer than one lasts: a worker that is still at a job finds it
-    in a new attempt's hands."""
+    """Run without lease renewal and with a model that often takes longer than a lease: workers then find their job
+    leased to another attempt.
+    """
 
     async def never(_runner: JobRunner, _job: LeasedJob, _lease_ms: int) -> None:
         await asyncio.get_running_loop().create_future()
@@ -450,7 +452,7 @@ def overtaken(seed: int) -> Run:
 
 
 def poisoned(seed: int, word: str) -> Run:
-    """Two of the notes kill whoever asks the model about them: they end, and take nobody with them."""
+    """Run with two notes that kill each process that sends them to the model: only their jobs may end dead."""
     innocent = [f"The service garden {number} uses engine garden-{number}." for number in range(16)]
     deadly = [f"The service garden {number} uses engine {word}-{number}." for number in (3, 9)]
     notes = (*innocent[:3], deadly[0], *innocent[3:9], deadly[1], *innocent[9:])
@@ -466,12 +468,12 @@ def poisoned(seed: int, word: str) -> Run:
 
 
 def sentences_of(note: str) -> set[str]:
-    """The facts that the scripted model takes from a note."""
+    """Return the facts that the scripted model extracts from a note."""
     return {f"{part}." for part in note.rstrip(".").split(". ")}
 
 
 def _client(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, until_s: float) -> Script:
-    """Notes of one to three sentences that nobody else ever says."""
+    """Return unique notes of one to three sentences."""
     number = 0
     while daemon.world.now_ns < NS + int(until_s * NS):
         number += 1
@@ -517,7 +519,7 @@ def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[st
         if memory_id not in rows:
             yield f"answered and lost: {content}"
         if rows.get(memory_id) != 1:
-            continue  # a proposal changed it; the scrub looks at its history
+            continue  # a proposal changed it; the invariants check its history
         if contents[memory_id] != content:
             yield f"answered {content!r}, stored {contents[memory_id]!r}"
         if len(jobs.get(memory_id, [])) != 1:
@@ -572,7 +574,7 @@ _WRONG = {
 
 
 def wrong_rows(connection: apsw.Connection) -> Iterator[str]:
-    """What the pipeline must never leave in the store, in words."""
+    """Return the rows that the pipeline must never leave in the store, as text."""
     for what, sql in _WRONG.items():
         for row in connection.execute(sql):
             yield f"{what}: {row}"
@@ -595,7 +597,7 @@ def _waiting(connection: apsw.Connection) -> int:
 
 @contextmanager
 def _model_of(daemon: PipelineDaemon) -> Iterator[None]:
-    """Whoever looks for a provider finds the daemon's model."""
+    """Make every search for a provider return the daemon's model."""
 
     async def select(config: ExtractionConfig, _environment: Mapping[str, str]) -> Selected:
         incarnation = daemon.running
@@ -617,7 +619,7 @@ def _model_of(daemon: PipelineDaemon) -> Iterator[None]:
 
 @contextmanager
 def _writable_only_by_the_writer(run: Run) -> Iterator[list[PipelineDaemon]]:
-    """Any other process that opens the database for writing is found out."""
+    """Record every other process that opens the database for writing."""
     watching: list[PipelineDaemon] = []
 
     def opened(connection: apsw.Connection) -> None:

@@ -1,7 +1,7 @@
-"""Processes that exist only in the simulation: the real supervisor launches and kills them, real actors live in them.
+"""Simulated processes: the real supervisor launches and kills them, and real actors run in them.
 
-A process that is dead hears nothing, says nothing and has forgotten everything; what was on its way to it is lost. What
-the writer had committed is in its database file, which is a real one.
+A killed process sends and receives nothing and has lost its memory; messages on their way to it are lost. What the
+writer had committed is in its database file, which is a real one.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ASK_TIMEOUT_MS = 5_000
 
 
 class Killed(BaseException):
-    """The process dies at this very instruction."""
+    """Raised in a process that is killed at this instruction."""
 
 
 class Incarnation:
-    """One incarnation of a child; ``alive`` until it is killed or leaves, ``stopped`` while SIGSTOP holds it."""
+    """One incarnation of a child; ``alive`` until it is killed or exits, ``stopped`` while SIGSTOP holds it."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         self.daemon = daemon
@@ -72,32 +72,32 @@ class Incarnation:
         self.after(self.boot.config.supervision.heartbeat_ms / 1000, self.heartbeat)
 
     def say(self, body: Any) -> None:
-        """To the supervisor."""
+        """Send a message to the supervisor."""
         self.daemon.control.heard(self, body)
 
     def told(self, body: Any) -> None:
-        """By the supervisor."""
+        """Receive a message from the supervisor."""
         if isinstance(body, Drain):
             self.exit(0)
 
     @property
     def reachable(self) -> bool:
-        """It has a mailbox, and that is bound."""
+        """Return True if this process has a mailbox and it is bound."""
         return False
 
     def arrived(self, identity: str, parts: list[bytes]) -> None:
-        """A message for its mailbox is here."""
+        """Receive a message in the mailbox."""
         raise NotImplementedError
 
     def answered(self, by: str, parts: list[bytes]) -> None:
-        """The answer of ``by`` to one of its asks is here."""
+        """Receive the reply of ``by`` to a request of this process."""
         raise NotImplementedError
 
     def after(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> Timer:
         return self.world.call_later(delay_s, self.run, call, *arguments)
 
     def run(self, call: Callable[..., None], *arguments: Any) -> None:
-        """``call`` happens in this process: never once it is dead, and only afterwards while it is stopped."""
+        """Run ``call`` in this process: never after it was killed, and delayed while it is stopped."""
         if not self.alive:
             return
         if self.stopped:
@@ -123,7 +123,7 @@ class Incarnation:
             self.run(call, *arguments)
 
     def exit(self, code: int) -> None:
-        """The process is gone; the kernel tells the supervisor."""
+        """End the process; the supervisor is notified as by the kernel."""
         if not self.alive:
             return
         self.alive = False
@@ -132,14 +132,14 @@ class Incarnation:
         self.daemon.exited(self, code)
 
     def struck(self) -> None:
-        """``Killed`` is about to be raised; a incarnation of which something could catch it ends before that."""
+        """Mark the process as killed before ``Killed`` is raised, because code of the actor might catch it."""
 
     def forget(self) -> None:
-        """What only this process knew is gone."""
+        """Drop the state that only this process has."""
 
 
 class ClientIncarnation(Incarnation):
-    """A process that asks the writer, through the gateway's own bookkeeping of asks."""
+    """A process that sends requests to the writer, with the gateway's real request tracking."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
@@ -157,7 +157,7 @@ class ClientIncarnation(Incarnation):
         )
 
     def ask(self, request: Request[Any], timeout_ms: int = ASK_TIMEOUT_MS) -> Promise:
-        """Raises Busy like the real one."""
+        """Send the request. Raises Busy like the real one."""
         promise: Promise = self.asks.submit("trace", timeout_ms, encode_body(request), [])  # type: ignore[assignment]
         return promise
 
@@ -182,7 +182,7 @@ class ClientIncarnation(Incarnation):
 
 
 class Reaper(ClientIncarnation):
-    """Retention, as far as leases go."""
+    """The lease reaper of retention."""
 
     def ready(self) -> None:
         super().ready()
@@ -196,7 +196,7 @@ class Reaper(ClientIncarnation):
 
 
 class WriterIncarnation(Incarnation):
-    """The real writer, its real mailbox, a real database."""
+    """The real writer with its real mailbox and a real database."""
 
     def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
@@ -272,7 +272,7 @@ class WriterIncarnation(Incarnation):
 
 
 class _Loop(ActorLoop):
-    """What the writer wants of its loop."""
+    """The part of ``ActorLoop`` that the writer uses."""
 
     def __init__(self, incarnation: WriterIncarnation) -> None:
         self.incarnation = incarnation
@@ -283,14 +283,14 @@ class _Loop(ActorLoop):
         self.incarnation.say(Starting(detail))
 
     def heartbeat(self) -> None:
-        """The incarnation beats by itself."""
+        """Do nothing: the incarnation sends heartbeats by itself."""
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
         self.incarnation.say(body)
 
 
 class SimProcess(ChildProcess):
-    """What the supervisor holds in its hands."""
+    """The supervisor's handle of a simulated process."""
 
     def __init__(self, daemon: SimDaemon, name: str) -> None:
         self.inherited = ()
@@ -314,7 +314,7 @@ class SimProcess(ChildProcess):
         self.incarnation.after(self._daemon.world.rng.uniform(0.01, 0.1), self.incarnation.begin)
 
     def spawn_standby(self, warmup: bytes) -> None:
-        """Interpreters that stand by are not simulated."""
+        """Do nothing: standby processes are not simulated."""
 
     def kill_standby(self) -> None:
         """See ``spawn_standby``."""

@@ -1,7 +1,7 @@
-"""Writer, queue, leases and supervisor: one simulated run, and its verdict.
+"""One simulated run of writer, job queue, leases and supervisor, and its violations.
 
-``python -m tests.sim.run --seed 17`` replays a run; ``--seeds 5000`` tries so many, ``--first`` from another number on,
-``--jobs`` in so many processes.
+``python -m tests.sim.run --seed 17`` replays a run; ``--seeds 5000`` runs that many, ``--first`` sets the first seed,
+``--jobs`` the number of processes.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from tests.support.store_room import broken_invariants
 
 CLIENTS = 3
 LIVENESS_S = 180.0
-"""So long after the last fault everything may take to come right, and it stops as soon as it has."""
+"""The limit on the recovery after the last fault; the run stops as soon as everything has recovered."""
 
 
 def faults_for(seed: int) -> list[Fault]:
-    """The faults of this seed."""
+    """Return the faults of this seed."""
     return faults_of(random.Random(f"faults {seed}"))
 
 
 def simulate(seed: int, faults: list[Fault] | None = None, *, slow: float = SLOW, until_s: float = SAFE_AFTER_S) -> Run:
-    """The run of ``seed``, with its own faults or with those; ``slow`` is the share of long jobs. Clients ask for new
-    things for some seconds, faults end after ``until_s``.
+    """Run ``seed`` with its own faults or with the given ones; ``slow`` is the share of long jobs. Clients send new
+    requests for some seconds; faults end after ``until_s``.
     """
     faults = faults_for(seed) if faults is None else faults
     run = Run(seed, faults)
     world = World(seed)
     with private_directory() as directory:
         daemon = SimDaemon(world, weather_of(world.rng), directory, empty_database())
-        onlooker = open_reader(daemon.workspace.database)  # keeps the log alive when the writer dies
+        onlooker = open_reader(daemon.workspace.database)  # keeps the log when the writer exits
         watched(daemon)
         ledger = Ledger()
         try:
@@ -139,7 +139,7 @@ def _jobs_left(connection: apsw.Connection) -> int:
 
 
 def every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]:
-    """``check`` asked once in a virtual second, since it costs a query."""
+    """Return ``check``, limited to one call per virtual second, since it costs a query."""
     asked_ns = 0
 
     def asked() -> bool:
@@ -154,18 +154,18 @@ def every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]:
 
 @cache
 def empty_database() -> Path:
-    """An empty, migrated database, made once in a process."""
+    """Return an empty, migrated database that is created once per process."""
     path = Path(tempfile.mkdtemp(prefix="signet-sim-")) / "memories.db"
     connection = open_writer(path, busy=lambda _: False)
     migrate(connection, path, SystemClock())
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # all of it is in the file that is copied
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the copied file then contains everything
     connection.close()
     return path
 
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """A directory in memory where there is one: syncing to a disk proves nothing here and takes time."""
+    """Return a directory in memory if possible: syncing to a disk proves nothing here and takes time."""
     memory = Path("/dev/shm")
     directory = tempfile.mkdtemp(prefix="signet-sim-", dir=memory if memory.is_dir() else None)
     try:

@@ -1,7 +1,7 @@
-"""Seeds of a simulation, many and on every core: what is told of a run, and the command line of both simulations.
+"""Run many seeds on every core, report the failures; the command line of both simulations.
 
-A seed is one run wherever it is played, so a list of seeds can be split among processes. A seed that fails, or in which
-the simulation itself breaks, is told with its smallest list of faults and the command that replays it.
+A seed gives the same run in any process, so a list of seeds can be split among processes. A failing seed, or one in
+which the simulation itself raises, is reported with its smallest list of faults and the command that replays it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from tests.sim.faults import Fault
 
 MOST_FAILURES = 10
-"""So many failing seeds are told; where everything fails, more say nothing new."""
+"""The number of failing seeds that are reported in full."""
 _AT_ONCE = 4
 _COLLECT_AFTER = 16
 _TELL_AFTER = 500
@@ -32,7 +32,7 @@ _TELL_AFTER = 500
 
 @dataclass
 class Run:
-    """What came of a seed; ``wrong`` is empty when every promise was kept, ``seen`` counts what happened."""
+    """The result of a seed; ``wrong`` is empty if there was no violation, ``seen`` counts events."""
 
     seed: int
     faults: list[Fault]
@@ -41,20 +41,20 @@ class Run:
     seen: Counter[str] = field(default_factory=Counter)
     virtual_s: float = 0.0
     settled_s: float = 0.0
-    """How long after the last fault everything had come right."""
+    """The time from the last fault until everything had recovered."""
     jobs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     """By the content of the memory: status, attempts, releases, error and end (ISO) of its extract job."""
 
 
 class Simulate(Protocol):
-    """Plays a seed, with its own faults or with those."""
+    """Runs a seed, with its own faults or with the given ones."""
 
     def __call__(self, seed: int, faults: list[Fault] | None = None) -> Run: ...
 
 
 @dataclass(frozen=True)
 class Told:
-    """What one seed adds to the whole; ``story`` is empty when it kept every promise."""
+    """The summary of one seed; ``story`` is empty if there was no violation."""
 
     seed: int
     trace: str
@@ -64,7 +64,7 @@ class Told:
 
 
 def smallest(run: Run, simulate: Simulate) -> list[Fault]:
-    """The faults of a failing run without those that it also fails without."""
+    """Return the smallest list of faults with which the run still fails."""
     faults = list(run.faults)
     step = max(1, len(faults) // 2)
     while step:
@@ -80,7 +80,7 @@ def smallest(run: Run, simulate: Simulate) -> list[Fault]:
 
 
 def story(run: Run, simulate: Simulate, module: str) -> str:
-    """What failed, and how to see it again. A run that was more than its seed has only its faults told."""
+    """Return the violations and how to replay them; for a run with extra parameters only its faults."""
     lines = [f"seed {run.seed}: {len(run.wrong)} broken promises", *(f"  {text[:400]}" for text in run.wrong[:8])]
     if simulate(run.seed).trace != run.trace:
         return "\n".join([*lines, "faults:", *(f"  {fault}" for fault in run.faults)])
@@ -89,7 +89,7 @@ def story(run: Run, simulate: Simulate, module: str) -> str:
 
 
 def play(seeds: Iterable[int], simulate: Simulate, module: str, jobs: int) -> Iterator[Told]:
-    """What came of each seed, in their order, from ``jobs`` processes; this one alone where that is 1."""
+    """Run the seeds in ``jobs`` processes (in this process if 1), and yield the results in their order."""
     one = partial(_played, simulate, module)
     if jobs == 1:
         with _collected_seldom():
@@ -103,7 +103,7 @@ def play(seeds: Iterable[int], simulate: Simulate, module: str, jobs: int) -> It
 
 
 def main(simulate: Simulate, module: str) -> int:
-    """The command line: exit code 1 when a seed fails."""
+    """Run the command line; the exit code is 1 if a seed fails."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--seeds", type=int, default=100, help="so many")
@@ -140,7 +140,7 @@ def _played(simulate: Callable[[int], Run], module: str, seed: int) -> Told:
     try:
         run = simulate(seed)
         return Told(seed, run.trace, story(run, simulate, module) if run.wrong else "", run.seen, run.virtual_s)
-    except Exception:  # noqa: BLE001 - the other seeds go on, and whoever reads of this one sees all of it
+    except Exception:  # noqa: BLE001 - the other seeds continue, and the report of this one has the traceback
         return Told(seed, "", f"seed {seed}: {traceback.format_exc()}\n{_replay(seed, module)}", Counter(), 0.0)
 
 
@@ -149,7 +149,7 @@ def _replay(seed: int, module: str) -> str:
 
 
 def _settle() -> None:
-    """What a process has imported stays, and is not looked through for garbage again and again."""
+    """Exclude everything that was imported from garbage collection."""
     gc.freeze()
     gc.disable()
 

@@ -1,4 +1,4 @@
-"""Clients and workers of the simulated daemon, and a ledger of everything that was promised to them."""
+"""Clients and workers of the simulated daemon, and a ledger of everything that was acknowledged to them."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ REFUSED = frozenset({ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.UNAVAILABL
 
 
 class Refused(Exception):
-    """Certainly not applied."""
+    """The request was certainly not applied."""
 
 
 class Unknown(Exception):
-    """Perhaps applied."""
+    """The request may have been applied."""
 
 
 @dataclass
 class Known:
-    """A memory as its client knows it. ``unsure``: a change of it has an unknown outcome."""
+    """A memory as its client expects it. ``unsure``: a change of it has an unknown outcome."""
 
     id: str
     content: str
@@ -67,7 +67,7 @@ class Known:
 
 @dataclass
 class Grant:
-    """A lease in somebody's hands."""
+    """A leased job and the process that holds it."""
 
     job: LeasedJob
     worker: str
@@ -78,13 +78,13 @@ class Grant:
 
     @property
     def ended(self) -> bool:
-        """It was given up, or whoever held it is dead."""
+        """Return True if the lease was given up or its holder was killed."""
         return self.over or not self.incarnation.alive
 
 
 @dataclass
 class Ledger:
-    """What was answered, refused and left open; ``wrong`` are violations seen on the way."""
+    """What was acknowledged, refused and left unknown; ``wrong`` lists violations found during the run."""
 
     known: dict[str, Known] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
@@ -97,7 +97,7 @@ class Ledger:
     wrong: list[str] = field(default_factory=list)
 
     def granted(self, incarnation: Incarnation, leased: JobsLeased, lease_ms: int = LEASE_MS) -> list[Grant]:
-        """Each of these jobs is in nobody else's hands."""
+        """Record the leases; a job that another live holder still has is a violation."""
         worker = incarnation.name
         grants = []
         for job in leased.jobs:
@@ -114,7 +114,7 @@ class Ledger:
 
 
 def answer_of(daemon: SimDaemon, name: str, request: Request[Any]) -> Generator[Promise | float, Any, Any]:
-    """The writer's answer by way of ``name``; raises Refused or Unknown."""
+    """Return the writer's reply to the request of the process ``name``; raises Refused or Unknown."""
     incarnation = daemon.incarnation(name)
     if not isinstance(incarnation, ClientIncarnation):
         raise Refused
@@ -133,7 +133,7 @@ def answer_of(daemon: SimDaemon, name: str, request: Request[Any]) -> Generator[
 
 
 def insisting(daemon: SimDaemon, ledger: Ledger, request: Request[Any]) -> Generator[Promise | float, Any, Any]:
-    """The same, asked again with the same key until it is answered; raises Refused or Unknown after many tries."""
+    """Send the request with the same key until it is answered; raises Refused or Unknown after many tries."""
     unknown = False
     for attempt in range(TRIES):
         try:
@@ -150,7 +150,7 @@ def insisting(daemon: SimDaemon, ledger: Ledger, request: Request[Any]) -> Gener
 
 
 def client(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, until_ns: int) -> Script:
-    """Remembers, changes, forgets and recovers memories of its own, one thing after the other."""
+    """Remember, change, forget and recover memories, one after the other."""
     mine: list[Known] = []
     number = 0
     while daemon.world.now_ns < until_ns:
@@ -226,8 +226,8 @@ def _change(
 
 
 def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, slow: float = SLOW) -> Script:
-    """Leases jobs as an extractor does, works shorter or longer than the lease lasts, and reports. ``slow`` is the
-    share of long ones while there are faults.
+    """Lease jobs like an extractor, work for a shorter or longer time than the lease lasts, and report. ``slow`` is the
+    share of long jobs while there are faults.
     """
     while True:
         incarnation = daemon.incarnation(name)
@@ -247,7 +247,7 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, slo
         for grant in ledger.granted(incarnation, leased):
             yield from _work(daemon, ledger, grant, rng, slow)
             if not incarnation.alive:
-                break  # a new incarnation knows nothing of the other jobs
+                break  # the next incarnation does not know the other jobs
 
 
 def _work(
@@ -287,7 +287,7 @@ def _work(
 
 
 def _report(grant: Grant, rng: random.Random) -> Request[Any]:
-    """A worker's last word on a job: it failed, its provider is away, it is done, or it came to some facts."""
+    """Return the worker's report on a job: failed, provider unavailable, completed, or facts."""
     job = grant.job
     chance = rng.random()
     if chance < 0.1:
@@ -304,5 +304,5 @@ def _report(grant: Grant, rng: random.Random) -> Request[Any]:
 
 
 def safe_until_ns(safe_s: float) -> int:
-    """When the clients stop asking for new things."""
+    """Return when the clients send no more new requests."""
     return NS + int(safe_s * NS)

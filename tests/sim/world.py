@@ -1,4 +1,4 @@
-"""Virtual time: one thread, one heap of events, one source of chance. One seed is one run, to the last event."""
+"""Virtual time: one thread, one heap of events, one random generator. A seed determines the whole run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGIN_WALL_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
 
 class Timer:
-    """An event to come; ``cancel`` makes it none. Has the shape of asyncio's handle."""
+    """A scheduled event that can be cancelled. Has the interface of asyncio's handle."""
 
     __slots__ = ("arguments", "call", "due_ns")
 
@@ -29,11 +29,11 @@ class Timer:
 
 
 def _nothing() -> None:
-    """What a cancelled event does."""
+    """The callback of a cancelled event."""
 
 
 class Promise:
-    """The part of an asyncio future that asks need; whoever waits is called in a later event."""
+    """The part of an asyncio future that requests need; the waiting script continues in a later event."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -74,7 +74,7 @@ Script = Generator[Promise | float, Any, None]
 
 
 class World:
-    """Owns the time. Implements ``Clock``, and of an asyncio loop what asks and pools use."""
+    """The clock and the event queue. Implements ``Clock`` and the part of an asyncio loop that requests use."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -94,7 +94,7 @@ class World:
         return BEGIN_WALL_MS + self.now_ns // 1_000_000 + self._wall_skew_ms
 
     def leap(self, by_ms: int) -> None:
-        """The wall clock jumps; monotonic time does not."""
+        """Change the wall clock; monotonic time stays."""
         self._wall_skew_ms += by_ms
         self.note("leap", by_ms)
 
@@ -109,7 +109,7 @@ class World:
         return Promise(self)
 
     def run_until(self, end_ns: int, enough: Callable[[], bool] = lambda: False) -> None:
-        """Every event until then has happened, or it is enough."""
+        """Run events until that time, or until ``enough`` returns True."""
         events = self._events
         while events and events[0][0] <= end_ns:
             if enough():
@@ -122,17 +122,17 @@ class World:
     # scripts and the trace
 
     def play(self, script: Script) -> None:
-        """``script`` runs from now on, beside all others."""
+        """Run ``script`` from now on, concurrently with all others."""
         self.running_scripts += 1
         self.call_later(0, self._step, script, script.__next__)
 
     def note(self, *facts: object) -> None:
-        """An event of the run, in its trace."""
+        """Add an event to the trace of the run."""
         self._trace.update(repr((self.now_ns, *facts)).encode())
 
     @property
     def trace(self) -> str:
-        """A digest of all that was noted: two runs of one seed have the same."""
+        """Return a digest of the trace; it is equal for two runs of one seed."""
         return self._trace.hexdigest()[:16]
 
     def _step(self, script: Script, advance: Callable[[], Promise | float]) -> None:
@@ -150,6 +150,6 @@ class World:
 def _resume(script: Script, promise: Promise) -> Promise | float:
     try:
         value = promise.result()
-    except BaseException as error:  # noqa: BLE001 - handed on to who waits
+    except BaseException as error:  # noqa: BLE001 - passed to the waiting script
         return script.throw(error)
     return script.send(value)
