@@ -66,7 +66,7 @@ from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import QueueChanges
-from signet_actors.writer.commit_parts import commit_parts, earliest_deadline_ns
+from signet_actors.writer.commit_parts import commit_parts, earliest_deadline_ns, reply_to_unstarted
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import GroupCommit, RunOptions, failure_for_unstarted
@@ -254,8 +254,7 @@ class Writer:
             if self._is_displaced(error):
                 self._refuse_displaced(unstarted)
                 return
-            for incoming in unstarted:
-                incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
+            reply_to_unstarted(effects, begun=len(effects) - len(unstarted))
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         finally:
             self._batch_began_ns = None

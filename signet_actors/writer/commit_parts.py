@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
+from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import ReconcileJobs
 from signet_actors.protocol.writer import PurgeStep, WriterCommand
 from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.writer.group_commit import failure_for_unstarted
 
 BACKGROUND_COMMANDS: Final = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
 """Periodic commands that are repeated later anyway. Their deadlines do not follow from ``requestTimeoutMs``, so they do
@@ -50,3 +53,16 @@ def earliest_deadline_ns(part: Sequence[Incoming[WriterCommand]]) -> int | None:
         ),
         default=None,
     )
+
+
+def reply_to_unstarted(commands: Sequence[Incoming[WriterCommand]], *, begun: int) -> None:
+    """Refuse the commands after the first ``begun``, because the disk failed while these were committed.
+
+    A message that was delivered twice may be among those that were begun; then its outcome is unknown.
+    """
+    known = {incoming.header.message_id for incoming in commands[:begun]}
+    for incoming in commands[begun:]:
+        if incoming.header.message_id in known:
+            incoming.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
+        else:
+            incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))

@@ -27,6 +27,7 @@ from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
 from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch
+from signet_actors.writer.commit_parts import reply_to_unstarted
 from signet_actors.writer.disk_reserve import DiskReserve
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering
 
@@ -164,6 +165,21 @@ def test_a_failing_disk_is_answered_by_what_is_certain_and_ends_the_writer(
         room.group.commit(asked)
     assert {item.answer.code for item in asked} == {code}
     assert room.value("SELECT count(*) FROM memories") == applied
+
+
+def test_a_message_that_was_delivered_twice_is_not_called_unapplied_after_its_commit(room: StoreRoom) -> None:
+    command, frames = remembering("stored before the disk failed")
+    first, again, other = (room.asked(command, frames, message_id=name) for name in ("m", "m", "other"))
+    sync_points.arm("writer.after_commit=raise:EIO")
+    with pytest.raises(StoreIOError):
+        room.group.commit([first])
+    reply_to_unstarted([first, again, other], begun=1)  # type: ignore[list-item]
+    assert room.value("SELECT count(*) FROM memories") == 1
+    assert [item.answers[0].code for item in (first, again, other)] == [
+        ErrorCode.OUTCOME_UNKNOWN,
+        ErrorCode.OUTCOME_UNKNOWN,
+        ErrorCode.NOT_APPLIED,
+    ]
 
 
 def test_a_retry_after_an_unknown_outcome_gets_the_committed_answer(room: StoreRoom) -> None:
