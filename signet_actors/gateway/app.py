@@ -56,7 +56,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.operation import Effect
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.dispatch import Dispatch, track_dispatch
+from signet_actors.runtime.messaging.requests import Dispatch, track_dispatch
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192

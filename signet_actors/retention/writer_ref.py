@@ -1,6 +1,6 @@
 """The interface to the writer that the duties need: send a request and wait for the reply.
 
-The production implementation is ``runtime.messaging.blocking_ref.BlockingRef``; tests script the replies.
+The production implementation is ``runtime.messaging.blocking.BlockingRef``; tests script the replies.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from signet_actors.protocol.searcher import (
 )
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.messaging.blocking_ref import BlockingRef
+from signet_actors.runtime.messaging.blocking import BlockingRef
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext

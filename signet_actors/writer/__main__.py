@@ -16,7 +16,7 @@ from signet_actors.errors import ExitCode
 from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
-from signet_actors.runtime.messaging.linger import Linger
+from signet_actors.runtime.messaging.mailbox import Linger
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import read_context
 from signet_actors.runtime.processes.network_guard import block_network_sockets

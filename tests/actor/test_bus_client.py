@@ -14,8 +14,8 @@ from signet_actors.config.schema import Config, SearcherConfig, WriterConfig
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.writer import TouchMemories
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.messaging.async_client import RequestTracker
 from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from tests.support.bus_client_harness import bus_in, command, query, soon, with_harness
 from tests.support.bus_harness import BusHarness, bus_harness
 
@@ -77,7 +77,7 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
 
 def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "signet_actors.runtime.messaging.request_tracker.PEER_WAIT_MS", 30_000
+        "signet_actors.runtime.messaging.requests.PEER_WAIT_MS", 30_000
     )  # an interpreter may start slowly here
 
     async def test(room: BusHarness) -> None:

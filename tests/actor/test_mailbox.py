@@ -20,8 +20,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import TouchMemories, WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
-from signet_actors.runtime.messaging.linger import Linger
-from signet_actors.runtime.messaging.mailbox import Mailbox
+from signet_actors.runtime.messaging.mailbox import Linger, Mailbox
 from signet_actors.runtime.messaging.sockets import bind_router, connect_dealer, new_context
 from tests.support.bus_harness import BOOT_ID, eventually
 

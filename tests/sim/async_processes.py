@@ -21,7 +21,9 @@ from signet_actors.decider.actor import Decider
 from signet_actors.extractor.actor import Extractor
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.searcher import FindCandidates
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.async_client import RequestTracker
+from signet_actors.runtime.messaging.envelope import MessageReader
 from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRole
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher.queries import candidates
@@ -200,27 +202,34 @@ class IncarnationLoop(asyncio.AbstractEventLoop):
 
 
 class _MailboxSocket:
-    """The part of a ROUTER socket that ``AsyncMailbox`` uses."""
+    """The part of a ROUTER socket that ``AsyncMailbox`` uses; messages come and go frame by frame."""
 
     descriptor = 3
 
     def __init__(self, incarnation: AsyncIncarnation) -> None:
         self._incarnation = incarnation
         self.inbox: deque[list[bytes]] = deque()
+        self._unread: deque[bytes] = deque()
+        self._unsent: list[bytes] = []
 
     def get(self, option: int) -> int:
         if option == zmq.FD:
             return self.descriptor
+        if option == zmq.RCVMORE:
+            return int(bool(self._unread))
         return int(zmq.POLLIN) if self.inbox else 0
 
-    def recv_multipart(self, _flags: int) -> list[bytes]:
-        if not self.inbox:
-            raise zmq.Again
-        return self.inbox.popleft()
+    def recv(self, _flags: int) -> bytes:
+        if not self._unread:
+            self._unread.extend(self.inbox.popleft())
+        return self._unread.popleft()
 
-    def send_multipart(self, parts: list[bytes], _flags: int) -> None:
-        if not self._incarnation.daemon.network.answer(self._incarnation, parts[0].decode(), parts[1:]):
-            raise zmq.ZMQError(zmq.EHOSTUNREACH)
+    def send(self, part: bytes, flags: int) -> None:
+        self._unsent.append(part)
+        if not flags & zmq.SNDMORE:
+            parts, self._unsent = self._unsent, []
+            if not self._incarnation.daemon.network.answer(self._incarnation, parts[0].decode(), parts[1:]):
+                raise zmq.ZMQError(zmq.EHOSTUNREACH)
 
 
 class SimActor(AsyncActor):
@@ -233,6 +242,7 @@ class SimActor(AsyncActor):
         self._incarnation = incarnation
         self._loop = incarnation.loop
         self._message_factory = incarnation.message_factory
+        self._reader = MessageReader(incarnation.message_factory, self.counters, LogThrottle(self.log, self.clock))
         self._decoders: dict[str, Callable[[bytes], Any]] = {}
         self.crashed = incarnation.loop.create_future()
         self.crashed.add_done_callback(lambda crashed: incarnation.crashed(crashed.result()))
@@ -243,7 +253,7 @@ class SimActor(AsyncActor):
     def answered(self, by: str, parts: list[bytes]) -> None:
         if by not in self._decoders:
             return  # a reply to an earlier incarnation, before this one has connected
-        opened = self._open(parts, self._decoders[by], by)
+        opened = self._reader.read(parts, self._decoders[by], by)
         if opened is not None:
             header, body = opened
             self._incarnation.hears(header.message_id, body)

@@ -22,9 +22,9 @@ from signet_actors.protocol.control import Drain, Heartbeat, Ready, Starting, Tr
 from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.writer import WriterCommand, WriterReply
+from signet_actors.runtime.messaging.async_client import RequestTracker
 from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
 from signet_actors.runtime.messaging.mailbox import Mailbox
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.call_reporter import unreported
 from signet_actors.runtime.processes.child_context import ChildContext

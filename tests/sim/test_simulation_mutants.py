@@ -10,7 +10,7 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.messaging.request_tracker import PendingRequest, RequestTracker
+from signet_actors.runtime.messaging.async_client import FutureRequest, RequestTracker
 from signet_actors.runtime.supervision import child_exit
 from signet_actors.runtime.supervision.restart_policy import CrashHistory, Restart
 from signet_actors.store.writes.leases import ActiveLease
@@ -62,16 +62,17 @@ def answer_before_commit(patch: Patch) -> str:
 
 def another_id_for_each_sending(patch: Patch) -> str:
     """What was in flight to a writer that died is sent to the next one as if it were new."""
-    sent = RequestTracker._try_send
+    unsent = RequestTracker.next_unsent
 
-    def renamed(self: RequestTracker, ask: PendingRequest) -> bool:
-        if ask.attempt:
+    def renamed(self: RequestTracker) -> FutureRequest | None:
+        ask = unsent(self)
+        if ask is not None and ask.attempt:
             del self._pending[ask.message_id]
             ask.message_id = self._message_factory.next_id()
             self._pending[ask.message_id] = ask
-        return sent(self, ask)
+        return ask
 
-    patch.setattr(RequestTracker, "_try_send", renamed)
+    patch.setattr(RequestTracker, "next_unsent", renamed)
     return "a new memory was answered"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.runtime.messaging.request_tracker import PEER_WAIT_MS
+from signet_actors.runtime.messaging.requests import PEER_WAIT_MS
 from tests.chaos.seeds import share
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon

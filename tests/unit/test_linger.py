@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.runtime.messaging.linger import LONGEST_NS, POLL_INTERVAL_NS, Linger
+from signet_actors.runtime.messaging.mailbox import LONGEST_NS, POLL_INTERVAL_NS, Linger
 
 
 def after(*sizes: int, most: int = 256) -> Linger:

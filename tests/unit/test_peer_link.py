@@ -9,9 +9,9 @@ import pytest
 from signet_actors.config.schema import Config
 from signet_actors.gateway.status.readiness import readiness
 from signet_actors.protocol.control import UP, ChildState
+from signet_actors.runtime.messaging.async_client import PeerLink
+from signet_actors.runtime.messaging.bus_client import Outcomes
 from signet_actors.runtime.messaging.envelope import PING, MessageFactory
-from signet_actors.runtime.messaging.outcomes import Outcomes
-from signet_actors.runtime.messaging.peer_link import PeerLink
 from signet_actors.runtime.processes.child_context import ChildContext
 
 S = 1_000_000_000

@@ -11,9 +11,9 @@ from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.messaging.dispatch import track_dispatch
+from signet_actors.runtime.messaging.async_client import RequestTracker
 from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
-from signet_actors.runtime.messaging.request_tracker import PEER_WAIT_MS, RequestTracker
+from signet_actors.runtime.messaging.requests import PEER_WAIT_MS, track_dispatch
 from signet_actors.runtime.processes.child_context import ChildContext
 from tests.sim.world import NS, Promise, World
 

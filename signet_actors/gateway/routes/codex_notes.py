@@ -28,7 +28,7 @@ from signet_actors.gateway.redaction import redaction_fields
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.codex_notes import WRITE_NOTE, NoteReply, NoteRequest
 from signet_actors.operations.field_types import MAX_NAME_CHARS
-from signet_actors.runtime.messaging.dispatch import mark_sent
+from signet_actors.runtime.messaging.requests import mark_sent
 from signet_actors.runtime.sync_points import sync_point
 
 FOLDERS: Final = ("memories", "extensions", "ad_hoc", "notes")

@@ -35,7 +35,7 @@ from signet_actors.operations.config_files import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.runtime.messaging.dispatch import mark_sent
+from signet_actors.runtime.messaging.requests import mark_sent
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024

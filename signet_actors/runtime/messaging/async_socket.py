@@ -1,4 +1,4 @@
-"""A ZeroMQ socket in an asyncio loop, read when its descriptor signals, without ``zmq.asyncio``.
+"""A ZeroMQ socket in an asyncio loop, read when its descriptor signals, without ``zmq.asyncio``; a mailbox on one.
 
 It needs no task, poll or timer per message. The descriptor of a ZeroMQ socket is edge-triggered: it signals once per
 *change*, and any call on the socket may consume the signal. So the socket's state is checked again after every send and
@@ -11,17 +11,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 import zmq
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.envelope import MessageFactory
+from signet_actors.runtime.messaging.mailbox import Incoming, MailboxRules
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+M = TypeVar("M")
 
 _POLLIN = int(zmq.POLLIN)  # plain integers: an operation on enum members costs a microsecond each
 _EVENTS = int(zmq.EVENTS)
 _RCVMORE = int(zmq.RCVMORE)
 _NOBLOCK = int(zmq.NOBLOCK)
 _NOBLOCK_MORE = int(zmq.NOBLOCK) | int(zmq.SNDMORE)
-BURST = 64
+BURST: Final = 64
 """Messages read in one go before other callbacks of the loop run."""
+_MAX_UNANSWERED_BYTES: Final = 16 * 1024 * 1024
 
 
 class AsyncSocket:
@@ -40,7 +53,7 @@ class AsyncSocket:
         self._failed = failed
         self._descriptor = int(self._socket.get(zmq.FD))
         self._scheduled = False
-        self._open = True
+        self._open = self._reading = True
         loop.add_reader(self._descriptor, self._drain)
         self._schedule_drain()
 
@@ -62,15 +75,20 @@ class AsyncSocket:
         except zmq.ZMQError:
             return False
         finally:
-            if not self._scheduled and socket.get(_EVENTS) & _POLLIN:
-                self._schedule_drain()
+            if self._reading and not self._scheduled and socket.get(_EVENTS) & _POLLIN:
+                self._schedule_drain()  # the send may have swallowed the descriptor's only signal
         return True
 
-    def close(self) -> None:
-        """Stop receiving; the context closes the socket itself."""
-        if self._open:
-            self._open = False
+    def stop_reading(self) -> None:
+        """Stop receiving; what is being handled may still be answered."""
+        if self._reading:
+            self._reading = False
             self._loop.remove_reader(self._descriptor)
+
+    def close(self) -> None:
+        """Stop receiving and sending; the context closes the socket itself."""
+        self._open = False
+        self.stop_reading()
 
     def discard(self) -> None:
         """Close the socket itself and drop what it still holds."""
@@ -86,7 +104,7 @@ class AsyncSocket:
         self._scheduled = False
         socket = self._socket
         left = BURST
-        while self._open and socket.get(_EVENTS) & _POLLIN:
+        while self._reading and socket.get(_EVENTS) & _POLLIN:
             if not left:
                 self._schedule_drain()
                 return
@@ -98,3 +116,55 @@ class AsyncSocket:
                 self._receive(parts)
             except Exception as error:  # noqa: BLE001 - read on: the descriptor may not signal again
                 self._failed(error)
+
+
+class AsyncMailbox(MailboxRules[M]):
+    """Calls ``handle`` with each message from the loop's thread; ``handle`` returns at once and answers later.
+
+    A message counts as unanswered until ``release``; one more than ``max_unanswered`` is refused at once.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        socket: zmq.Socket[bytes],
+        decoder: msgspec.msgpack.Decoder[M],
+        handle: Callable[[Incoming[M]], None],
+        message_factory: MessageFactory,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        counters: dict[str, int],
+        *,
+        max_unanswered: int,
+    ) -> None:
+        self._log = log
+        self._handle = handle
+        self._socket = AsyncSocket(loop, socket, self._receive, self._failed)
+        super().__init__(
+            decoder,
+            message_factory,
+            clock,
+            log,
+            counters,
+            self._socket.send,
+            max_items=max_unanswered,
+            max_bytes=_MAX_UNANSWERED_BYTES,
+        )
+
+    def close(self) -> None:
+        """Stop reading; messages in progress may still be answered until the context is closed."""
+        self._socket.stop_reading()
+
+    def _receive(self, parts: list[bytes]) -> None:
+        incoming = self.accept(parts.pop(0), parts)
+        if incoming is None:
+            return
+        try:
+            self._handle(incoming)
+        except Exception as error:  # noqa: BLE001 - the next messages can still be handled
+            self.release(incoming)
+            self._failed(error)
+            incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
+
+    def _failed(self, error: Exception) -> None:
+        self._log.error("message_failed", exc_info=error)

@@ -12,7 +12,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -27,10 +27,8 @@ from signet_actors.protocol.searcher import SearcherReply
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.histogram import Histogram
+from signet_actors.runtime.messaging.async_client import UNCONNECTED_NS, RequestTracker
 from signet_actors.runtime.messaging.envelope import encode_body, is_tell, raise_failure
-from signet_actors.runtime.messaging.outcomes import Outcomes
-from signet_actors.runtime.messaging.peer_link import UNCONNECTED_NS
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.messaging.searcher_pool import Query, SearcherPool
 from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET
 from signet_actors.runtime.processes.async_process import AsyncProcess
@@ -48,6 +46,41 @@ _STORAGE_FULL_NS = 2_000_000_000
 _RETENTION_ITEMS = 8
 _PIPELINE_ITEMS = 24
 """Eight summaries, eight waits for vectors, and requests of users."""
+
+IN_A_ROW: Final = 3
+"""So many failures without a success between them are a problem; a single slow query is not."""
+WINDOW_NS: Final = 10_000_000_000
+"""Older failures do not count."""
+
+
+class Outcomes:
+    """Counts the consecutive failures of one kind of request, because a process that is up may still answer nothing.
+
+    Requests refused as invalid count neither as success nor as failure.
+    """
+
+    def __init__(self, clock: Clock, kind: str) -> None:
+        self._clock = clock
+        self._kind = kind
+        self._in_a_row = 0
+        self._failed_ns = 0
+        self._why = ""
+
+    def succeeded(self) -> None:
+        """Record a request that was carried out."""
+        self._in_a_row = 0
+
+    def failed(self, why: str) -> None:
+        """Record a request that was not answered, or whose reply was that nothing could be done."""
+        self._in_a_row += 1
+        self._failed_ns = self._clock.monotonic_ns()
+        self._why = why
+
+    def problem(self) -> str | None:
+        """Return a description of the recent failures, None if there is no problem."""
+        if self._in_a_row < IN_A_ROW or self._clock.monotonic_ns() - self._failed_ns > WINDOW_NS:
+            return None
+        return f"the last {self._in_a_row} {self._kind} failed ({self._why})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +319,7 @@ class BusClient(AsyncProcess):
         return self._pool.waiting
 
     def _send_query(self, identity: bytes, query: Query) -> bool:
-        header = self._message_factory.header(query.message_id, query.trace_id, query.deadline_ns, query.attempt)
-        if self._search.send([identity, header, query.body, *query.frames]):
+        if self._search.send([identity, query.header(self._message_factory), *query.parts]):
             self.counters["sent"] += 1
             return True
         self.counters["unroutable"] += 1
@@ -295,7 +327,7 @@ class BusClient(AsyncProcess):
 
     def _from_searcher(self, parts: list[bytes]) -> None:
         identity = parts.pop(0)
-        opened = self._open(parts, self._decode_search, "searcher")
+        opened = self._reader.read(parts, self._decode_search, "searcher", ErrorCode.UNAVAILABLE)
         if opened is None:
             return
         header, body = opened

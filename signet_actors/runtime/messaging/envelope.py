@@ -5,7 +5,7 @@ Source: docs/architecture.md "Messages"; docs/messaging.md rules 8, 15 and 19.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from signet_actors.errors import Busy, ErrorCode, NotFound, OutcomeUnknown, SignetError, StorageFull, Unavailable
 from signet_actors.protocol.header import PROTOCOL_VERSION, Header
 from signet_actors.protocol.message import Failure
+from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.processes.child_context import ChildContext
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
@@ -96,6 +97,42 @@ class MessageFactory:
     def is_foreign(self, header: Header) -> bool:
         """Return whether the header has another protocol version or comes from another run of the daemon."""
         return header.proto != PROTOCOL_VERSION or header.boot_id != self.boot_id
+
+
+class MessageReader:
+    """Checks and decodes the frames of replies and of the supervisor's messages, and counts those of no use."""
+
+    def __init__(self, message_factory: MessageFactory, counters: dict[str, int], warnings: LogThrottle) -> None:
+        self._message_factory = message_factory
+        self._counters = counters
+        self._warnings = warnings
+
+    def read(
+        self,
+        parts: list[bytes],
+        decode: Callable[[bytes], Any],
+        peer: str,
+        unreadable: ErrorCode = ErrorCode.OUTCOME_UNKNOWN,
+    ) -> tuple[Header, Any] | None:
+        """Return header and body; None for a foreign message and one without a readable header.
+
+        A body that cannot be decoded becomes a Failure with the code ``unreadable``: the request may have been applied.
+        """
+        self._counters["received"] += 1
+        header = None
+        try:
+            header = _decode_header(parts[0])
+            if self._message_factory.is_foreign(header):
+                self._counters["foreign"] += 1
+                self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
+                return None
+            return header, decode(parts[1])
+        except (*UNDECODABLE, IndexError) as error:
+            self._counters["decode_error"] += 1
+            self._warnings.warning("reply_unreadable", peer=peer, error=type(error).__name__)
+            if header is None:
+                return None
+            return header, Failure(unreadable, f"the reply of the {peer} could not be decoded")
 
 
 def encode_body(body: msgspec.Struct) -> bytes:

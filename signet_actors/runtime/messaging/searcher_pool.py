@@ -18,6 +18,7 @@ from typing import Any
 from signet_actors.errors import Busy, Unavailable
 from signet_actors.protocol.control import FAILED, RESTARTING, TreeChanged
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.async_client import FutureRequest
 
 MAX_ATTEMPTS = 2
 _WEIGHT = 0.1
@@ -26,21 +27,10 @@ _WEIGHT = 0.1
 Answer = tuple[Any, list[bytes]]
 
 
-class Query:
+class Query(FutureRequest):
     """One query; ``future`` receives the reply and its frames, or an exception."""
 
-    __slots__ = (
-        "attempt",
-        "body",
-        "deadline_ns",
-        "frames",
-        "future",
-        "message_id",
-        "searcher",
-        "sent_ns",
-        "timer",
-        "trace_id",
-    )
+    __slots__ = ("searcher", "sent_ns")
 
     def __init__(
         self,
@@ -51,16 +41,9 @@ class Query:
         frames: list[bytes],
         future: asyncio.Future[Answer],
     ) -> None:
-        self.message_id = message_id
-        self.trace_id = trace_id
-        self.deadline_ns = deadline_ns
-        self.body = body
-        self.frames = frames
-        self.future = future
-        self.attempt = 0
+        super().__init__(message_id, trace_id, deadline_ns, [body, *frames], future)
         self.sent_ns = 0
         self.searcher: _Searcher | None = None
-        self.timer: asyncio.TimerHandle | None = None
 
 
 class _Searcher:
@@ -147,11 +130,9 @@ class SearcherPool:
         if query is None:
             self._counters["late"] += 1
         else:
-            self._cancel_timer(query)
             took_ns = self._clock.monotonic_ns() - query.sent_ns
             self._mean_ns += _WEIGHT * (took_ns - self._mean_ns)
-            if not query.future.done():
-                query.future.set_result(answer)
+            query.deliver(answer)
         searcher = self._register(identity, incarnation)
         if searcher is not None:
             searcher.holds.discard(message_id)
@@ -200,19 +181,18 @@ class SearcherPool:
     def _dispatch(self) -> None:
         while self._waiting_count and self._idle:
             query = self._waiting[0]
-            if query.future.done():  # failed or cancelled while it waited
+            if query.abandoned:  # failed or cancelled while it waited
                 self._waiting.popleft()
                 self._discard_waiting(query)
                 continue
             searcher = self._idle.popleft()
             if len(searcher.holds) >= self._queries_each:  # no longer the only searcher
                 continue
-            query.attempt += 1
             query.sent_ns = self._clock.monotonic_ns()
             if not self._send(searcher.identity, query):
-                query.attempt -= 1
                 self._drop(searcher)
                 continue
+            query.attempt += 1
             self._waiting.popleft()
             self._waiting_count -= 1
             query.searcher = searcher
@@ -223,7 +203,7 @@ class SearcherPool:
     def _discard_waiting(self, query: Query) -> None:
         self._waiting_count -= 1
         self._pending.pop(query.message_id, None)
-        self._cancel_timer(query)
+        query.cancel_timer()
 
     def _drop(self, searcher: _Searcher) -> None:
         """Forget an incarnation that has exited, and put its queries at the head of the queue."""
@@ -236,9 +216,9 @@ class SearcherPool:
             if query is None:
                 continue
             query.searcher = None
-            if query.future.done():
+            if query.abandoned:
                 self._pending.pop(message_id)
-                self._cancel_timer(query)
+                query.cancel_timer()
             elif query.attempt >= MAX_ATTEMPTS:
                 self._fail(query, Unavailable("the searchers that ran this query crashed"))
             else:
@@ -266,12 +246,4 @@ class SearcherPool:
 
     def _fail(self, query: Query, error: Exception) -> None:
         self._pending.pop(query.message_id, None)
-        self._cancel_timer(query)
-        if not query.future.done():
-            query.future.set_exception(error)
-
-    @staticmethod
-    def _cancel_timer(query: Query) -> None:
-        if query.timer is not None:
-            query.timer.cancel()
-            query.timer = None
+        query.fail(error)

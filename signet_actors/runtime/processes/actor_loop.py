@@ -26,20 +26,17 @@ from signet_actors.protocol.control import (
     Idle,
     InCall,
     Ready,
-    Reload,
     SnapshotsEnded,
     Starting,
-    SupervisorMessage,
     TreeChanged,
 )
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.blocking_ref import BlockingRef
-from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory, new_counters
-from signet_actors.runtime.messaging.linger import Linger
-from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
+from signet_actors.runtime.messaging.blocking import BlockingRef
+from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, new_counters
+from signet_actors.runtime.messaging.mailbox import Incoming, Linger, Mailbox
 from signet_actors.runtime.messaging.sockets import (
     SEARCH_SOCKET,
     SUPERVISOR_SOCKET,
@@ -51,7 +48,7 @@ from signet_actors.runtime.messaging.sockets import (
     socket_identity,
 )
 from signet_actors.runtime.processes.call_reporter import CallReporter
-from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.child_context import ChildContext, decode_control
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.processes.parent_death import supervisor_is_alive
 from signet_actors.runtime.processes.process_metrics import process_metrics
@@ -109,15 +106,14 @@ class ActorLoop:
         self.clock = clock
         self.log = log
         self.config = boot.config
-        self.warnings = LogThrottle(log, clock)
         self.message_factory = MessageFactory(boot)
         self.counters = new_counters()
+        self.reader = MessageReader(self.message_factory, self.counters, LogThrottle(log, clock))
         self.tree = TreeChanged([])
         self._context = new_context()
         self._poller = zmq.Poller()
         self._control = connect_dealer(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.name, boot.bus_key)
         self._poller.register(self._control, zmq.POLLIN)
-        self._decode_control = msgspec.msgpack.Decoder(SupervisorMessage).decode
         self._mailboxes: list[Mailbox[Any]] = []
         self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
         self._mailbox_files: dict[str, tuple[int, int] | None] = {}
@@ -390,24 +386,18 @@ class ActorLoop:
 
     def _read_supervisor(self) -> None:
         while has_message(self._control):
-            parts = self._control.recv_multipart(zmq.NOBLOCK)
-            try:
-                if self.message_factory.is_foreign(self.message_factory.read_header(parts[0])):
-                    self.counters["foreign"] += 1
-                    continue
-                message = self._decode_control(parts[1])
-                match message:
-                    case TreeChanged():
-                        self._tree_changed(message)
-                    case Drain():
-                        self._drain_asked = True
-                    case EndSnapshots():
-                        self._snapshots_to_end = message.asked
-                    case Reload():
-                        self._reloaded = msgspec.json.decode(message.config_json, type=Config)
-            except (*UNDECODABLE, IndexError) as error:
-                self.counters["decode_error"] += 1
-                self.warnings.warning("supervisor_message_unreadable", error=type(error).__name__)
+            opened = self.reader.read(self._control.recv_multipart(zmq.NOBLOCK), decode_control, "supervisor")
+            if opened is None:
+                continue
+            match opened[1]:
+                case TreeChanged() as tree:
+                    self._tree_changed(tree)
+                case Drain():
+                    self._drain_asked = True
+                case EndSnapshots(asked):
+                    self._snapshots_to_end = asked
+                case Config() as config:
+                    self._reloaded = config
 
     def _tree_changed(self, tree: TreeChanged) -> None:
         before = {child.name: child.incarnation for child in self.tree.children}

@@ -22,10 +22,10 @@ from signet_actors.protocol.control import UP
 from signet_actors.protocol.message import Failure, Request
 from signet_actors.protocol.searcher import SearcherReply
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.messaging.async_mailbox import AsyncMailbox
+from signet_actors.runtime.messaging.async_client import RequestTracker
+from signet_actors.runtime.messaging.async_socket import AsyncMailbox
 from signet_actors.runtime.messaging.envelope import encode_body, raise_failure
 from signet_actors.runtime.messaging.mailbox import Incoming
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.processes.async_process import AsyncProcess
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -137,7 +137,7 @@ class AsyncActor(AsyncProcess):
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
                 raise
             finally:
-                box.release()
+                box.release(incoming)
 
         box = AsyncMailbox(
             self._loop,

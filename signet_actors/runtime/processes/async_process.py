@@ -18,7 +18,7 @@ import msgspec
 import zmq
 
 from signet_actors.config.schema import Config
-from signet_actors.errors import ExitCode, Unavailable
+from signet_actors.errors import ExitCode
 from signet_actors.protocol.control import (
     UP,
     Drain,
@@ -26,20 +26,15 @@ from signet_actors.protocol.control import (
     GetTree,
     Heartbeat,
     Ready,
-    Reload,
     Starting,
-    SupervisorMessage,
     TreeChanged,
 )
-from signet_actors.protocol.header import Header
-from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.async_client import PeerLink, RequestTracker
 from signet_actors.runtime.messaging.async_socket import AsyncSocket
-from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, new_counters
-from signet_actors.runtime.messaging.peer_link import PeerLink
-from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.messaging.envelope import PING, MessageFactory, MessageReader, new_counters
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,
     bind_router,
@@ -49,7 +44,7 @@ from signet_actors.runtime.messaging.sockets import (
     rebind,
     socket_identity,
 )
-from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.child_context import ChildContext, decode_control
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.processes.parent_death import supervisor_is_alive
 from signet_actors.runtime.processes.process_metrics import process_metrics
@@ -82,13 +77,12 @@ class AsyncProcess:
         self.on_tree: Callable[[TreeChanged], None] | None = None
         self.extra_counters: Callable[[], dict[str, float]] | None = None
         self._message_factory = MessageFactory(boot)
-        self._warnings = LogThrottle(log, clock)
+        self._reader = MessageReader(self._message_factory, self.counters, LogThrottle(log, clock))
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._sockets: list[AsyncSocket] = []
         self._peers: dict[str, RequestTracker] = {}
         self._links: dict[str, PeerLink] = {}
         self._mailbox_files: dict[str, tuple[zmq.Socket[bytes], tuple[int, int] | None]] = {}
-        self._decode_control = msgspec.msgpack.Decoder(SupervisorMessage).decode
         self._heartbeat_timer: asyncio.TimerHandle | None = None
         self._next_heartbeat_ns = 0
         self.idle_trimmer = IdleTrimmer()
@@ -223,13 +217,12 @@ class AsyncProcess:
             return self._wrap_socket(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
 
         def receive(parts: list[bytes]) -> None:
-            opened = self._open(parts, lambda body: None if body == PING else decode(body), peer)
+            opened = self._reader.read(parts, lambda body: None if body == PING else decode(body), peer)
             if opened is not None:
                 link.on_message()
-                if opened[1] is None:
-                    return
-            if opened is not None:
-                tracker.on_reply(opened[0].message_id, opened[1], opened[0].attempt)
+                header, reply = opened
+                if reply is not None:
+                    tracker.on_reply(header.message_id, reply, header.attempt)
 
         def send(parts: list[bytes]) -> bool:
             if link.send(parts):
@@ -257,25 +250,8 @@ class AsyncProcess:
     def _receive_failed(self, error: Exception) -> None:
         self.log.error("message_failed", exc_info=error)
 
-    def _open(self, parts: list[bytes], decode: Callable[[bytes], Any], peer: str) -> tuple[Header, Any] | None:
-        self.counters["received"] += 1
-        header = None
-        try:
-            header = self._message_factory.read_header(parts[0])
-            if self._message_factory.is_foreign(header):
-                self.counters["foreign"] += 1
-                self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
-                return None
-            return header, decode(parts[1])
-        except (*UNDECODABLE, IndexError) as error:
-            self.counters["decode_error"] += 1
-            self._warnings.warning("reply_unreadable", peer=peer, error=type(error).__name__)
-            if header is None:
-                return None
-            return header, Failure(Unavailable.code, f"the reply of the {peer} could not be decoded")
-
     def _from_supervisor(self, parts: list[bytes]) -> None:
-        opened = self._open(parts, self._decode_control, "supervisor")
+        opened = self._reader.read(parts, decode_control, "supervisor")
         if opened is None:
             return
         self._supervisor_seen_ns = self.clock.monotonic_ns()
@@ -285,8 +261,8 @@ class AsyncProcess:
             case Drain(grace_ms):
                 if self.on_drain is not None:
                     self.on_drain(grace_ms)
-            case Reload(config_json):
-                self._reload(config_json)
+            case Config() as config:
+                self._reload(config)
             case _:
                 pass  # a Failure: counted and logged where it was read
 
@@ -306,13 +282,7 @@ class AsyncProcess:
         if self.on_tree is not None:
             self.on_tree(tree)
 
-    def _reload(self, config_json: str) -> None:
-        try:
-            config = msgspec.json.decode(config_json, type=Config)
-        except UNDECODABLE as error:
-            self.counters["decode_error"] += 1
-            self.log.warning("configuration_unreadable", error=type(error).__name__)
-            return
+    def _reload(self, config: Config) -> None:
         former, self.config = self.config, config
         set_level(config.logging)
         if self._heartbeat_timer is not None and config.supervision.heartbeat_ms != former.supervision.heartbeat_ms:

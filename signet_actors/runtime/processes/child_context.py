@@ -15,11 +15,13 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode
-from signet_actors.protocol.control import FileIdentity
+from signet_actors.protocol.control import Drain, EndSnapshots, FileIdentity, Reload, SupervisorMessage, TreeChanged
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.runtime.sync_points import begin_incarnation
 
 R = TypeVar("R")
+
+_decode_control = msgspec.msgpack.Decoder(SupervisorMessage).decode
 
 
 class ChildContext(msgspec.Struct, frozen=True):
@@ -83,6 +85,12 @@ def read_context_preloaded(preload_imports: Callable[[ChildContext], R]) -> tupl
         raise SystemExit(ExitCode.GIVE_UP)
     begin_incarnation(boot.incarnation)
     return boot, preloaded
+
+
+def decode_control(body: bytes) -> TreeChanged | Drain | EndSnapshots | Config:
+    """Return a message of the supervisor, a ``Reload`` as its configuration; raises what decoding can raise."""
+    message = _decode_control(body)
+    return msgspec.json.decode(message.config_json, type=Config) if type(message) is Reload else message
 
 
 def _next_line(stdin: BinaryIO) -> ChildContext:
