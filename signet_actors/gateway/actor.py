@@ -29,8 +29,8 @@ from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signi
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server.admission import ConnectionLimits
-from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder

@@ -44,7 +44,6 @@ from signet_actors.gateway.http.responses import (
 )
 from signet_actors.gateway.http.route import HttpRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
-from signet_actors.gateway.server.admission import LARGE_BODY_BYTES
 from signet_actors.gateway.server.asgi_extensions import (
     IS_DISCONNECTED,
     OVERLOADED,
@@ -52,6 +51,7 @@ from signet_actors.gateway.server.asgi_extensions import (
     WAIT_DISCONNECTED,
     SendResponse,
 )
+from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.operation import Effect
 from signet_actors.runtime.clock import new_id

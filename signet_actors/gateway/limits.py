@@ -28,7 +28,7 @@ CHUNKS_AT_ONCE: Final = 1000
 CHUNKS_WAITING: Final = 4000
 
 MAX_VECTOR_WAITS: Final = 8
-"""Half of the minimum number of concurrent requests (``sustained_min_in_flight``)."""
+"""A small part of ``max_in_flight``: while a request waits, it holds the place of another write."""
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
 

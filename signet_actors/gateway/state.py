@@ -15,7 +15,7 @@ from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
 from signet_actors.gateway.redaction import Redactor
-from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.request_metrics import RequestMetrics

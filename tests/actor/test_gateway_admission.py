@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -13,22 +12,21 @@ from typing import Any, cast
 import pytest
 
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import (
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.framing import plain_request
+from signet_actors.gateway.server.load_shedding import (
     LARGE_BODY_BYTES,
+    READS_PER_ITERATION,
     Admission,
-    ConnectionLimits,
+    ReadScheduler,
     Ticket,
 )
-from signet_actors.gateway.server.fast_path import is_plain_request
-from signet_actors.gateway.server.scheduler import READS_PER_ITERATION, ReadScheduler
 from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import CLIENT_WAIT_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 from tests.support.routes import plain_route
 
 LARGE = LARGE_BODY_BYTES + 1000
-NEVER_MS = 3_600_000
-"""What waits in a gate is not taken for what waits for a dead process, however slow the machine is."""
 
 
 async def healthy(call: HttpRequest) -> HttpResponse:
@@ -38,6 +36,7 @@ async def healthy(call: HttpRequest) -> HttpResponse:
 def routes(gate: Gate) -> tuple[Route, ...]:
     return (
         plain_route("POST", "/wait", gate.handler, mutates=True),
+        plain_route("POST", "/ask", gate.handler),
         plain_route("POST", "/echo", echo),
         plain_route("GET", "/echo", echo),
         plain_route("GET", "/health", healthy),
@@ -65,9 +64,9 @@ def assert_nothing_held(edge: RunningEdge) -> None:
 class Held:
     """Requests that wait in the gate, each on a connection of its own."""
 
-    def __init__(self, edge: RunningEdge, gate: Gate, count: int, body: bytes) -> None:
+    def __init__(self, edge: RunningEdge, gate: Gate, count: int, body: bytes, target: str = "/wait") -> None:
         self._pool = ThreadPoolExecutor(count)
-        self._answers = [self._pool.submit(edge.request, "POST", "/wait", body) for _ in range(count)]
+        self._answers = [self._pool.submit(edge.request, "POST", target, body) for _ in range(count)]
         for _ in range(count):
             gate.wait_entered()
 
@@ -121,14 +120,17 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
 
 def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=3, stall_ms=NEVER_MS)) as edge:
-        held = Held(edge, gate, 3, b"{}")
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=3)) as edge:
+        changes = Held(edge, gate, 3, b"{}")
+        assert edge.request("POST", "/wait").status == 503
+        assert edge.request("GET", "/echo").status == 200, "what changes nothing has a bound of its own"
+        reads = Held(edge, gate, 3, b"{}", "/ask")
         assert edge.request("GET", "/echo").status == 503
         for path in ("/health", "/health?full=1", "/health/live"):
             assert edge.request("GET", path).status == 200
         assert edge.request("POST", "/health", b"{}").status == 503
         gate.open(edge)
-        assert [answer.status for answer in held.answers()] == [200] * 3
+        assert [answer.status for answer in changes.answers() + reads.answers()] == [200] * 6
         assert_nothing_held(edge)
         assert edge.request("GET", "/echo").status == 200
 
@@ -267,7 +269,7 @@ def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path
         edge.connect() as late,
     ):
         late.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * (LARGE - 1))
-        poll_until(lambda: edge.server.server_context.admission.in_flight == 1)
+        poll_until(lambda: edge.server.server_context.admission.body_bytes == LARGE - 1)
         held = Held(edge, gate, 1, b"x" * LARGE)
         late.sendall(b"x")
         assert_busy(read_to_end(late))
@@ -302,7 +304,7 @@ def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path
 
 def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
             for _ in range(3):
@@ -318,85 +320,57 @@ def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path
         assert edge.server.server_context.admission.shed == 3
 
 
-class Queue:
-    """Requests on a clock that the test sets; ``wait`` lets time pass while ``pace`` a second are answered and as many
-    as there is room for come in."""
-
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self.now = 0.0
-        self.limits = limits
-        self.admission = Admission(lambda: self.now)
-        self.inside: deque[Ticket] = deque()
-
-    def offer(self, count: int) -> int:
-        """How many of ``count`` were let in."""
-        found = [self.admission.admit(0, self.limits) for _ in range(count)]
-        self.inside.extend(one for one in found if one is not None)
-        return sum(one is not None for one in found)
-
-    def wait(self, seconds: float, *, pace: int, offered: int) -> None:
-        for _ in range(int(seconds * 100)):
-            self.now += 0.01
-            for _ in range(min(pace // 100, len(self.inside))):
-                self.inside.popleft().release()
-            self.offer(offered // 100)
+def complete(admission: Admission, limits: ConnectionLimits, *, is_write: bool) -> Ticket | None:
+    """A request that arrives at once, head and body."""
+    ticket = admission.admit(10, limits, is_write=is_write)
+    if ticket is not None:
+        assert ticket.complete_body(limits)
+    return ticket
 
 
-def test_a_crowd_that_passes_is_let_in_whole() -> None:
-    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=10, overload_wait_ms=100))
-    for _ in range(3):
-        assert queue.offer(500) == 500
-        assert queue.offer(1) == 0
-        queue.wait(2, pace=1000, offered=0)
-        assert queue.admission.in_flight == 0
+@pytest.mark.parametrize("is_write", [True, False])
+def test_a_class_takes_as_many_as_its_bound_and_one_more_for_each_that_is_answered(*, is_write: bool) -> None:
+    admission, limits = Admission(), ConnectionLimits(max_in_flight=50)
+    inside = [complete(admission, limits, is_write=is_write) for _ in range(60)]
+    assert [ticket is not None for ticket in inside] == [True] * 50 + [False] * 10
+    assert (admission.in_flight, admission.shed) == (50, 10)
+    for ticket in inside[:20]:
+        assert ticket is not None
+        ticket.release()
+    assert sum(complete(admission, limits, is_write=is_write) is not None for _ in range(30)) == 20
 
 
-@pytest.mark.parametrize(("pace", "crowd"), [(1000, 90), (2000, 180), (100, 20)])
-def test_clients_who_wait_for_their_answers_are_all_served_where_it_comes_in_time(pace: int, crowd: int) -> None:
-    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=20, overload_wait_ms=100))
-    queue.offer(crowd)
-    for _ in range(500):
-        queue.wait(0.01, pace=pace, offered=0)
-        queue.offer(crowd - queue.admission.in_flight)
-    assert queue.admission.in_flight == crowd
-    assert queue.admission.shed == 0
-
-
-@pytest.mark.parametrize(("pace", "crowd", "room"), [(1000, 110, 100), (100, 23, 20)])
-def test_the_few_beyond_what_is_answered_in_time_are_refused(pace: int, crowd: int, room: int) -> None:
-    queue = Queue(
-        ConnectionLimits(
-            max_in_flight=500, min_in_flight=20, overload_wait_ms=100, sustained_wait_ms=100, sustained_min_in_flight=20
-        )
-    )
-    for _ in range(500):
-        queue.offer(crowd - queue.admission.in_flight)
-        queue.wait(0.01, pace=pace, offered=0)
-    queue.offer(crowd)
-    assert room * 0.9 <= queue.admission.in_flight <= room * 1.1
-
-
-@pytest.mark.parametrize(("pace", "room"), [(1000, 25), (2000, 50), (100, 16)])
-def test_in_a_flood_nobody_who_is_let_in_waits_behind_many(pace: int, room: int) -> None:
-    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=64))
-    queue.wait(10, pace=pace, offered=4 * pace)
-    queue.offer(4 * pace // 100)
-    assert room * 0.9 <= queue.admission.in_flight <= room * 1.1
-    queue.wait(5, pace=pace, offered=0)
-    assert queue.offer(500) == 500, "the flood is gone, and so is its bound"
+def test_a_full_class_takes_nothing_from_the_other() -> None:
+    admission, limits = Admission(), ConnectionLimits(max_in_flight=5)
+    assert all(complete(admission, limits, is_write=True) for _ in range(5))
+    assert all(complete(admission, limits, is_write=False) for _ in range(5))
+    assert complete(admission, limits, is_write=True) is None
+    assert complete(admission, limits, is_write=False) is None
 
 
 def test_it_is_crowded_while_places_are_short_and_for_a_moment_after() -> None:
-    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=64))
-    queue.offer(64)
-    assert not queue.admission.recently_overloaded, "all of them have a place at any pace"
-    queue.offer(1)
-    assert queue.admission.recently_overloaded
-    queue.wait(0.4, pace=1000, offered=0)
-    assert queue.admission.in_flight == 0
-    assert queue.admission.recently_overloaded
-    queue.wait(0.2, pace=0, offered=0)
-    assert not queue.admission.recently_overloaded
+    now = 0.0
+    admission, limits = Admission(lambda: now), ConnectionLimits(max_in_flight=2)
+    inside = [complete(admission, limits, is_write=True) for _ in range(2)]
+    assert not admission.recently_overloaded, "all of them have a place"
+    assert complete(admission, limits, is_write=True) is None
+    assert admission.recently_overloaded
+    for ticket in inside:
+        assert ticket is not None
+        ticket.release()
+    now += 0.4
+    assert admission.recently_overloaded
+    now += 0.2
+    assert not admission.recently_overloaded
+
+
+def test_a_request_that_was_answered_before_its_body_ended_holds_nothing_more() -> None:
+    admission, limits = Admission(), ConnectionLimits()
+    ticket = admission.admit(LARGE, limits)
+    assert ticket is not None
+    ticket.release()
+    assert ticket.complete_body(limits)
+    assert (admission.in_flight, admission.body_bytes, admission.large_bodies) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
@@ -436,7 +410,7 @@ PLAIN = b"POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
     ],
 )
 def test_an_ordinary_request_is_known_by_its_bytes(data: bytes) -> None:
-    assert is_plain_request(data)
+    assert plain_request(data)
 
 
 @pytest.mark.parametrize(
@@ -476,7 +450,7 @@ def test_an_ordinary_request_is_known_by_its_bytes(data: bytes) -> None:
     ],
 )
 def test_whatever_is_unusual_is_left_to_the_parser(data: bytes) -> None:
-    assert not is_plain_request(data)
+    assert not plain_request(data)
 
 
 class StoppedLoop:
@@ -503,7 +477,7 @@ class StoppedLoop:
 def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
     gate = Gate()
     crowd = 4 * READS_PER_ITERATION
-    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS, connections=crowd + 8)
+    limits = ConnectionLimits(max_in_flight=1, connections=crowd + 8)
     still_waiting: list[int] = []
 
     async def healthy_in_a_crowd(call: HttpRequest) -> HttpResponse:
@@ -539,7 +513,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
 @pytest.mark.parametrize("then", ["more", "drain", "leave"])
 def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
@@ -576,7 +550,7 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
 def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -735,16 +709,3 @@ def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(t
         assert oldest.recv(65536).startswith(b"HTTP/1.1 200")
         for client in (first, second, oldest, newest):
             client.close()
-
-
-def test_where_nothing_is_answered_at_all_the_door_stays_open_for_what_need_not_wait() -> None:
-    now = 0.0
-    limits = ConnectionLimits()
-    admission = Admission(lambda: now)
-    stuck = [admission.admit(1, limits) for _ in range(limits.min_in_flight)]
-    assert all(stuck)
-    for _ in range(30):
-        now += 0.05
-        passing = admission.admit(1, limits)
-    assert passing is not None
-    assert admission.in_flight > limits.min_in_flight

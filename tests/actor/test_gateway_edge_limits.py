@@ -14,7 +14,7 @@ import pytest
 
 from signet_actors.errors import Busy
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
 from signet_actors.runtime.messaging.requests import mark_sent
 from tests.support.edge import CLIENT_WAIT_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 from tests.support.routes import plain_route

@@ -14,7 +14,7 @@ from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCoun
 from signet_actors.errors import StorageFull
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.operations.metrics import METRICS_MEDIA_TYPE

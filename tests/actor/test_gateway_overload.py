@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import MAX_STATUS_PROBES, Admission, ConnectionLimits, Ticket
-from tests.actor.test_gateway_admission import NEVER_MS, Held, assert_nothing_held, post_head, routes
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.load_shedding import MAX_STATUS_PROBES, Admission, Ticket
+from tests.actor.test_gateway_admission import Held, assert_nothing_held, post_head, routes
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import RunningEdge, parse_answer
 from tests.support.routes import plain_route
@@ -82,7 +83,7 @@ def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_mo
 
 
 def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() -> None:
-    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8, min_in_flight=8, sustained_min_in_flight=1))
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8))
     long = traffic.admission.admit(10, traffic.limits, is_write=True)
     assert long is not None
     assert long.complete_body(traffic.limits)
@@ -93,15 +94,13 @@ def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() 
     long.release()
     long.release()
     assert traffic.admission.in_flight == 0
-    assert traffic.admission.writes.stalled == set()
 
 
 def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
-    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8, min_in_flight=1, sustained_min_in_flight=1))
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8))
     dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(6)]
     traffic.now += 60
     assert traffic.change(), "the writer is there, and the lane is not closed"
-    assert traffic.admission.writes.stalled == set()
     for admitted in dripping:
         assert admitted is not None
         admitted.release()
@@ -117,13 +116,11 @@ def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
         assert admitted is not None
         assert admitted.complete_body(traffic.limits)
         admitted.release()
-    assert (traffic.admission.in_flight, traffic.admission.slow_bodies) == (1, set()), (
-        "the last change is not answered yet"
-    )
+    assert traffic.admission.in_flight == 1, "the last change is not answered yet"
 
 
 def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
-    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=4, stall_ms=250))
+    traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=4))
     dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(4)]
     traffic.now += 0.3
     assert [traffic.change() for _ in range(5)] == [True] * 4 + [False]
@@ -131,16 +128,16 @@ def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
         assert admitted is not None
         assert not admitted.complete_body(traffic.limits)
         admitted.release()
-    assert (traffic.admission.in_flight, traffic.admission.slow_bodies) == (4, set())
+    assert traffic.admission.in_flight == 4
 
 
 def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answered(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_in_flight=2, stall_ms=20)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_in_flight=2)) as edge:
         admission = edge.server.server_context.admission
         slow = [edge.connect() for _ in range(2)]
         for connection in slow:
             connection.sendall(post_head(edge, "Content-Length: 2", target="POST /echo") + b"{")
-        poll_until(lambda: admission.in_flight == 2)
+        poll_until(lambda: admission.body_bytes == 4)
         poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
         for _ in range(20):
             assert edge.request("POST", "/echo", {}).status == 200
@@ -149,12 +146,11 @@ def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answere
         for connection in slow:
             connection.close()
         assert_nothing_held(edge)
-        assert admission.slow_bodies == set()
 
 
 def test_readers_are_answered_while_changes_wait_for_the_writer(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=4, stall_ms=20)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=4)) as edge:
         held = Held(edge, gate, 4, b"{}")
         poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
         for _ in range(20):
@@ -205,13 +201,13 @@ class StoppedClock:
 @pytest.mark.parametrize("path", ["/metrics", "/api/status"])
 def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, path: str) -> None:
     gate, glanced = Gate(), Glanced()
-    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)
+    limits = ConnectionLimits(max_in_flight=1)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
         clock: Any = StoppedClock(edge.state.clock)
         edge.state.clock = clock
         assert [edge.request("GET", path).body["count"] for _ in range(3)] == [1, 2, 3], "nothing is old in calm"
         held = Held(edge, gate, 1, b"{}")
-        assert edge.request("GET", "/echo").status == 503
+        assert edge.request("POST", "/wait").status == 503
         assert [edge.request("GET", path).body["count"] for _ in range(5)] == [4] * 5
         clock.now_ns += 250_000_000
         assert [edge.request("GET", path).body["count"] for _ in range(5)] == [5] * 5
@@ -223,9 +219,9 @@ def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, 
 
 def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tmp_path: Path) -> None:
     gate, glanced = Gate(), Glanced()
-    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)
+    limits = ConnectionLimits(max_in_flight=1)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
-        held = Held(edge, gate, 1, b"{}")
+        held, reading = Held(edge, gate, 1, b"{}"), Held(edge, gate, 1, b"{}", "/ask")
         glanced.gate = gate
         asking = [edge.connect() for _ in range(MAX_STATUS_PROBES)]
         for connection in asking:
@@ -238,7 +234,7 @@ def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tm
         for connection in asking:
             assert parse_answer(connection.recv(65536)).status == 200
             connection.close()
-        assert [answer.status for answer in held.answers()] == [200]
+        assert [answer.status for answer in held.answers() + reading.answers()] == [200] * 2
         poll_until(lambda: not +edge.server.server_context.admission.status_probes)
         assert_nothing_held(edge)
 

@@ -19,7 +19,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse
 from signet_actors.gateway.limits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_VECTOR_WAITS
-from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited

@@ -22,8 +22,8 @@ from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import ConnectionLimits
-from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.server.uvicorn_server import InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httptools
 import pytest
 
-from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
 from signet_actors.gateway.server.framing import MAX_HEADERS, Framing, HeadTracker, check_head, parser_rejection
 from signet_actors.gateway.server.rejections import BUSY, NOT_HTTP, SERVER_FAULT, RequestRejected
 

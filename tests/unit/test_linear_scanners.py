@@ -24,7 +24,7 @@ from signet_actors.domain.extraction import (
 from signet_actors.domain.redaction import scan, values
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.redaction import Redactor
-from signet_actors.gateway.server import fast_path
+from signet_actors.gateway.server import framing
 
 PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
 
@@ -105,7 +105,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
     "gateway.auth.request_guard": {"_HOST": WHOLE},
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_parameters:findall": FIXED},
-    "gateway.server.fast_path": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
+    "gateway.server.framing": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
     "gateway.redaction": {"_WORD": SEARCHED},
     "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
     "gateway.http.route_table": {"_SLASHES": SEARCHED},
@@ -412,8 +412,8 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
     "time": timestamps.normalize_timestamp,
-    "request head": lambda text: fast_path.is_plain_request(b"GET /" + text.encode("utf-8", "replace")),
-    "headers": lambda text: fast_path.is_plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
+    "request head": lambda text: framing.plain_request(b"GET /" + text.encode("utf-8", "replace")),
+    "headers": lambda text: framing.plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }
 
 

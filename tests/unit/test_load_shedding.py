@@ -15,9 +15,9 @@ from signet_actors.gateway.http.responses import EncodedResponse
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.admission import LARGE_BODY_BYTES, MAX_STATUS_PROBES, ConnectionLimits
-from signet_actors.gateway.server.fast_path import MAX_PLAIN_BYTES
-from signet_actors.gateway.server.framing import Framing
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.framing import MAX_PLAIN_BYTES, Framing
+from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES, MAX_STATUS_PROBES, ServerContext
 from signet_actors.gateway.server.rejections import (
     BUSY,
     PrebuiltBusyResponse,
@@ -25,16 +25,18 @@ from signet_actors.gateway.server.rejections import (
     rejection_response,
     response_bytes,
 )
-from signet_actors.gateway.server.server_context import ServerContext
 
 NO_BODY = Framing(0, False)
 ONE = ConnectionLimits(max_in_flight=1)
 
 
 def full() -> ServerContext:
-    """One request is inside, and there is room for no other."""
+    """A read and a change are inside, and there is room for no other."""
     server_context = ServerContext(ONE, lambda: "trace", lambda method, path: method != b"GET")
-    assert load_shedding.admit(server_context, ONE, b"GET", b"/a", NO_BODY, is_served=True) is not None
+    for method in (b"GET", b"POST"):
+        inside = load_shedding.admit(server_context, ONE, method, b"/a", NO_BODY, is_served=True)
+        assert inside is not None
+        assert inside.complete_body(ONE)
     return server_context
 
 
@@ -98,7 +100,7 @@ def test_where_there_is_room_an_operators_question_is_one_like_any_other() -> No
     server_context = ServerContext(ConnectionLimits(), lambda: "trace")
     admitted = load_shedding.admit(server_context, server_context.limits, b"GET", b"/metrics", NO_BODY, is_served=True)
     assert admitted is not None
-    assert (admitted.counted, admitted.probe_path) == (True, b"")
+    assert (admitted.is_limited, admitted.probe_path) == (True, b"")
 
 
 def test_a_connection_without_a_place_may_ask_for_nothing_else() -> None:
@@ -115,6 +117,23 @@ def test_in_a_crowd_the_short_ones_wait_their_turn_but_those_who_ask_how_the_dae
     for path in (b"/health", *load_shedding.STATUS_PATHS):
         assert not load_shedding.should_defer(server_context, ONE, b"GET " + path + b" HTTP/1.1\r\n")
     assert not load_shedding.should_defer(ServerContext(ONE, lambda: "trace"), ONE, b"GET /a HTTP/1.1\r\n")
+
+
+PLAIN = b"%s /a HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(("full_class", "other"), [(b"GET", b"POST"), (b"POST", b"GET")])
+def test_only_what_is_of_a_full_class_is_refused_unparsed(full_class: bytes, other: bytes) -> None:
+    server_context = ServerContext(ONE, lambda: "trace", lambda method, path: method != b"GET")
+    assert not load_shedding.should_shed(server_context, ONE, PLAIN % full_class)
+    inside = load_shedding.admit(server_context, ONE, full_class, b"/a", NO_BODY, is_served=True)
+    assert inside is not None
+    assert inside.complete_body(ONE)
+    assert load_shedding.should_shed(server_context, ONE, PLAIN % full_class)
+    assert not load_shedding.should_shed(server_context, ONE, PLAIN % other)
+    assert not load_shedding.should_shed(server_context, ONE, b"\r\n" + PLAIN % full_class), "left to the parser"
+    inside.release()
+    assert not load_shedding.should_shed(server_context, ONE, PLAIN % full_class)
 
 
 def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:

@@ -22,10 +22,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.admission import Ticket
 from signet_actors.gateway.server.asgi_extensions import IS_DISCONNECTED, OVERLOADED, SEND_RESPONSE, WAIT_DISCONNECTED
-from signet_actors.gateway.server.deadline import Deadline
-from signet_actors.gateway.server.fast_path import is_plain_request
+from signet_actors.gateway.server.connection_limiter import Deadline
 from signet_actors.gateway.server.framing import (
     HeadTracker,
     body_too_large,
@@ -33,6 +31,7 @@ from signet_actors.gateway.server.framing import (
     headers_too_large,
     parser_rejection,
 )
+from signet_actors.gateway.server.load_shedding import ServerContext, Ticket
 from signet_actors.gateway.server.rejections import (
     BODY_TIMEOUT,
     BUSY,
@@ -46,7 +45,6 @@ from signet_actors.gateway.server.rejections import (
     rejection_response,
     response_bytes,
 )
-from signet_actors.gateway.server.server_context import ServerContext
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_PIPELINED: Final = 8
@@ -218,7 +216,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if data is None or self._closing or self.transport.is_closing():
             return
         server_context = self.server_context
-        if not server_context.admission.is_full(self.limits) or not is_plain_request(data):
+        if not load_shedding.should_shed(server_context, self.limits, data):
             self._receive(data)
             return
         if self._abort_if_not_reading():
@@ -334,7 +332,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if (
             self._counts_received
             and ticket is not None
-            and ticket.counted
+            and ticket.is_limited
             and not ticket.add_bytes(len(body), self.limits)
         ):
             self.server_context.admission.shed += 1
@@ -344,7 +342,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         ticket = self._reading_ticket
-        if ticket is not None and ticket.counted and not ticket.complete_body(self.limits):
+        if ticket is not None and not ticket.complete_body(self.limits):
             self.server_context.admission.shed += 1
             raise RequestRejected(BUSY)
         self._deadline.disarm()
@@ -386,15 +384,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
         if ticket.probe_path:
             scope[OVERLOADED] = True
-        task = self.loop.create_task(self._run(cycle, app) if ticket.counted else cycle.run_asgi(app))
+        task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         self._serving_ticket = ticket
         task.add_done_callback(lambda _: ticket.release())
-
-    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:
-        await self.server_context.handler_scheduler.wait_to_start(self.loop)
-        await cycle.run_asgi(app)
 
     async def _send_response(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
         """Write the response, unless the client has disconnected, and complete the cycle. See ``SEND_RESPONSE``."""

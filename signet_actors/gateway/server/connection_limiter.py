@@ -1,4 +1,4 @@
-"""Limit of open connections.
+"""Limits of connections: what one may send and how long it may take, and how many are open.
 
 Up to the limit, connections are served. For one more, the connection that has been idle longest is closed. If none is
 idle, the new connection stays open in ``overflow``: it may send a health probe, or waits a moment until it can be
@@ -9,11 +9,70 @@ Source: docs/security.md A12 and A18; docs/reliability.md R13.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 MAX_EVICTION_CHECKS: Final = 32
 """Idle connections that are checked for unread data before eviction gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of one connection, and of all connections together.
+
+    The ``*_ms`` fields of one connection are total deadlines, not per read. ``header_bytes`` covers the request line
+    and the headers together. ``write_ms`` is how long a client may leave a full send buffer unread.
+
+    ``connections`` and ``max_*`` apply to all connections together. ``max_in_flight`` bounds the requests with a
+    complete body whose handler has not ended: so many writes, and as many reads. ``max_total_body_bytes`` counts the
+    bytes of their bodies: as received for large bodies and for bodies of undeclared length, else as declared.
+    ``max_large_bodies`` counts requests whose complete body is larger than ``load_shedding.LARGE_BODY_BYTES``.
+    """
+
+    header_bytes: int = 16 * 1024
+    header_ms: int = 10_000
+    body_bytes: int = 1024 * 1024
+    body_ms: int = 10_000
+    write_ms: int = 15_000
+    keep_alive_ms: int = 15_000
+    connections: int = 256
+    max_in_flight: int = 128
+    max_total_body_bytes: int = 32 * 1024 * 1024
+    max_large_bodies: int = 2
+
+
+class Deadline:
+    """Call a function when a time has passed, unless disarmed or armed anew before."""
+
+    __slots__ = ("_loop", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_armed(self) -> bool:
+        """True while a callback is pending."""
+        return self._timer is not None
+
+    def arm(self, after_ms: float, callback: Callable[[], None]) -> None:
+        """Call ``callback`` after ``after_ms``; cancel any callback that was armed before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(after_ms / 1000, self._expire, callback)
+
+    def disarm(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self, callback: Callable[[], None]) -> None:
+        self._timer = None
+        callback()
 
 
 class Connection(Protocol):

@@ -1,26 +1,36 @@
 """Checks of a request head: the end of the body must be unambiguous, and the sizes allowed.
 
 They run before any byte of the body is kept. A head that two parsers could read differently is rejected, however our
-parser reads it.
+parser reads it. Under overload, ordinary requests are recognized by their bytes alone (``plain_request``).
 
-Source: docs/security.md "HTTP framing", A12, A18; RFC 9112 section 6.
+Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13; RFC 9112 sections 2 to 6.
 Departs: RFC 9112 6.1 allows several transfer codings, and 6.3 a repeated equal Content-Length; no client of ours sends
 either, and request smuggling relies on them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import httptools
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.connection_limiter import ConnectionLimits
 from signet_actors.gateway.server.rejections import NOT_HTTP, SERVER_FAULT, HttpRejection, RequestRejected
 
 MAX_HEADERS: Final = 128
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
+MAX_PLAIN_BYTES: Final = 16 * 1024
+"""Longer data is never treated as a short request."""
+
+_LENGTH: Final = b"\r\ncontent-length:"
+_HEAD: Final = re.compile(
+    rb"(GET|POST|PUT|PATCH|DELETE) (/[!-~]*) HTTP/1\.1\r\n"
+    rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){1,128}\r\n"
+)
+_UNUSUAL: Final = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection:(?!\s*keep-alive\s*\r))")
 
 
 class Framing(NamedTuple):
@@ -114,6 +124,33 @@ class HeadTracker:
     def is_too_large(self, limits: ConnectionLimits) -> bool:
         """Return True if an incomplete head exceeds its limit."""
         return self.expected and self.fed > limits.header_bytes
+
+
+def plain_request(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return method and target if ``data`` is exactly one request, head and body, that leaves its connection open.
+
+    This is enough to shed it unparsed, if any strict parser would agree: the head must follow a strict subset of the
+    grammar of HTTP/1.1, and have at most one Content-Length, a decimal number that equals the length of the body. A
+    transfer coding, an expectation, an upgrade, or ``Connection: close`` gives None.
+    """
+    if len(data) > MAX_PLAIN_BYTES:
+        return None
+    match = _HEAD.match(data)
+    if match is None:
+        return None
+    end = match.end()
+    head = data[:end].lower()
+    if _UNUSUAL.search(head):
+        return None
+    _, found, rest = head.partition(_LENGTH)
+    length = 0
+    if found:
+        value, _, after = rest.partition(b"\r")
+        value = value.strip(b" \t")
+        if not value.isdigit() or len(value) > 5 or _LENGTH in b"\r" + after:
+            return None
+        length = int(value)
+    return (match[1], match[2]) if len(data) == end + length else None
 
 
 def parser_rejection(error: httptools.HttpParserError) -> HttpRejection:

@@ -1,22 +1,239 @@
-"""Admission of requests by their heads. Health probes are always admitted.
+"""Which requests start and which are shed, over all connections: a fixed bound for each class of work.
 
-Source: docs/reliability.md R13.
+Writes wait for the writer and reads mostly for searchers, so each class has its own bound: writes that wait for a
+crashed writer lock out no reader. Large bodies hold the interpreter, so few of them are worked on at once. What exceeds
+a bound is answered with 503, a short ordinary request without being parsed. Health probes are always admitted.
+
+Source: docs/reliability.md R13; docs/security.md A12 and A18; the bulkhead pattern.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from signet_actors.gateway.server.admission import LARGE_BODY_BYTES, ConnectionLimits, Ticket
-from signet_actors.gateway.server.fast_path import MAX_PLAIN_BYTES
-from signet_actors.gateway.server.framing import Framing
-from signet_actors.gateway.server.rejections import BUSY, TOO_MANY_CONNECTIONS, RequestRejected
-from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.connection_limiter import ConnectionLimiter, ConnectionLimits
+from signet_actors.gateway.server.framing import MAX_PLAIN_BYTES, Framing, plain_request
+from signet_actors.gateway.server.rejections import (
+    BUSY,
+    TOO_MANY_CONNECTIONS,
+    PrebuiltBusyResponse,
+    RejectionCounts,
+    RequestRejected,
+)
 
+OVERLOAD_RESET_S: Final = 0.5
+MAX_STATUS_PROBES: Final = 2
+LARGE_BODY_BYTES: Final = 128 * 1024
+"""It takes a tenth of a second or more to split and embed a longer text."""
+READS_PER_ITERATION: Final = 64
+"""It takes 20 microseconds to shed a request without parsing it, and five times as long to admit one."""
 STATUS_PATHS: Final = frozenset({b"/metrics", b"/api/status"})
 """Paths that an operator requests to diagnose a problem such as an overload."""
 _HEALTH: Final = b"/health"
 _READ_IMMEDIATELY: Final = tuple(b"GET " + path for path in (_HEALTH, *sorted(STATUS_PATHS)))
+
+
+class Admission:
+    """Counts what the requests of this process hold, and decides which new ones are admitted.
+
+    A request takes its place in a class when its body is complete; until then it holds the bytes of its body and
+    nothing else, so a client that sends slowly is in nobody's way. It is refused by its head if its class is full then.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.writes = 0
+        self.reads = 0
+        self.body_bytes = 0
+        self.large_bodies = 0
+        self.shed = 0
+        self.status_probes: Counter[bytes] = Counter()
+        self._now = now
+        self._full_at = -math.inf
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests with a complete body that are not answered yet."""
+        return self.writes + self.reads
+
+    @property
+    def recently_overloaded(self) -> bool:
+        """True if a class was full within the last ``OVERLOAD_RESET_S``.
+
+        A request should then not hold its place for a wait that it can skip.
+        """
+        return self._now() - self._full_at <= OVERLOAD_RESET_S
+
+    def is_full(self, limits: ConnectionLimits, *, is_write: bool) -> bool:
+        """Return True if a further request of the class must be shed."""
+        if (self.writes if is_write else self.reads) < limits.max_in_flight:
+            return False
+        self._full_at = self._now()
+        return True
+
+    def is_overloaded(self, limits: ConnectionLimits) -> bool:
+        """Return True if one of the classes is full."""
+        return self.writes >= limits.max_in_flight or self.reads >= limits.max_in_flight
+
+    def admit(self, declared: int, limits: ConnectionLimits, *, is_write: bool = False) -> Ticket | None:
+        """Return the ticket of a new request with a body of ``declared`` bytes, or None if it must be shed."""
+        ticket = Ticket(self, is_write=is_write)
+        if declared > LARGE_BODY_BYTES:
+            refused = self.large_bodies >= limits.max_large_bodies  # else its bytes are counted as they arrive
+        else:
+            refused = not ticket.add_bytes(declared, limits)
+        if refused or self.is_full(limits, is_write=is_write):
+            ticket.release()
+            self.shed += 1
+            return None
+        return ticket
+
+    def admit_unconditionally(self) -> Ticket:
+        """Return a ticket that counts against no limit."""
+        return Ticket(self, is_limited=False)
+
+    def admit_status_probe(self, path: bytes) -> Ticket | None:
+        """Return a ticket outside the limits, or None if ``MAX_STATUS_PROBES`` requests to ``path`` have one."""
+        if self.status_probes[path] >= MAX_STATUS_PROBES:
+            return None
+        self.status_probes[path] += 1
+        return Ticket(self, is_limited=False, probe_path=path)
+
+
+class Ticket:
+    """What one request holds of the limits, until ``release``.
+
+    ``is_limited`` is False for a probe that is admitted outside the limits; ``probe_path`` is the path of a status
+    probe, else empty.
+    """
+
+    __slots__ = ("_admission", "_is_write", "_large", "_started", "body_bytes", "is_limited", "probe_path")
+
+    def __init__(
+        self, admission: Admission, *, is_write: bool = False, is_limited: bool = True, probe_path: bytes = b""
+    ) -> None:
+        self._admission = admission
+        self._is_write = is_write
+        self.is_limited = is_limited
+        self.probe_path = probe_path
+        self.body_bytes = 0
+        self._large = False
+        self._started = False
+
+    def add_bytes(self, size: int, limits: ConnectionLimits) -> bool:
+        """Count ``size`` more bytes of the body; return False and count nothing if that exceeds the limit.
+
+        A body that is alone is always accepted, however low the limit is. Large bodies may use half of the limit, so
+        that clients that stop in the middle of a large body do not block short ones.
+        """
+        admission = self._admission
+        others = admission.body_bytes - self.body_bytes
+        becomes_large = self.body_bytes + size > LARGE_BODY_BYTES
+        most = limits.max_total_body_bytes // 2 if becomes_large else limits.max_total_body_bytes
+        if others and size and admission.body_bytes + size > most:
+            return False
+        admission.body_bytes += size
+        self.body_bytes += size
+        return True
+
+    def complete_body(self, limits: ConnectionLimits) -> bool:
+        """Take a place, because the body is complete; return False if the request must be shed now."""
+        admission = self._admission
+        if not self.is_limited:
+            return True
+        if admission.is_full(limits, is_write=self._is_write):
+            return False
+        if self.body_bytes > LARGE_BODY_BYTES:
+            if admission.large_bodies >= limits.max_large_bodies:
+                return False
+            admission.large_bodies += 1
+            self._large = True
+        self._started = True
+        self._count(1)
+        return True
+
+    def release(self) -> None:
+        """Return everything that the request holds. Safe to call twice."""
+        admission = self._admission
+        if self._started:
+            self._count(-1)
+        if self.probe_path:
+            admission.status_probes[self.probe_path] -= 1
+            self.probe_path = b""
+        admission.body_bytes -= self.body_bytes
+        admission.large_bodies -= self._large
+        self.is_limited = self._started = self._large = False
+        self.body_bytes = 0
+
+    def _count(self, change: int) -> None:
+        if self._is_write:
+            self._admission.writes += change
+        else:
+            self._admission.reads += change
+
+
+class PendingRead(Protocol):
+    """A connection that has received data that was not processed yet."""
+
+    def read_now(self) -> None:
+        """Process the data."""
+
+
+class ReadScheduler:
+    """Process deferred data in order of arrival.
+
+    One iteration of the loop processes ``READS_PER_ITERATION`` connections, or a quarter of the waiting ones if that is
+    more. A health probe on a new connection needs two iterations, so none of them may be long.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: deque[PendingRead] = deque()
+
+    def enqueue(self, connection: PendingRead, loop: asyncio.AbstractEventLoop) -> None:
+        """Schedule the connection's ``read_now``."""
+        self.waiting.append(connection)
+        if len(self.waiting) == 1:
+            loop.call_soon(self._read_batch, loop)
+
+    def _read_batch(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting = len(self.waiting)
+        try:
+            for _ in range(min(waiting, max(READS_PER_ITERATION, waiting // 4))):
+                self.waiting.popleft().read_now()
+        finally:  # a failure of one connection must not stop the others
+            if self.waiting:
+                loop.call_soon(self._read_batch, loop)
+
+
+def _reads_only(_method: bytes, _path: bytes) -> bool:
+    return False
+
+
+class ServerContext:
+    """State that all connections share: limits, what is held within them, and counts of rejections.
+
+    A reload replaces ``limits`` while the server runs. ``is_write`` takes the method and path of a request and returns
+    True if it changes something, which selects its class.
+    """
+
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        new_trace_id: Callable[[], str],
+        is_write: Callable[[bytes, bytes], bool] = _reads_only,
+    ) -> None:
+        self.limits = limits
+        self.new_trace_id = new_trace_id
+        self.is_write = is_write
+        self.rejections = RejectionCounts()
+        self.admission = Admission()
+        self.connections = ConnectionLimiter()
+        self.read_scheduler = ReadScheduler()
+        self.busy_response = PrebuiltBusyResponse()
 
 
 def should_defer(server_context: ServerContext, limits: ConnectionLimits, data: bytes) -> bool:
@@ -26,6 +243,18 @@ def should_defer(server_context: ServerContext, limits: ConnectionLimits, data: 
         and not data.startswith(_READ_IMMEDIATELY)
         and (bool(server_context.read_scheduler.waiting) or server_context.admission.is_overloaded(limits))
     )
+
+
+def should_shed(server_context: ServerContext, limits: ConnectionLimits, data: bytes) -> bool:
+    """Return True if ``data`` is one ordinary request whose class is full: it needs no parser to be refused."""
+    if not server_context.admission.is_overloaded(limits):
+        return False
+    plain = plain_request(data)
+    if plain is None:
+        return False
+    method, target = plain
+    is_write = server_context.is_write(method, target.partition(b"?")[0])
+    return server_context.admission.is_full(limits, is_write=is_write)
 
 
 def admit(

@@ -17,7 +17,7 @@ from typing import Any, cast
 import uvicorn
 
 from signet_actors.gateway.server.connection import BoundedHttpProtocol
-from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.load_shedding import ServerContext
 
 ACCEPTS_PER_ITERATION = 32
 """Connections accepted in one iteration of the event loop.
