@@ -42,8 +42,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import HttpRequest, Route
-from signet_actors.gateway.http.route_table import RouteTable
+from signet_actors.gateway.http.route import HttpRequest, Route, RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     IS_DISCONNECTED,
     OVERLOADED,
@@ -151,8 +150,7 @@ class Application:
         if b"%" in path:
             path = unquote_to_bytes(path)
         found = self._table.find(path.decode("utf-8", "replace"))
-        route = None if found is None else found[0].route(method.decode("latin-1"))
-        return route is not None and route.operation.has_effect
+        return found is not None and method.decode("latin-1") in found[0].writes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

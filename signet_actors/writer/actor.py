@@ -43,6 +43,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.call_reporter import SlowSyncs
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.store.errors import (
     BROKEN_DISK,
@@ -64,23 +65,27 @@ from signet_actors.store.sqlite.connect import (
 from signet_actors.store.sqlite.migrate import migrate, schema_version
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.writer.backup import BackupWork
-from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
+from signet_actors.writer.busy_handler import BusyHandler, batch_wait_until_ns
 from signet_actors.writer.command_context import QueueChanges
-from signet_actors.writer.commit_parts import commit_parts, earliest_deadline_ns, reply_to_unstarted
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.disk_reserve import DiskReserve
-from signet_actors.writer.group_commit import GroupCommit, RunOptions, failure_for_unstarted
+from signet_actors.writer.group_commit import (
+    GroupCommit,
+    RunOptions,
+    commit_parts,
+    failure_for_unstarted,
+    reply_to_unstarted,
+)
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.startup_commit import StartupCommit
-from signet_actors.writer.status import SlowSyncs, commit_counters, writer_status
+from signet_actors.writer.status import commit_counters, writer_status
 from signet_actors.writer.stopped_commands import StoppedCommands
 from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
-_NS = 1_000_000_000
-_HOUSEKEEPING_NS = 60 * _NS
+_NS, _HOUSEKEEPING_NS = 1_000_000_000, 60_000_000_000
 _LONGEST_BATCH_NS = 10 * _NS
 """A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
 limit of its own (``call_reporter``)."""
@@ -112,8 +117,7 @@ class Writer:
         self._lock_fd: int | None = None
         self._roster_pending = False
         self._startup: StartupCommit | None = None
-        self._last_housekeeping_ns = 0
-        self._last_probe_ns = 0
+        self._last_housekeeping_ns = self._last_probe_ns = 0
         self._batch_began_ns: int | None = None
         self.syncs = SlowSyncs(clock)
         self.stopped = StoppedCommands()
@@ -223,38 +227,37 @@ class Writer:
         group = self._group
         effects: list[Incoming[WriterCommand]] = []
         for incoming in batch:
-            body = incoming.body
-            if isinstance(body, TouchMemories):
-                group.touches.add(body)
-            elif isinstance(body, GetWriterStatus):
-                incoming.reply(writer_status(self.workspace, self._group))
-            elif isinstance(body, WatchJobs):
-                self.job_waiters.park(incoming)
-            elif isinstance(body, AdvanceBackup):
-                incoming.reply(self._advance_backup(body))
-            elif not isinstance(body, ReportDamage):
-                effects.append(incoming)
-                # Erased text stays in the write-ahead log until the log is truncated.
-                if isinstance(body, PurgeStep) or (isinstance(body, ForgetMany) and body.hard):
-                    self._wal.may_hold_erased_text = True
-        unstarted = effects
+            match incoming.body:
+                case TouchMemories() as touched:
+                    group.touches.add(touched)
+                case GetWriterStatus():
+                    incoming.reply(writer_status(self.workspace, self._group))
+                case WatchJobs():
+                    self.job_waiters.park(incoming)
+                case AdvanceBackup() as command:
+                    incoming.reply(self._advance_backup(command))
+                case ReportDamage():
+                    pass  # answered above
+                case command:
+                    effects.append(incoming)
+                    if isinstance(command, PurgeStep) or (isinstance(command, ForgetMany) and command.hard):
+                        self._wal.may_hold_erased_text = True  # it stays in the log until the log is truncated
+        begun, limits = 0, self.config.writer
         try:
-            for part in commit_parts(effects, self.config.writer.batch_limit):
-                unstarted = unstarted[len(part) :]
+            for part in commit_parts(effects, limits.batch_limit):
+                begun += len(part)
                 self._batch_began_ns = self.clock.monotonic_ns()
-                deadline_ns = earliest_deadline_ns(part)
-                until_ns = None if deadline_ns is None else lock_wait_until_ns(deadline_ns, self.config.writer)
                 with (
-                    self.busy_handler.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns),
-                    self.stopped.noted(part[0].header, part[0].body),
+                    self.busy_handler.at_most(limits.busy_timeout_ms, until_ns=batch_wait_until_ns(part, limits)),
+                    self.stopped.noted(part[0]) if part[0].header.attempt > 1 else contextlib.nullcontext(),
                 ):
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync)
         except StoreIOError as error:
             if self._is_displaced(error):
-                self._refuse_displaced(unstarted)
+                self._refuse_displaced(effects[begun:])
                 return
-            reply_to_unstarted(effects, begun=len(effects) - len(unstarted))
+            reply_to_unstarted(effects, begun=begun)
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         finally:
             self._batch_began_ns = None
@@ -288,8 +291,7 @@ class Writer:
                 self._last_probe_ns = now_ns
                 group.probe_storage()
                 self._sync_roster()  # starts the vector epoch, which must precede every stored vector
-            due = now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
-            if due:
+            if now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS):
                 before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
                 with self.busy_handler.at_most(0):  # commands must not wait behind it
                     done = group.housekeep(replies_before_ms=before_ms)
@@ -301,7 +303,7 @@ class Writer:
                 return _DISPLACED_CHECK_S
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         self._wal.run_due()
-        if self.backup is not None and self.backup.running:
+        if self.backup is not None and self.backup.copy is not None:
             self.backup.step()
             return 0.0
         if self._wal.may_hold_erased_text:
@@ -434,10 +436,9 @@ class Writer:
     def _notify_job_waiters(self) -> float | None:
         """Reply to the waiters whose jobs may be leased now; return the seconds until the next check, or None."""
         group = self._group
-        if not self.job_waiters:
-            group.queue_changes = QueueChanges()
-            return None
         changes, group.queue_changes = group.queue_changes, QueueChanges()
+        if not self.job_waiters.waiters:
+            return None
         try:
             # While the disk is full no job can be leased, so no waiter is notified.
             return self.job_waiters.notify(group.committed, changes, may_write=not group.storage_full)

@@ -43,14 +43,10 @@ class BackupWork:
         self._database = database
         self._backup_dir = backup_dir
         self._clock = clock
-        self._copy: OnlineBackup | None = None
+        self.copy: OnlineBackup | None = None
+        """The copy in progress."""
         self._progress: BackupProgress | None = None
         self._last_polled_ns = 0
-
-    @property
-    def running(self) -> bool:
-        """Return whether a copy is in progress."""
-        return self._copy is not None
 
     def advance(self, name: str) -> BackupProgress:
         """Return the progress of the copy ``name``; start it if necessary, and abandon any other copy.
@@ -67,12 +63,12 @@ class BackupWork:
 
     def step(self) -> None:
         """Copy some milliseconds' worth of pages, or end the copy if it is complete, has failed or was abandoned."""
-        if self._copy is None or self._progress is None:
+        if self.copy is None or self._progress is None:
             return
         if self._clock.monotonic_ns() - self._last_polled_ns > ABANDONED_AFTER_NS:
             self.abandon()
             return
-        name, copy = self._progress.name, self._copy
+        name, copy = self._progress.name, self.copy
         try:
             done = copy.step(self._clock, SLICE_NS)
             if not done:
@@ -84,13 +80,13 @@ class BackupWork:
             self.abandon()
             self._progress = BackupProgress(name, "failed", copy.pages, copy.remaining, f"{error}")
             return
-        self._copy = None
+        self.copy = None
         copy.close()
         self._progress = BackupProgress(name, "copied", copy.pages, 0, None, last_seq)
 
     def abandon(self) -> None:
         """End the copy in progress, if any, and delete its incomplete file."""
-        copy, self._copy, self._progress = self._copy, None, None
+        copy, self.copy, self._progress = self.copy, None, None
         if copy is not None:
             copy.close()
             copy.partial.unlink(missing_ok=True)
@@ -107,7 +103,7 @@ class BackupWork:
                     0,
                     f"it needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free",
                 )
-            self._copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
+            self.copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
         except (OSError, StoreError, ConfigError) as error:
             return BackupProgress(name, "failed", 0, 0, str(error))
         return BackupProgress(name, "copying", 0, 0)

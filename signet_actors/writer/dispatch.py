@@ -108,9 +108,10 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
     match command:
         case Remember():
-            group = chunks.by_source(context, command.memory)
-            if group is not None:
-                return group
+            if command.memory.source_id is not None:
+                group = chunks.by_source(context, command.memory)
+                if group is not None:
+                    return group
             key = command.memory.idempotency_key
             if key is not None:
                 chunks.refuse_chunked_key(context, key, command.memory)

@@ -10,17 +10,18 @@ Source: docs/reliability.md R1-R5, R26 and "The writer's loop".
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import DatabaseDisplaced, ErrorCode, SignetError, StoreIOError
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import WriterReply
+from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.access import CommittedReads
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
@@ -82,6 +83,28 @@ NO_HOUSEKEEPING = HousekeepingResult(0, False)
 _PLAIN = RunOptions()
 _NONE_STOPPED = StoppedCommands()
 PRUNE_LIMIT = 2000
+COMMIT_BYTES: Final = 1 << 20
+"""The messages of one commit are at most this long together, unless it is a single one."""
+
+
+def commit_parts(
+    commands: Sequence[Incoming[WriterCommand]], most_commands: int
+) -> Iterator[Sequence[Incoming[WriterCommand]]]:
+    """Split the commands into commits of bounded work. A command that was sent before gets a commit of its own."""
+    part: list[Incoming[WriterCommand]] = []
+    size = 0
+    for incoming in commands:
+        alone = incoming.header.attempt > 1
+        if part and (alone or len(part) >= most_commands or size + incoming.nbytes > COMMIT_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(incoming)
+        size += incoming.nbytes
+        if alone:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_ms: int | None = None) -> Failure:
@@ -92,6 +115,19 @@ def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_m
     if pending.header.attempt > 1 or dispatch.idempotency_of(pending.body) is not None:
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
     return Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=retry_after_ms)
+
+
+def reply_to_unstarted(commands: Sequence[Incoming[WriterCommand]], *, begun: int) -> None:
+    """Refuse the commands after the first ``begun``, because the disk failed while these were committed.
+
+    A message that was delivered twice may be among those that were begun; then its outcome is unknown.
+    """
+    known = {incoming.header.message_id for incoming in commands[:begun]}
+    for incoming in commands[begun:]:
+        if incoming.header.message_id in known:
+            incoming.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
+        else:
+            incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
 
 
 class GroupCommit:

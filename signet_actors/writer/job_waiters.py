@@ -45,10 +45,10 @@ class JobWaiters:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiters: list[_Waiter] = []
+        self.waiters: list[_Waiter] = []
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self.waiters)
 
     def park(self, incoming: Incoming[WriterCommand]) -> None:
         """Add the request. ``notify``, which is called next, replies at once if a job is ready."""
@@ -56,29 +56,29 @@ class JobWaiters:
         assert isinstance(body, WatchJobs)
         # The same request may be delivered twice: one reply is enough for both.
         message_id = incoming.header.message_id
-        self._waiters = [old for old in self._waiters if old.incoming.header.message_id != message_id]
-        self._reply(self._waiters[: max(0, len(self._waiters) - MAX_WAITERS + 1)])
+        self.waiters = [old for old in self.waiters if old.incoming.header.message_id != message_id]
+        self._reply(self.waiters[: max(0, len(self.waiters) - MAX_WAITERS + 1)])
         until_ns = self._clock.monotonic_ns() + min(max(0, body.wait_ms), LONGEST_WAIT_MS) * _MS
         if incoming.header.deadline_ns:
             until_ns = min(until_ns, incoming.header.deadline_ns - _REPLY_MARGIN_NS)
-        self._waiters.append(_Waiter(incoming, body.kinds, body.poison_jobs, until_ns))
+        self.waiters.append(_Waiter(incoming, body.kinds, body.poison_jobs, until_ns))
 
     def notify(self, reads: Reads, changes: QueueChanges, *, may_write: bool) -> float | None:
         """Reply to each waiter that has a ready job or whose wait is over; return the seconds until the next call."""
         now_ns = self._clock.monotonic_ns()
-        self._reply([waiter for waiter in self._waiters if waiter.until_ns <= now_ns])
+        self._reply([waiter for waiter in self.waiters if waiter.until_ns <= now_ns])
         if may_write:
-            for waiter in list(self._waiters):
+            for waiter in list(self.waiters):
                 if waiter.due_ns <= now_ns or not (changes.ready | changes.delayed).isdisjoint(waiter.kinds):
                     self._check(reads, waiter, now_ns)
-        if not self._waiters:
+        if not self.waiters:
             return None
-        next_ns = min(min(waiter.until_ns, waiter.due_ns if may_write else waiter.until_ns) for waiter in self._waiters)
+        next_ns = min(min(waiter.until_ns, waiter.due_ns if may_write else waiter.until_ns) for waiter in self.waiters)
         return max(0.0, (next_ns - now_ns) / 1e9)
 
     def reply_to_all(self) -> None:
         """Release every waiter without a job."""
-        self._reply(list(self._waiters))
+        self._reply(list(self.waiters))
 
     def _check(self, reads: Reads, waiter: _Waiter, now_ns: int) -> None:
         wall_ms = self._clock.wall_ms()
@@ -94,6 +94,6 @@ class JobWaiters:
 
     def _reply(self, waiters: list[_Waiter], kinds: tuple[str, ...] = ()) -> None:
         for waiter in waiters:
-            self._waiters.remove(waiter)
+            self.waiters.remove(waiter)
             if not waiter.incoming.answered:
                 waiter.incoming.reply(JobsReady(kinds))

@@ -17,9 +17,9 @@ from typing import Final
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterCommand
+from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.writer.idempotency import request_key
 
 _MOST: Final = 16
@@ -49,11 +49,9 @@ class StoppedCommands:
                 keys = os.pread(self._descriptor, _LONGEST_FILE, 0).decode("utf-8", "replace").split("\n")
                 self.refused = tuple(dict.fromkeys(key for key in keys if key))[-_MOST:]
 
-    def noted(self, header: Header, command: WriterCommand) -> contextlib.AbstractContextManager[None]:
-        """Note a command on which a writer may have ended before, so that it cannot end a third one."""
-        if header.attempt == 1:
-            return contextlib.nullcontext()
-        key, _ = request_key(header, getattr(command, "idempotency", None))
+    def noted(self, incoming: Incoming[WriterCommand]) -> contextlib.AbstractContextManager[None]:
+        """Note a command that was sent before: a writer may have ended on it, and it cannot end a third one."""
+        key, _ = request_key(incoming.header, getattr(incoming.body, "idempotency", None))
         return self.running(key)
 
     @contextlib.contextmanager

@@ -16,7 +16,7 @@ from signet_actors.store.sqlite import checkpoint
 from signet_actors.store.sqlite.checkpoint import Pressure
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.disk_failure import disk_failed
-from signet_actors.writer.file_sizes import FileSizes
+from signet_actors.writer.open_files import FileSizes
 
 _WARN_EVERY_NS: Final = 60_000_000_000
 

@@ -27,8 +27,8 @@ from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
 from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch
-from signet_actors.writer.commit_parts import reply_to_unstarted
 from signet_actors.writer.disk_reserve import DiskReserve
+from signet_actors.writer.group_commit import reply_to_unstarted
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering
 
 ME = Principal()

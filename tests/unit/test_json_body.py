@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.json_body import MAX_VALUES, TooManyValues, decode_json
+from signet_actors.gateway.http.route import MAX_VALUES, TooManyValues, decode_json
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.http.response_cache import CACHE_TTL_NS, ResponseCache
 from signet_actors.gateway.http.responses import EncodedResponse
-from signet_actors.gateway.http.route_table import RouteTable
+from signet_actors.gateway.http.route import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import load_shedding
 from signet_actors.gateway.server.connection_limiter import ConnectionLimits

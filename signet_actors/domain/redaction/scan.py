@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.redaction import commands
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
-from signet_actors.domain.redaction.letters import plain_letters
+from signet_actors.domain.redaction.letters import PlainText, plain_letters
 from signet_actors.domain.redaction.named_values import NAME_MARKS, named_values, tagged_values
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
@@ -50,7 +50,7 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     If the lines of the text were ``joined`` into one, commands and password files are not searched for, because their
     ends cannot be determined.
     """
-    plain = plain_letters(text)
+    plain = PlainText(text, None) if text.isascii() else plain_letters(text)
     found: list[SecretSpan] = []
     for kind, start, end in _secrets(plain.text, joined=joined):
         found.append((kind, *plain.span(start, end)))

@@ -91,15 +91,16 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
     request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
     in_json = operation.in_body and operation.lines is None
+    in_query, has_effect = operation.in_query, operation.has_effect
 
     async def endpoint(http: HttpRequest) -> HttpResponse:
         body = http.json_object(required=operation.body_required) if in_json else None
-        query = http.query if operation.in_query else None
+        query = http.query if in_query else None
         request = read_request(
             operation.request, body=body, query=query, now_ms=http.state.clock.wall_ms(), warnings=http.warnings
         )
         redactor = FieldRedactor(http.state)
-        if operation.has_effect:
+        if has_effect:
             request = redacted(redactor, request)
         return await handler(Call(http, body, request, redactor.redactions))
 

@@ -1,22 +1,27 @@
-"""Routes, and the requests and responses of their handlers.
+"""Routes and their index, and the requests and responses of their handlers.
 
-The routes are those of the declared operations (``endpoints.py``). They do not depend on the web framework.
+The routes are those of the declared operations (``endpoints.py``). The JSON of a request is decoded here, and the
+number of its values is bounded before any of them is created.
+
+Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/security.md A12; docs/reliability.md R13.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
+from starlette.routing import compile_path
 
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
-from signet_actors.gateway.http.json_body import decode_json
 from signet_actors.gateway.http.request_warnings import body_warnings
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.operation import Operation
@@ -24,7 +29,14 @@ from signet_actors.protocol.message import Idempotency, Principal
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
+MAX_VALUES: Final = 50_000
+"""Values of one JSON text: decoding so many takes five milliseconds. The fullest valid request has some 25,000.
 
+A body at its size limit can hold over a million empty lists, which block the event loop for a third of a second.
+"""
+
+_SLASHES: Final = re.compile("//+")
+_NO_PARAMETERS: Final[Mapping[str, str]] = {}
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
@@ -159,6 +171,88 @@ class HttpRequest:
             key=hashlib.sha256(f"{owner}\0{self.route.operation.method} {path}\0{key}".encode()).hexdigest(),
             body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
         )
+
+
+class Endpoint:
+    """All routes of one path. ``allow`` is the value of an Allow header; ``writes``: the methods with an effect."""
+
+    __slots__ = ("_routes", "allow", "path", "writes")
+
+    def __init__(self, path: str, routes: Sequence[Route]) -> None:
+        self.path = path
+        self._routes = {route.operation.method: route for route in routes}
+        self.writes = frozenset(method for method, route in self._routes.items() if route.operation.has_effect)
+        self.allow = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
+
+    def route(self, method: str) -> Route | None:
+        """Return the route for ``method``, where HEAD counts as GET; None if the path has no such method."""
+        return self._routes.get("GET" if method == "HEAD" else method)
+
+
+class RouteTable:
+    """An index of ``routes``, built once.
+
+    Paths without parameters are looked up. The others are matched in table order, with patterns that Starlette
+    compiles. Starlette's own router tries every pattern of the table, which would cost more than most handlers.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        by_path: dict[str, list[Route]] = {}
+        for route in routes:
+            by_path.setdefault(route.path, []).append(route)
+        self._plain: dict[str, Endpoint] = {}
+        self._patterns: list[tuple[re.Pattern[str], Endpoint]] = []
+        for path, served in by_path.items():
+            endpoint = Endpoint(path, served)
+            if "{" in path:
+                self._patterns.append((compile_path(path)[0], endpoint))
+            else:
+                self._plain[path] = endpoint
+
+    def find(self, path: str) -> tuple[Endpoint, Mapping[str, str]] | None:
+        """Return the endpoint at the unescaped ``path`` and its path parameters, or None.
+
+        Trailing and repeated slashes are ignored. A path without parameters takes precedence over a pattern.
+        """
+        endpoint = self._plain.get(path)
+        if endpoint is None:
+            path = _SLASHES.sub("/", path).rstrip("/") or "/"
+            endpoint = self._plain.get(path)
+        if endpoint is not None:
+            return endpoint, _NO_PARAMETERS
+        for pattern, patterned in self._patterns:
+            match = pattern.match(path)
+            if match is not None:
+                return patterned, match.groupdict()
+        return None
+
+
+class TooManyValues(InvalidRequest):
+    """The JSON holds too many values."""
+
+
+def decode_json(raw: bytes) -> Any:
+    """Return the decoded ``raw``. Raises InvalidRequest; TooManyValues for more than ``MAX_VALUES`` values."""
+    if len(raw) > MAX_VALUES and _has_too_many_values(raw):
+        raise TooManyValues(f"The JSON must hold at most {MAX_VALUES} values")
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InvalidRequest("Invalid JSON body") from error
+
+
+def _has_too_many_values(raw: bytes) -> bool:
+    """Return True if ``raw`` has more than ``MAX_VALUES`` values; takes at most some 20 ms for the longest body."""
+    if _separators(raw) <= MAX_VALUES:
+        return False
+    # A long text may contain that many commas and brackets: count those outside strings only.
+    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    parts = unescaped.split(b'"', 2 * MAX_VALUES)
+    return len(parts) > 2 * MAX_VALUES or _separators(b"".join(parts[::2])) > MAX_VALUES
+
+
+def _separators(raw: bytes) -> int:
+    return len(raw) - len(raw.translate(None, b",[{"))
 
 
 @lru_cache(maxsize=1024)

@@ -23,9 +23,8 @@ from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_stor
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.endpoints import Call, redacted, serve
-from signet_actors.gateway.http.json_body import TooManyValues, decode_json
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route, TooManyValues, decode_json
 from signet_actors.gateway.ingest import FieldRedactor, chunks_of
 from signet_actors.gateway.limits import TEXT_EXECUTOR
 from signet_actors.gateway.redaction import Kinds, redaction_fields

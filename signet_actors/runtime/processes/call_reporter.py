@@ -19,6 +19,10 @@ from signet_actors.runtime.clock import Clock
 LONGEST_SYNC_NS: Final = 30_000_000_000
 """A disk that syncs for longer counts as hung."""
 LONGEST_STATEMENT_NS: Final = 10_000_000_000
+_NS: Final = 1_000_000_000
+_SLOW_SYNC_NS: Final = _NS
+_REPORTED_NS: Final = 60 * _NS
+"""How long a slow sync is reported when none follows it."""
 
 
 class ReportedCall:
@@ -90,6 +94,27 @@ class CallReporter:
     def _run(self) -> None:
         while not self._ended.wait(self._interval_ns / 1e9):
             self.report()
+
+
+class SlowSyncs:
+    """How long the last sync of a commit took, if that was long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._took_ns = 0
+        self._at_ns = 0
+
+    def note(self, sync: ReportedCall) -> None:
+        """Record how long the sync of a commit took; nothing if the commands were refused without one."""
+        took_ns, sync.last_ns = sync.last_ns, 0
+        if not took_ns:
+            return
+        self._took_ns = took_ns if took_ns >= _SLOW_SYNC_NS else 0
+        self._at_ns = self._clock.monotonic_ns()
+
+    def reported_s(self) -> float:
+        """Return the duration of the last sync in seconds; 0 if it was short or long ago."""
+        return 0.0 if self._clock.monotonic_ns() - self._at_ns > _REPORTED_NS else self._took_ns / _NS
 
 
 def unreported(clock: Clock) -> CallReporter:
