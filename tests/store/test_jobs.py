@@ -645,7 +645,7 @@ def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: P
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[ScriptedWriter]:
+def scripted(tmp_path: Path) -> Iterator[ScriptedWriter]:
     scripted = ScriptedWriter(tmp_path)
     scripted.start()
     yield scripted

@@ -49,7 +49,7 @@ def note(text: str, **fields: Any) -> Remember:
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Any:
+def scripted(tmp_path: Path) -> Any:
     scripted = ScriptedWriter(tmp_path)
     scripted.start()
     yield scripted
