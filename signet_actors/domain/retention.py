@@ -58,13 +58,13 @@ class ClockVerdict(StrEnum):
 
     STEADY = "steady"
     CONFIRMED = "confirmed"
-    JUMPED_FORWARD = "leapt_forward"
-    JUMPED_BACK = "went_back"
+    JUMPED_FORWARD = "jumped_forward"
+    JUMPED_BACK = "jumped_back"
     UNCONFIRMED = "unconfirmed"
 
 
 class ClockDecision(NamedTuple):
-    """``reason`` says in words why nothing may be purged ("" if purging is permitted).
+    """``reason`` explains why nothing may be purged ("" if purging is permitted).
 
     ``suspected_since_ms``, the wall time of the sweep that first saw the jump, must be stored with the high-water mark.
     ``recheck_in_ms`` is the time after which another sweep may confirm it (0 = not needed).

@@ -87,7 +87,7 @@ class JobRun:
     """One attempt at one job, under its lease."""
 
     def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
-        assert job.subject is not None, "the writer hands out no job whose memory is gone"
+        assert job.subject is not None, "the writer leases no job whose memory was deleted"
         self.job = job
         self.subject = job.subject
         self.trace_id = trace_id

@@ -33,7 +33,7 @@ class Confirmation(FieldType):
 class SweepRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How to run the sweep."""
 
-    confirm_clock: Annotated[bool, Confirmation(), Meta(description="The wall clock is right, although it leapt")] = (
+    confirm_clock: Annotated[bool, Confirmation(), Meta(description="The wall clock is correct although it jumped")] = (
         False
     )
 

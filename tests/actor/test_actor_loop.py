@@ -35,7 +35,7 @@ def log_lines(room: BusHarness) -> list[dict[str, Any]]:
     return lines
 
 
-def test_it_reports_starting_then_ready_then_beats() -> None:
+def test_an_actor_reports_starting_then_ready_then_heartbeats() -> None:
     with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer", order="boot_sleep:100")
         eventually(lambda: room.heard("writer", Heartbeat))
@@ -47,7 +47,7 @@ def test_it_reports_starting_then_ready_then_beats() -> None:
         assert {"sent", "received", "shed", "unroutable", "late", "decode_error", "foreign"} <= set(counters)
 
 
-def test_what_waits_while_it_works_becomes_one_batch() -> None:
+def test_messages_that_arrive_during_work_become_one_batch() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -80,7 +80,7 @@ def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it(
     with_harness(test)
 
 
-def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
+def test_the_last_replies_of_a_crashing_actor_are_sent() -> None:
     with bus_harness() as room:
         room.start_ready("writer", "writer")
         client = room.context.socket(zmq.DEALER)  # keeps what it received from a peer that died, unlike our own
@@ -95,7 +95,7 @@ def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
         client.close(linger=0)
 
 
-def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() -> None:
+def test_an_exiting_actor_reports_why_and_answers_every_request() -> None:
     async def test(room: BusHarness) -> None:
         writer = room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -109,7 +109,7 @@ def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() ->
     with_harness(test)
 
 
-def test_its_mailbox_does_not_exist_before_its_self_check_has_passed() -> None:
+def test_an_actor_binds_its_mailbox_after_its_self_check() -> None:
     async def test(room: BusHarness) -> None:
         room.start("writer", "writer", order="boot_hang")
         async with bus_in(room) as bus:
@@ -119,7 +119,7 @@ def test_its_mailbox_does_not_exist_before_its_self_check_has_passed() -> None:
     with_harness(test)
 
 
-def test_long_work_that_beats_is_heard_and_stuck_work_is_not() -> None:
+def test_long_work_sends_heartbeats_and_stuck_work_does_not() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -141,7 +141,7 @@ def test_drain_finishes_the_work_and_exits_zero() -> None:
         assert (room.workspace / "drained").read_text(encoding="utf-8") == "writer\n"
 
 
-def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
+def test_an_actor_receives_a_reload_and_ignores_invalid_messages() -> None:
     with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer")
         room.send("writer", Reload("{nonsense"))
@@ -151,7 +151,7 @@ def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
         assert room.drain("writer") == 0
 
 
-def test_its_log_level_follows_a_reload() -> None:
+def test_the_log_level_of_an_actor_follows_a_reload() -> None:
     with bus_harness(BEATING) as room:
         room.start_ready("writer", "writer")
         room.send("writer", Reload('{"logging": {"level": "error"}}'))
@@ -162,7 +162,7 @@ def test_its_log_level_follows_a_reload() -> None:
         assert "draining" not in events
 
 
-def test_group_signals_do_not_touch_it() -> None:
+def test_an_actor_ignores_signals_to_the_process_group() -> None:
     with bus_harness(BEATING) as room:
         writer = room.start_ready("writer", "writer")
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -172,7 +172,7 @@ def test_group_signals_do_not_touch_it() -> None:
         assert room.drain("writer") == 0
 
 
-def test_it_dies_with_its_supervisor() -> None:
+def test_an_actor_exits_with_its_supervisor() -> None:
     with bus_harness() as room:
         script = (
             "import subprocess, sys, os\n"
@@ -199,7 +199,7 @@ def test_it_dies_with_its_supervisor() -> None:
         eventually(lambda: not _runs(child), within_s=3)
 
 
-def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
+def test_a_child_whose_supervisor_has_exited_exits_at_once() -> None:
     with bus_harness() as room:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.echo_actor"],
@@ -212,7 +212,7 @@ def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
         assert done.returncode == 75
 
 
-def test_a_child_started_by_hand_says_what_to_do() -> None:
+def test_a_child_started_by_hand_prints_what_to_do() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.echo_actor"],
         input=b"hello",
@@ -226,7 +226,7 @@ def test_a_child_started_by_hand_says_what_to_do() -> None:
     assert b"start data" in done.stderr
 
 
-def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_more() -> None:
+def test_a_gateway_query_waits_for_at_most_one_pipeline_query() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         pipeline = room.context.socket(zmq.DEALER)
@@ -252,7 +252,7 @@ def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_mo
     with_harness(test)
 
 
-def test_an_expired_query_is_not_worked_on() -> None:
+def test_an_expired_query_is_not_executed() -> None:
     async def test(room: BusHarness) -> None:
         searcher = room.start_ready("searcher-1", "searcher")
         async with bus_in(room) as bus:
@@ -277,7 +277,7 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
-def test_an_idle_actor_uses_next_to_no_processor_time() -> None:
+def test_an_idle_actor_uses_almost_no_cpu_time() -> None:
     with bus_harness() as room:
         writer = room.start_ready("writer", "writer")
         before = _ticks(writer.pid)

@@ -84,7 +84,7 @@ def test_every_message_is_a_task_and_gets_its_own_answer() -> None:
     with_harness(test)
 
 
-def test_what_is_beyond_the_bound_is_refused_at_once_and_room_comes_back() -> None:
+def test_messages_beyond_the_limit_are_refused_until_others_are_answered() -> None:
     async def test(room: BusHarness) -> None:
         gate = asyncio.Event()
 
@@ -105,7 +105,7 @@ def test_what_is_beyond_the_bound_is_refused_at_once_and_room_comes_back() -> No
     with_harness(test)
 
 
-def test_a_refusal_is_answered_with_its_own_code() -> None:
+def test_a_refusal_is_answered_with_its_error_code() -> None:
     async def test(room: BusHarness) -> None:
         async def work(_body: AdvanceHighWaterMark) -> None:
             raise Conflict("not like this")
@@ -135,7 +135,7 @@ def test_a_bug_is_answered_and_ends_the_process() -> None:
     with_harness(test)
 
 
-def test_who_waits_when_the_actor_leaves_is_told() -> None:
+def test_requests_that_wait_when_the_actor_exits_are_answered() -> None:
     async def test(room: BusHarness) -> None:
         async def work(_body: AdvanceHighWaterMark) -> None:
             await asyncio.Event().wait()
@@ -150,7 +150,7 @@ def test_who_waits_when_the_actor_leaves_is_told() -> None:
     with_harness(test)
 
 
-def test_garbage_in_the_mailbox_is_refused_and_the_next_message_served() -> None:
+def test_an_undecodable_message_is_refused_and_the_next_one_served() -> None:
     async def test(room: BusHarness) -> None:
         async with pair_in(room, nothing) as (served, ref):
             with pytest.raises(SignetError) as refused:

@@ -20,7 +20,7 @@ from tests.support.bus_client_harness import bus_in, command, query, soon, with_
 from tests.support.bus_harness import BusHarness, bus_harness
 
 
-def test_an_ask_is_answered_by_the_writer() -> None:
+def test_a_request_is_answered_by_the_writer() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -33,7 +33,7 @@ def test_an_ask_is_answered_by_the_writer() -> None:
     with_harness(test)
 
 
-def test_a_hundred_thousand_bytes_and_frames_come_through() -> None:
+def test_large_messages_and_frames_arrive() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -45,7 +45,7 @@ def test_a_hundred_thousand_bytes_and_frames_come_through() -> None:
     with_harness(test)
 
 
-def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
+def test_a_request_beyond_the_credits_is_busy_at_once() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -62,7 +62,7 @@ def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
     with_harness(test, Config(writer=WriterConfig(queue_limit=4)))
 
 
-def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
+def test_without_a_writer_a_request_is_not_applied() -> None:
     async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             before = time.monotonic()
@@ -75,7 +75,7 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
     with_harness(test)
 
 
-def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_requests_are_sent_to_a_writer_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "signet_actors.runtime.messaging.requests.PEER_WAIT_MS", 30_000
     )  # an interpreter may start slowly here
@@ -89,7 +89,7 @@ def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch
     with_harness(test)
 
 
-def test_no_answer_in_time_is_an_unknown_outcome() -> None:
+def test_a_request_without_a_reply_in_time_has_an_unknown_outcome() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -101,7 +101,7 @@ def test_no_answer_in_time_is_an_unknown_outcome() -> None:
     with_harness(test)
 
 
-def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_answered_once() -> None:
+def test_a_pending_request_is_resent_to_the_restarted_writer_with_the_same_id_and_answered_once() -> None:
     async def test(room: BusHarness) -> None:
         first = room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -120,7 +120,7 @@ def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_ans
     with_harness(test)
 
 
-def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_the_peer() -> None:
+def test_an_unsent_request_is_not_queued_twice_when_the_peer_restarts() -> None:
     async def test() -> None:
         sent: list[list[bytes]] = []
         connected = True
@@ -159,7 +159,7 @@ def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_th
     asyncio.run(test())
 
 
-def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
+def test_messages_after_a_failing_one_are_read() -> None:
     async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             seen: list[int] = []
@@ -179,7 +179,7 @@ def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
     with_harness(test)
 
 
-def test_it_knows_how_long_the_supervisor_has_been_silent() -> None:
+def test_the_bus_client_measures_the_silence_of_the_supervisor() -> None:
     async def test(room: BusHarness) -> None:
         async with bus_in(room) as bus:
             await soon(lambda: bus.supervisor_silent_ms() > 30)
@@ -189,7 +189,7 @@ def test_it_knows_how_long_the_supervisor_has_been_silent() -> None:
     with_harness(test)
 
 
-def test_a_cancelled_request_keeps_its_credit_until_the_writer_has_answered() -> None:
+def test_a_cancelled_request_keeps_its_credit_until_the_writer_replies() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -205,7 +205,7 @@ def test_a_cancelled_request_keeps_its_credit_until_the_writer_has_answered() ->
     with_harness(test)
 
 
-def test_a_failure_of_the_actor_is_an_exception_with_its_code() -> None:
+def test_a_failure_reply_is_raised_as_an_exception_with_its_code() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
@@ -247,7 +247,7 @@ def test_the_query_of_a_killed_searcher_is_answered_by_another() -> None:
     with_harness(test)
 
 
-def test_a_query_that_kills_two_searchers_is_given_up() -> None:
+def test_a_query_that_crashes_two_searchers_is_not_sent_again() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         room.start_ready("searcher-2", "searcher")
@@ -282,7 +282,7 @@ def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
     with_harness(test)
 
 
-def test_a_searcher_past_the_deadline_gets_nothing_new_until_it_speaks() -> None:
+def test_a_searcher_that_misses_a_deadline_gets_no_query_until_it_sends_a_message() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         async with bus_in(room) as bus:
@@ -309,7 +309,7 @@ def test_more_queries_than_the_queue_holds_are_busy() -> None:
     with_harness(test, Config(searcher=SearcherConfig(queue_limit=3)))
 
 
-def test_a_restarted_gateway_finds_the_searchers_by_itself() -> None:
+def test_searchers_register_with_a_restarted_gateway() -> None:
     async def test(room: BusHarness) -> None:
         room.start_ready("searcher-1", "searcher")
         for _ in range(2):

@@ -49,7 +49,7 @@ def ended(child: ChildProcess) -> bool:
     return child.reap() is not None
 
 
-def test_an_interpreter_that_stands_by_has_its_rehearsal_before_its_life(child: ChildProcess, told: Path) -> None:
+def test_a_standby_process_reads_its_warm_up_context_before_its_own(child: ChildProcess, told: Path) -> None:
     child.spawn_standby(b"rehearsal\n")
     eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
     assert not child.exists
@@ -58,7 +58,9 @@ def test_an_interpreter_that_stands_by_has_its_rehearsal_before_its_life(child: 
     assert lines(told) == ["beside ours", "rehearsal", "life"]
 
 
-def test_a_life_may_begin_before_its_interpreter_has_read_the_rehearsal(child: ChildProcess, told: Path) -> None:
+def test_a_standby_process_may_be_started_before_it_has_read_the_warm_up_context(
+    child: ChildProcess, told: Path
+) -> None:
     rehearsal, life = b"r" * 20_000 + b"\n", b"l" * 20_000 + b"\n"
     child.spawn_standby(rehearsal)
     child.launch(life)
@@ -66,9 +68,7 @@ def test_a_life_may_begin_before_its_interpreter_has_read_the_rehearsal(child: C
     assert [line[:1] for line in lines(told)] == ["b", "r", "l"]
 
 
-def test_a_life_whose_data_the_pipe_might_not_take_begins_in_a_fresh_interpreter(
-    child: ChildProcess, told: Path
-) -> None:
+def test_a_context_too_large_for_the_pipe_starts_a_fresh_interpreter(child: ChildProcess, told: Path) -> None:
     child.spawn_standby(b"r" * 20_000 + b"\n")
     child.launch(b"l" * 40_000 + b"\n")
     eventually(lambda: ended(child), within_s=60, what="the role has read everything")
@@ -99,7 +99,7 @@ def test_a_standby_process_that_is_stopped_is_replaced_by_a_fresh_interpreter(
     assert len(started) == 2
 
 
-def test_a_rehearsal_that_nobody_lives_to_read_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warm_up_context_for_an_exited_standby_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     def dead(_: ChildProcess, stdin: int) -> subprocess.Popen[bytes]:
         process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=stdin)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -15,7 +15,7 @@ async def pass_turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> None:
+def test_chunk_writes_beyond_the_limit_wait_and_are_refused_after_a_time() -> None:
     async def scene() -> None:
         writes = ChunkWriteLimiter(at_once=10, waiting=10)
         order: list[str] = []
@@ -48,7 +48,7 @@ def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> No
     asyncio.run(asyncio.wait_for(scene(), 30))
 
 
-def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
+def test_a_text_with_more_chunks_than_the_limit_is_written_alone() -> None:
     async def scene() -> None:
         writes = ChunkWriteLimiter(at_once=10, waiting=10)
         async with writes.slot(50):
@@ -61,7 +61,7 @@ def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
 
 
 @pytest.mark.parametrize("its_turn_has_come", [True, False])
-def test_whoever_goes_away_while_waiting_holds_up_nobody(its_turn_has_come: bool) -> None:
+def test_a_cancelled_chunk_write_does_not_block_the_others(its_turn_has_come: bool) -> None:
     async def scene() -> None:
         writes = ChunkWriteLimiter(at_once=10, waiting=100)
 

@@ -81,7 +81,7 @@ def refused(text: str) -> Callable[[Sequence[str]], Exception | None]:
     return lambda texts: ProviderError(ProviderErrorKind.REFUSED, "I cannot read this") if text in texts else None
 
 
-def test_texts_that_wait_together_go_out_together_and_each_gets_its_own_vector() -> None:
+def test_waiting_texts_are_sent_as_one_batch_and_get_their_own_vectors() -> None:
     shop = Shop()
     kind = Embed(shop)  # type: ignore[arg-type]
     ends = work(shop, kind, TEXTS)
@@ -106,7 +106,7 @@ def test_a_text_that_cannot_be_embedded_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("kind_of_error", [ProviderErrorKind.UNAVAILABLE, ProviderErrorKind.TIMEOUT])
-def test_a_provider_that_is_away_is_asked_once_a_batch_and_left_alone_for_longer_each_time(
+def test_an_unavailable_provider_is_tried_once_per_batch_with_growing_pauses(
     kind_of_error: ProviderErrorKind,
 ) -> None:
     shop = Shop()
@@ -132,7 +132,7 @@ def test_a_provider_that_is_away_is_asked_once_a_batch_and_left_alone_for_longer
     assert kind.limit() == kind.slots(shop.config) == 6
 
 
-def test_another_configuration_ends_the_pause() -> None:
+def test_a_changed_configuration_ends_the_pause() -> None:
     shop = Shop()
     shop.fate = lambda texts: ProviderError(ProviderErrorKind.UNAVAILABLE, "nobody there")
     kind = Embed(shop)  # type: ignore[arg-type]
@@ -142,14 +142,14 @@ def test_another_configuration_ends_the_pause() -> None:
     assert kind.pause(shop.config) is None
 
 
-def test_whoever_waits_is_told_when_the_call_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_callers_get_an_error_when_the_call_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Shop()
     shop.fate = lambda texts: ZeroDivisionError("of the embedder's own making")
     ends = work(shop, Embed(shop), TEXTS)  # type: ignore[arg-type]
     assert all(isinstance(end, ZeroDivisionError) for end in ends)
 
 
-def test_an_attempt_that_is_given_up_takes_nobody_along() -> None:
+def test_a_cancelled_attempt_does_not_affect_the_others() -> None:
     shop = Shop()
     kind = Embed(shop)  # type: ignore[arg-type]
 
@@ -165,7 +165,7 @@ def test_an_attempt_that_is_given_up_takes_nobody_along() -> None:
     assert isinstance(second, asyncio.CancelledError)
 
 
-def test_where_vectors_are_switched_off_none_is_made() -> None:
+def test_no_vector_is_computed_when_embedding_is_off() -> None:
     shop = Shop()
     kind = Embed(shop)  # type: ignore[arg-type]
     none = msgspec.structs.replace(shop.config, embedding=EmbeddingConfig(provider="none"))

@@ -86,7 +86,7 @@ def test_each_text_has_its_own_unit_vector(server: ScriptedProvider, provider: E
     assert embedder.endpoint.startswith(server.url)
 
 
-def test_many_texts_go_out_in_batches_and_come_back_in_order(
+def test_many_texts_are_sent_in_batches_and_keep_their_order(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     texts = [f"text {number}" for number in range(2 * BATCH_TEXTS + 3)]
@@ -95,7 +95,7 @@ def test_many_texts_go_out_in_batches_and_come_back_in_order(
     assert np.allclose(vectors, [unit(text) for text in texts], atol=1e-6)
 
 
-def test_long_texts_fill_a_batch_sooner_and_are_sent_by_their_beginning(
+def test_long_texts_fill_a_batch_sooner_and_are_truncated(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     using(made(server, provider), lambda it: it.embed_async(["x" * 100_000] * 9))
@@ -103,9 +103,7 @@ def test_long_texts_fill_a_batch_sooner_and_are_sent_by_their_beginning(
     assert all(text == "x" * MAX_TEXT_CHARS for asked in server.asked for text in asked.texts)
 
 
-def test_a_text_without_a_visible_character_is_a_row_of_zeros_and_is_not_sent(
-    server: ScriptedProvider, provider: EmbeddingProvider
-) -> None:
+def test_a_blank_text_gets_a_zero_vector_without_a_call(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
     vectors = using(made(server, provider), lambda it: it.embed_async(["", "a", " \n"]))
     assert [asked.texts for asked in server.asked] == [("a",)]
     assert vectors.any(axis=1).tolist() == [False, True, False]
@@ -113,7 +111,7 @@ def test_a_text_without_a_visible_character_is_a_row_of_zeros_and_is_not_sent(
     assert len(server.asked) == 1
 
 
-def test_a_model_that_tells_questions_from_passages_is_given_its_prefixes(
+def test_a_model_with_query_and_document_prefixes_gets_them(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     server.dimensions = 768
@@ -126,9 +124,7 @@ def test_a_model_that_tells_questions_from_passages_is_given_its_prefixes(
     assert [asked.texts for asked in server.asked] == [("search_document: a passage",), ("search_query: a question",)]
 
 
-def test_a_thread_without_an_event_loop_gets_the_same_vectors(
-    server: ScriptedProvider, provider: EmbeddingProvider
-) -> None:
+def test_a_thread_gets_the_same_vectors_as_an_event_loop(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
     embedder = made(server, provider)
     assert np.allclose(embedder.embed(["a", "b"]), [unit("a"), unit("b")], atol=1e-6)
     assert np.allclose(embedder.embed_query("q"), unit("q"), atol=1e-6)
@@ -152,7 +148,7 @@ def test_a_thread_without_an_event_loop_gets_the_same_vectors(
         ("wrong_content_type", ProviderErrorKind.MALFORMED),
     ],
 )
-def test_a_fault_of_the_server_is_an_error_of_its_kind(
+def test_a_server_error_is_raised_with_its_kind(
     server: ScriptedProvider, provider: EmbeddingProvider, fault: Fault, kind: ProviderErrorKind
 ) -> None:
     server.then(fault)
@@ -160,9 +156,7 @@ def test_a_fault_of_the_server_is_an_error_of_its_kind(
 
 
 @pytest.mark.parametrize("fault", ["hang", "slow_drip"])
-def test_the_deadline_is_for_all_batches_together(
-    server: ScriptedProvider, provider: EmbeddingProvider, fault: Fault
-) -> None:
+def test_one_deadline_covers_all_batches(server: ScriptedProvider, provider: EmbeddingProvider, fault: Fault) -> None:
     server.then(fault)
     assert failure(made(server, provider), timeout_ms=300).kind is ProviderErrorKind.TIMEOUT
 
@@ -185,7 +179,7 @@ Rows = list[list[float]]
     ],
     ids=["one missing", "one too many", "none", "ragged", "not a number", "infinite", "null", "text", "no list"],
 )
-def test_vectors_that_are_none_are_refused(
+def test_invalid_vectors_are_refused(
     server: ScriptedProvider, provider: EmbeddingProvider, spoil: Callable[[Rows], Any]
 ) -> None:
     server.spoil_vectors = spoil
@@ -199,15 +193,13 @@ def test_a_vector_of_zeros_for_a_text_is_refused(server: ScriptedProvider, provi
     assert (error.kind, "zeros" in error.detail) == (ProviderErrorKind.MALFORMED, True)
 
 
-def test_an_answer_much_longer_than_its_vectors_is_refused_unread(
-    server: ScriptedProvider, provider: EmbeddingProvider
-) -> None:
+def test_an_oversized_answer_is_refused_unread(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
     server.spoil_vectors = lambda rows: [[0.25] * 400_000 for _ in rows]
     error = failure(made(server, provider))
     assert (error.kind, "more than" in error.detail) == (ProviderErrorKind.MALFORMED, True)
 
 
-def test_vectors_of_another_width_are_refused_with_the_setting_that_would_be_right(
+def test_vectors_of_another_width_are_refused_with_the_correct_setting(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     server.dimensions = 12
@@ -216,7 +208,7 @@ def test_vectors_of_another_width_are_refused_with_the_setting_that_would_be_rig
     assert "12 dimensions, but embedding.dimensions is 8: set it to 12" in error.detail
 
 
-def test_a_server_that_hangs_costs_a_few_queries_their_wait_and_then_none(
+def test_a_hung_server_delays_a_few_queries_and_is_then_skipped(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     server.stuck = "hang"
@@ -233,7 +225,7 @@ def test_a_server_that_hangs_costs_a_few_queries_their_wait_and_then_none(
     assert len(server.asked) == 3
 
 
-def test_a_server_that_is_back_is_asked_again_after_the_pause(
+def test_a_recovered_server_is_used_again_after_the_pause(
     server: ScriptedProvider, provider: EmbeddingProvider
 ) -> None:
     now_ms = 0
@@ -255,7 +247,7 @@ def test_a_server_that_is_back_is_asked_again_after_the_pause(
     using(embedder, work)
 
 
-def test_a_cancelled_query_leaves_no_connection(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+def test_a_cancelled_query_closes_its_connection(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
     server.then("hang")
 
     async def work(embedder: RemoteEmbedder) -> None:
@@ -269,7 +261,7 @@ def test_a_cancelled_query_leaves_no_connection(server: ScriptedProvider, provid
     using(made(server, provider), work)
 
 
-def test_the_key_and_the_shorter_width_go_to_an_openai_compatible_server(server: ScriptedProvider) -> None:
+def test_an_openai_compatible_server_gets_the_key_and_the_dimensions(server: ScriptedProvider) -> None:
     using(made(server, "openai", model="text-embedding-3-small"), lambda it: it.embed_async(["a"]))
     (asked,) = server.asked
     assert asked.path == "/v1/embeddings"
@@ -299,7 +291,7 @@ def test_a_server_that_has_the_model_is_available(server: ScriptedProvider, prov
         (EmbeddingConfig(provider="openai", model="m", api_key_env="NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
     ],
 )
-def test_a_configuration_that_cannot_be_right_is_refused_in_words(config: EmbeddingConfig, problem: str) -> None:
+def test_an_inconsistent_configuration_is_refused_with_an_explanation(config: EmbeddingConfig, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         make_embedder(config, {})
 
@@ -324,7 +316,7 @@ def test_the_embedded_model_serves_an_event_loop_too() -> None:
     )
 
 
-def test_a_remote_embedder_serves_an_event_loop_as_it_is(server: ScriptedProvider) -> None:
+def test_a_remote_embedder_needs_no_adapter_for_an_event_loop(server: ScriptedProvider) -> None:
     remote = made(server, "ollama")
     assert for_event_loop(remote) is remote
     asyncio.run(remote.close())

@@ -100,7 +100,7 @@ def wait_ready(room: BusHarness) -> None:
     eventually(lambda: room.heard("gateway", Ready), within_s=30, what="gateway ready")
 
 
-def test_ready_means_that_requests_are_answered(room: BusHarness, listener: Listener) -> None:
+def test_a_ready_gateway_answers_requests(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     status, body = listener.get("/health")
@@ -132,7 +132,7 @@ def has_its_model(listener: Listener) -> bool:
     return status == 200 and embedding["available"] is True
 
 
-def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusHarness, listener: Listener) -> None:
+def test_a_standby_gateway_has_loaded_its_model_before_it_starts(room: BusHarness, listener: Listener) -> None:
     start(room, listener, rehearsal=room.config)
     wait_ready(room)
     assert has_its_model(listener)
@@ -144,7 +144,7 @@ def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusH
     [EmbeddingConfig(provider="none"), EmbeddingConfig(provider="openai")],
     ids=["another provider", "one that cannot be served"],
 )
-def test_a_gateway_whose_configuration_has_changed_since_it_stood_by_follows_the_new_one(
+def test_a_standby_gateway_uses_the_configuration_that_it_starts_with(
     room: BusHarness, listener: Listener, rehearsed: EmbeddingConfig
 ) -> None:
     start(room, listener, rehearsal=Config(embedding=rehearsed))
@@ -174,7 +174,7 @@ def test_a_reload_is_followed_without_a_restart(room: BusHarness, listener: List
     eventually(lambda: listener.get("/health/live", named)[0] == 200)
 
 
-def test_a_reload_while_the_model_loads_is_in_force_when_it_serves(
+def test_a_reload_while_the_model_loads_takes_effect_before_the_first_request(
     room: BusHarness, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = threading.Event()
@@ -198,7 +198,7 @@ def test_a_reload_while_the_model_loads_is_in_force_when_it_serves(
     asyncio.run(test())
 
 
-def test_a_provider_that_cannot_be_loaded_leaves_the_old_one_and_the_rest_is_followed(
+def test_a_reload_keeps_the_old_provider_if_the_new_one_cannot_be_loaded_and_applies_the_rest(
     room: BusHarness, listener: Listener
 ) -> None:
     start(room, listener)
@@ -211,7 +211,7 @@ def test_a_provider_that_cannot_be_loaded_leaves_the_old_one_and_the_rest_is_fol
     assert listener.get("/health/live")[0] == 200
 
 
-def test_a_silent_supervisor_is_noticed_and_so_is_its_return(room: BusHarness, listener: Listener) -> None:
+def test_the_gateway_notices_a_silent_supervisor_and_its_return(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     room.states = {
@@ -233,7 +233,7 @@ def test_a_silent_supervisor_is_noticed_and_so_is_its_return(room: BusHarness, l
 
 
 @pytest.mark.system
-def test_the_whole_tree_when_the_gateway_dies_during_a_reload_and_when_the_supervisor_hangs() -> None:
+def test_the_daemon_survives_a_gateway_crash_during_a_reload_and_a_hung_supervisor() -> None:
     with live_daemon(config=FEW) as daemon:
         before = daemon.api.get("/api/status").ok()
         daemon.kill("gateway")
@@ -260,7 +260,7 @@ def test_the_whole_tree_when_the_gateway_dies_during_a_reload_and_when_the_super
         eventually(lambda: daemon.api.get("/health/ready").status == 200, what="and its return")
 
 
-def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
+def test_an_uncaught_exception_is_logged_by_type_without_content() -> None:
     with bus_harness(CONFIG) as room, structlog.testing.capture_logs() as logged:
 
         async def test() -> None:
@@ -278,14 +278,14 @@ def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
     assert isinstance(line["exc_info"], KeyError), "which the log describes by type and place alone"
 
 
-def test_it_beats_from_the_loop_that_serves(room: BusHarness, listener: Listener) -> None:
+def test_the_gateway_sends_heartbeats_from_its_event_loop(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)
     room.said["gateway"].clear()
     eventually(lambda: room.heard("gateway", Heartbeat))
 
 
-def test_a_key_that_others_can_read_is_refused_with_words(room: BusHarness, listener: Listener) -> None:
+def test_a_signing_key_readable_by_others_is_refused_with_an_explanation(room: BusHarness, listener: Listener) -> None:
     secret = Workspace(room.workspace).secret_file
     Path(secret).write_bytes(bytes(32))
     secret.chmod(0o644)

@@ -76,7 +76,7 @@ class Held:
         return found
 
 
-def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path: Path) -> None:
+def test_large_bodies_beyond_the_limit_are_refused_before_they_are_sent(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_large_bodies=2)) as edge:
         held = Held(edge, gate, 2, b"x" * LARGE)
@@ -91,7 +91,7 @@ def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path
         assert edge.server.server_context.admission.shed == 40
 
 
-def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(tmp_path: Path) -> None:
+def test_overload_is_shed_while_health_answers_and_ends_without_delay(tmp_path: Path) -> None:
     gate = Gate()
     body = b"x" * 900_000
 
@@ -118,7 +118,7 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
         assert_nothing_held(edge)
 
 
-def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
+def test_requests_in_flight_are_limited_except_health(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=3)) as edge:
         changes = Held(edge, gate, 3, b"{}")
@@ -149,7 +149,7 @@ def test_a_body_of_unknown_size_counts_as_it_arrives(tmp_path: Path) -> None:
         assert_nothing_held(edge)
 
 
-def test_what_a_pipeline_holds_is_released_with_its_connection(tmp_path: Path) -> None:
+def test_pipelined_requests_are_released_with_their_connection(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path) as edge:
         with edge.connect() as connection:
@@ -170,7 +170,7 @@ def test_pipelined_requests_are_each_counted_until_answered(tmp_path: Path) -> N
         assert_nothing_held(edge)
 
 
-def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path) -> None:
+def test_the_request_of_a_disconnected_client_is_not_executed(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path) as edge:
         stopped, go_on = threading.Event(), threading.Event()
@@ -190,7 +190,7 @@ def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path)
         assert_nothing_held(edge)
 
 
-def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp_path: Path) -> None:
+def test_at_the_connection_limit_only_health_is_answered(tmp_path: Path) -> None:
     with (
         RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=4)) as edge,
         contextlib.ExitStack() as connections,
@@ -217,7 +217,7 @@ def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp
         assert len(server_context.connections.served) == 4
 
 
-def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_connections_beyond_the_limit_do_not_block_others(tmp_path: Path) -> None:
     with (
         RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge,
         contextlib.ExitStack() as connections,
@@ -238,7 +238,7 @@ def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
         poll_until(lambda: (len(places.served), len(places.overflow)) == (0, 0))
 
 
-def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_slow_large_bodies_do_not_block_others(tmp_path: Path) -> None:
     limits = ConnectionLimits(max_large_bodies=2, max_total_body_bytes=8 * LARGE)
     with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
         admission = edge.server.server_context.admission
@@ -262,7 +262,7 @@ def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) 
         assert_nothing_held(edge)
 
 
-def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path: Path) -> None:
+def test_a_large_body_is_refused_while_all_slots_are_in_use(tmp_path: Path) -> None:
     gate = Gate()
     with (
         RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_large_bodies=1)) as edge,
@@ -280,7 +280,7 @@ def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path
         assert not gate.entered.acquire(blocking=False), "the refused one was not begun"
 
 
-def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
+def test_idle_connections_are_closed_for_new_ones_longest_idle_first(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=3)) as edge:
         places = edge.server.server_context.connections
         used, speaking, silent = (edge.connect() for _ in range(3))
@@ -302,7 +302,7 @@ def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path
         poll_until(lambda: len(places.served) == 0)
 
 
-def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
+def test_a_shed_short_request_keeps_its_connection(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         held = Held(edge, gate, 1, b"{}")
@@ -348,7 +348,7 @@ def test_a_full_class_takes_nothing_from_the_other() -> None:
     assert complete(admission, limits, is_write=False) is None
 
 
-def test_it_is_crowded_while_places_are_short_and_for_a_moment_after() -> None:
+def test_overload_lasts_until_a_moment_after_slots_are_free() -> None:
     now = 0.0
     admission, limits = Admission(lambda: now), ConnectionLimits(max_in_flight=2)
     inside = [complete(admission, limits, is_write=True) for _ in range(2)]
@@ -374,7 +374,7 @@ def test_a_request_that_was_answered_before_its_body_ended_holds_nothing_more() 
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
-def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
+def test_an_admitted_request_releases_exactly_what_it_took(sizes: tuple[int, ...]) -> None:
     admission, limits = Admission(), ConnectionLimits()
     admitted = admission.admit(sizes[0], limits)
     assert admitted is not None
@@ -388,7 +388,7 @@ def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
     assert (admission.in_flight, admission.body_bytes, admission.large_bodies) == (0, 0, 0)
 
 
-def test_a_single_body_is_admitted_however_small_the_bound() -> None:
+def test_a_single_body_is_admitted_even_above_the_limit() -> None:
     limits = ConnectionLimits(max_total_body_bytes=10)
     admission = Admission()
     assert admission.admit(1000, limits) is not None
@@ -409,7 +409,7 @@ PLAIN = b"POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
         PLAIN.replace(b": 2", b": 9000") + b"x" * 8998,
     ],
 )
-def test_an_ordinary_request_is_known_by_its_bytes(data: bytes) -> None:
+def test_the_fast_path_recognises_an_ordinary_request(data: bytes) -> None:
     assert plain_request(data)
 
 
@@ -449,7 +449,7 @@ def test_an_ordinary_request_is_known_by_its_bytes(data: bytes) -> None:
         PLAIN.replace(b": 2", b": 90000") + b"x" * 89998,
     ],
 )
-def test_whatever_is_unusual_is_left_to_the_parser(data: bytes) -> None:
+def test_the_fast_path_leaves_unusual_requests_to_the_parser(data: bytes) -> None:
     assert not plain_request(data)
 
 
@@ -474,7 +474,7 @@ class StoppedLoop:
         self._go_on.set()
 
 
-def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
+def test_overload_is_read_in_slices_and_health_is_answered_between_them(tmp_path: Path) -> None:
     gate = Gate()
     crowd = 4 * READS_PER_ITERATION
     limits = ConnectionLimits(max_in_flight=1, connections=crowd + 8)
@@ -511,7 +511,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
 
 
 @pytest.mark.parametrize("then", ["more", "drain", "leave"])
-def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
+def test_deferred_reads_are_neither_lost_nor_reordered(tmp_path: Path, then: str) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         server_context = edge.server.server_context
@@ -548,7 +548,7 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
         assert edge.request("POST", "/echo", {"small": True}).status == 200
 
 
-def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_rejections_gets_no_more(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1)) as edge:
         server_context = edge.server.server_context
@@ -563,7 +563,7 @@ def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
         assert [answer.status for answer in held.answers()] == [200]
 
 
-def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_path: Path) -> None:
+def test_many_new_connections_are_accepted_in_a_few_loop_iterations(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as crowd:
         places = edge.server.server_context.connections
         turns = 0
@@ -585,7 +585,7 @@ def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_p
         assert turns <= 96 // ACCEPTS_PER_ITERATION + 8
 
 
-def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path: Path) -> None:
+def test_a_connection_with_an_unread_request_is_not_evicted(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
         places = edge.server.server_context.connections
         with contextlib.ExitStack() as connections:
@@ -607,9 +607,7 @@ def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path:
 
 
 @pytest.mark.parametrize("last", ["keep-alive", "close"])
-def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_connection(
-    tmp_path: Path, last: str
-) -> None:
+def test_a_client_that_does_not_read_its_response_loses_its_connection(tmp_path: Path, last: str) -> None:
     async def long_answer(call: HttpRequest) -> HttpResponse:
         return HttpResponse(b"x" * 30_000)
 
@@ -636,7 +634,7 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
             assert len(places.served) == 0
 
 
-def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: Path) -> None:
+def test_two_sequential_clients_never_shed_each_other(tmp_path: Path) -> None:
     refused: list[int] = []
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_large_bodies=2)) as edge:
         request = post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * LARGE
@@ -662,7 +660,7 @@ def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: 
     assert refused == []
 
 
-def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> None:
+def test_an_unreadable_connection_does_not_delay_the_others() -> None:
     class Connection:
         def __init__(self, fault: Exception | None = None) -> None:
             self.read = False
@@ -691,7 +689,7 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
 
 
 @pytest.mark.parametrize("target", ["/echo", "/health"])
-def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(target: str, tmp_path: Path) -> None:
+def test_the_oldest_overflow_connection_replaces_an_idle_one(target: str, tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
         places = edge.server.server_context.connections
         first, second = edge.connect(), edge.connect()

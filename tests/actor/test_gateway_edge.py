@@ -108,14 +108,14 @@ GUARDED_PATHS = ("/", "/health", "/api/docs", "/api/openapi.json", "/api/memorie
         ({"X-Forwarded-For": "127.0.0.1"}, 403),
     ],
 )
-def test_the_guard_stands_before_every_path(edge: RunningEdge, path: str, headers: dict[str, str], status: int) -> None:
+def test_the_guard_checks_every_path(edge: RunningEdge, path: str, headers: dict[str, str], status: int) -> None:
     answer = edge.request("GET", path, headers=headers)
     assert answer.status == status
     assert set(answer.body) == {"error", "code"}
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_every_route_stands_behind_the_guard(edge: RunningEdge) -> None:
+def test_the_guard_checks_every_route(edge: RunningEdge) -> None:
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x")
         answer = edge.request(route.operation.method, path, headers={"Origin": "http://evil.example"})
@@ -157,7 +157,7 @@ def test_a_browser_may_open_the_pages(edge: RunningEdge) -> None:
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-def test_guarded_requests_are_counted_and_not_each_one_logged(tmp_path: Path) -> None:
+def test_requests_refused_by_the_guard_are_counted_and_logged_rarely(tmp_path: Path) -> None:
     with RunningEdge(TEST_ROUTES, tmp_path) as edge:
         for _ in range(50):
             edge.request("GET", "/test/echo", headers={"Origin": "null"})
@@ -165,7 +165,7 @@ def test_guarded_requests_are_counted_and_not_each_one_logged(tmp_path: Path) ->
         assert 1 <= len([line for line in edge.log_lines if line["event"] == "request_guarded"]) < 10
 
 
-def test_every_answer_has_its_own_trace_id_and_a_sent_one_is_ignored(edge: RunningEdge) -> None:
+def test_every_response_has_a_new_trace_id_and_a_sent_one_is_ignored(edge: RunningEdge) -> None:
     answers = [edge.request("GET", path, headers={"x-signet-trace-id": "mine"}) for path in ("/test/echo", "/nothing")]
     traces = [answer.headers["x-signet-trace-id"] for answer in answers]
     assert len(set(traces)) == 2
@@ -178,7 +178,7 @@ def test_an_unknown_path_is_not_found(edge: RunningEdge) -> None:
     assert (answer.status, answer.body) == (404, {"error": "Not found", "code": "not_found"})
 
 
-def test_a_wrong_method_is_told_the_right_ones(edge: RunningEdge) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(edge: RunningEdge) -> None:
     answer = edge.request("DELETE", "/test/echo")
     assert (answer.status, answer.body["code"]) == (405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, HEAD, POST"
@@ -207,12 +207,12 @@ def test_head_is_a_get_without_its_body(edge: RunningEdge) -> None:
         ),
     ],
 )
-def test_a_failure_is_its_status_and_one_body(edge: RunningEdge, path: str, status: int, body: dict[str, str]) -> None:
+def test_an_error_has_its_status_and_one_body(edge: RunningEdge, path: str, status: int, body: dict[str, str]) -> None:
     answer = edge.request("GET", path)
     assert (answer.status, answer.body) == (status, body)
 
 
-def test_a_fault_of_ours_tells_its_trace_and_nothing_else(edge: RunningEdge) -> None:
+def test_an_internal_error_contains_only_its_trace_id(edge: RunningEdge) -> None:
     answer = edge.request("POST", "/test/broken", b'{"content": "private words"}')
     assert (answer.status, answer.body["code"]) == (500, "internal")
     assert answer.headers["x-signet-trace-id"] in answer.body["error"]
@@ -223,7 +223,7 @@ def test_a_fault_of_ours_tells_its_trace_and_nothing_else(edge: RunningEdge) -> 
 
 
 @pytest.mark.parametrize(("error", "status"), [("ENOSPC", 507), ("EDQUOT", 507), ("EIO", 500)])
-def test_a_disk_without_room_is_told_from_one_that_fails(edge: RunningEdge, error: str, status: int) -> None:
+def test_a_full_disk_is_distinguished_from_a_failing_one(edge: RunningEdge, error: str, status: int) -> None:
     answer = edge.request("GET", f"/test/disk/{error}")
     assert answer.status == status
     assert answer.body["code"] == ("storage_full" if status == 507 else "internal")
@@ -247,7 +247,7 @@ def raising(*_: object, **__: object) -> None:
         ("GET", "/test/echo", {"Host": "evil.example"}, 421),
     ],
 )
-def test_an_answer_does_not_depend_on_the_log_or_the_metrics(
+def test_a_response_is_sent_even_if_log_or_metrics_fail(
     tmp_path: Path, broken_part: str, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     class BrokenLog:
@@ -267,7 +267,7 @@ def test_an_answer_does_not_depend_on_the_log_or_the_metrics(
         eventually(lambda: edge.state.counters.in_flight == 0, what="both requests are counted as ended")
 
 
-def test_a_lone_surrogate_does_not_break_an_answer(edge: RunningEdge) -> None:
+def test_a_response_with_a_lone_surrogate_is_encoded(edge: RunningEdge) -> None:
     assert edge.request("GET", "/test/surrogate").body == {"text": "a\ufffdb", "list": [{"k\ufffd": 1.5}]}
 
 
@@ -338,7 +338,7 @@ def test_query_and_path_reach_the_handler_unescaped(edge: RunningEdge) -> None:
     assert answer.body["query"] == {"q": "€", "empty": "", "plus": "a b"}
 
 
-def test_frozen_mutations_are_refused_and_reads_go_on(tmp_path: Path) -> None:
+def test_while_mutations_are_frozen_writes_are_refused_and_reads_work(tmp_path: Path) -> None:
     config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(mutations_frozen=True)))
     with RunningEdge(TEST_ROUTES, tmp_path, config=config) as edge:
         answer = edge.request("POST", "/test/write", {"a": 1})
@@ -349,7 +349,7 @@ def test_frozen_mutations_are_refused_and_reads_go_on(tmp_path: Path) -> None:
         assert edge.request("POST", "/test/write", {"a": 1}).status == 200
 
 
-def test_a_reload_changes_who_is_answered(tmp_path: Path) -> None:
+def test_a_reload_changes_the_allowed_hosts(tmp_path: Path) -> None:
     with RunningEdge(TEST_ROUTES, tmp_path) as edge:
         assert edge.request("GET", "/test/echo", headers={"Host": "box:9"}).status == 421
         edge.state.reconfigure(Config(gateway=GatewayConfig(allowed_hosts=("box:9",))))
@@ -422,7 +422,7 @@ def extractor(state: str = "up", **counters: float) -> ChildState:
         (False, extractor(extract_pause_seconds=0.0), (False, False, 0)),
     ],
 )
-def test_health_tells_whether_facts_are_extracted(
+def test_health_shows_whether_facts_are_extracted(
     tmp_path: Path, enabled: bool, child: ChildState | None, pipeline: tuple[bool, bool, int]
 ) -> None:
     config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(enabled=enabled)))
@@ -438,7 +438,7 @@ def test_health_tells_whether_facts_are_extracted(
         assert not edge.bus.asked, "health asks nobody"
 
 
-def test_health_sums_up_what_the_processes_cost(tmp_path: Path) -> None:
+def test_health_sums_up_the_resources_of_the_processes(tmp_path: Path) -> None:
     children = [
         ChildState("writer", "writer", UP, 1, 0, 11, counters={"cpu_seconds": 1.25, "rss_bytes": 1000.0}),
         ChildState("searcher-1", "searcher", UP, 1, 0, 12, counters={"cpu_seconds": 0.5, "rss_bytes": 500.0}),
@@ -456,7 +456,7 @@ def test_health_sums_up_what_the_processes_cost(tmp_path: Path) -> None:
 # Status
 
 
-def test_status_tells_counts_and_why_jobs_wait(tmp_path: Path) -> None:
+def test_status_shows_counts_and_why_jobs_wait(tmp_path: Path) -> None:
     bus = ScriptedBus()
     bus.answers = {
         GetStoreStats: StoreStats(5, 1, 4, 2, {"pending": 3, "completed": 1}, "2026-01-01T00:00:00.000Z", 1, 4096),
@@ -486,7 +486,7 @@ def test_status_tells_counts_and_why_jobs_wait(tmp_path: Path) -> None:
     assert body["notes"] == []
 
 
-def test_status_answers_when_everybody_is_away(tmp_path: Path) -> None:
+def test_status_is_answered_when_every_other_process_is_down(tmp_path: Path) -> None:
     bus = ScriptedBus([child("writer", "restarting")])
     bus.answers[GetStoreStats] = Unavailable("no searcher is up")
     with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
@@ -517,7 +517,7 @@ def test_a_sweep_is_reported_step_by_step(tmp_path: Path) -> None:
     assert bus.asked == [SweepNow(), SweepNow(confirm_clock=True)]
 
 
-def test_a_sweep_that_was_skipped_says_why(tmp_path: Path) -> None:
+def test_a_skipped_sweep_reports_why(tmp_path: Path) -> None:
     bus = ScriptedBus()
     bus.answers[SweepNow] = Swept([], 0, 0, "the clock leapt")
     with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
@@ -530,7 +530,7 @@ def test_a_sweep_that_was_skipped_says_why(tmp_path: Path) -> None:
 # Configuration files
 
 
-def test_a_config_file_is_replaced_whole_and_the_former_one_kept(tmp_path: Path) -> None:
+def test_a_config_file_is_replaced_atomically_and_the_previous_one_kept(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("logging:\n  level: info\n")
     new = "logging:\n  level: warning\nunknownKey: 1\n"
     with RunningEdge(ROUTES, tmp_path) as edge:
@@ -599,7 +599,7 @@ ELSEWHERE = "http://127.0.0.1:6666"
         (KEPT.replace("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v\\x32"), "embedding.endpoint"),
     ],
 )
-def test_where_texts_and_keys_are_sent_cannot_be_changed_over_http(tmp_path: Path, content: str, field: str) -> None:
+def test_destinations_of_texts_and_keys_cannot_be_changed_over_http(tmp_path: Path, content: str, field: str) -> None:
     (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
@@ -659,9 +659,7 @@ def opencode(model: str) -> str:
         ("", "elsewhere/large"),
     ],
 )
-def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_http(
-    tmp_path: Path, former: str, new: str
-) -> None:
+def test_the_opencode_model_cannot_be_changed_over_http(tmp_path: Path, former: str, new: str) -> None:
     (tmp_path / "agent.yaml").write_text(opencode(former))
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": opencode(new)})
@@ -697,7 +695,7 @@ def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_h
         ("{}", "{extraction: {dailyCallLimit: 1000000}}", "extraction.dailyCallLimit"),
     ],
 )  # fmt: skip
-def test_what_a_model_is_sent_and_may_do_cannot_be_widened_over_http(
+def test_the_permissions_of_a_model_cannot_be_extended_over_http(
     tmp_path: Path, former: str, new: str, field: str
 ) -> None:
     (tmp_path / "agent.yaml").write_text(f"memory: {{pipelineV2: {former}}}\n")
@@ -727,7 +725,7 @@ def test_a_protection_can_be_strengthened_over_http_and_not_weakened(
 
 
 @pytest.mark.parametrize("new", ["[{name: alice, read_policy: shared}]", "[]"])
-def test_how_an_agent_of_the_roster_reads_is_not_changed_over_http(tmp_path: Path, new: str) -> None:
+def test_read_policies_of_the_roster_cannot_be_changed_over_http(tmp_path: Path, new: str) -> None:
     (tmp_path / "agent.yaml").write_text("agents: {roster: [{name: alice, read_policy: isolated}]}")
     more = "agents: {roster: [{name: alice, read_policy: isolated}, {name: bob}]}"
     with RunningEdge(ROUTES, tmp_path) as edge:
@@ -738,14 +736,14 @@ def test_how_an_agent_of_the_roster_reads_is_not_changed_over_http(tmp_path: Pat
 
 
 @pytest.mark.parametrize("model", ["--attach=http://evil.example:4096", "-x", "a b", "a\nb"])
-def test_a_model_that_a_program_could_read_as_an_option_is_refused(tmp_path: Path, model: str) -> None:
+def test_a_model_name_that_looks_like_an_option_is_refused(tmp_path: Path, model: str) -> None:
     content = json.dumps({"memory": {"pipelineV2": {"extraction": {"provider": "opencode", "model": model}}}})
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
     assert (answer.status, answer.body["field"]) == (400, "content")
 
 
-def test_a_file_that_cannot_be_read_is_mended_over_http_only_with_the_endpoints_in_force(tmp_path: Path) -> None:
+def test_an_unreadable_configuration_is_replaced_over_http_only_with_the_endpoints_in_effect(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("embedding: [")
     with RunningEdge(ROUTES, tmp_path) as edge:
         refused = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": OWNERS_FILE})
@@ -769,19 +767,19 @@ def test_a_file_that_cannot_be_read_is_mended_over_http_only_with_the_endpoints_
         ({"file": "SOUL.md", "content": "a\0b"}, "content must be text"),
     ],
 )
-def test_other_files_are_not_written(edge: RunningEdge, body: dict[str, object], error: str) -> None:
+def test_only_listed_files_are_written(edge: RunningEdge, body: dict[str, object], error: str) -> None:
     answer = edge.request("POST", "/api/config", body)
     assert (answer.status, answer.body["error"]) == (400, error)
 
 
-def test_a_configuration_beyond_its_own_cap_is_refused(edge: RunningEdge) -> None:
+def test_a_configuration_above_its_size_limit_is_refused(edge: RunningEdge) -> None:
     wish = {"file": "agent.yaml", "content": "#" * (128 * 1024 + 1)}
     assert edge.request("POST", "/api/config", wish).status == 413
     wish["content"] = "#" * (128 * 1024)
     assert edge.request("POST", "/api/config", wish).status == 200
 
 
-def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
+def test_an_abandoned_config_write_has_an_unknown_outcome_and_replaces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "agent.yaml").write_text("logging: {level: info}")
@@ -802,12 +800,12 @@ def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
         assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".daemon") == ["agent.yaml"]
 
 
-def test_a_file_beyond_the_cap_is_refused(edge: RunningEdge) -> None:
+def test_a_file_above_the_size_limit_is_refused(edge: RunningEdge) -> None:
     answer = edge.request("POST", "/api/config", {"file": "SOUL.md", "content": "x" * 1_048_577})
     assert answer.status == 413
 
 
-def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("private")
     workspace = tmp_path / "workspace"
@@ -826,7 +824,7 @@ def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
 # The API page
 
 
-def test_the_api_page_is_served_whole_from_the_package(edge: RunningEdge) -> None:
+def test_the_api_page_is_served_completely_from_the_package(edge: RunningEdge) -> None:
     page = edge.request("GET", "/api/docs").raw.decode()
     for name in ("swagger-ui.css", "swagger-ui-bundle.js", "start.js", "favicon-32x32.png"):
         assert f"/api/docs/{name}" in page
@@ -851,7 +849,7 @@ def test_the_document_describes_every_route(edge: RunningEdge) -> None:
     assert sum(len(methods) for methods in document["paths"].values()) == len(ROUTES)
 
 
-def test_the_front_door_speaks_text_to_programs(edge: RunningEdge) -> None:
+def test_the_index_page_is_plain_text_for_programs(edge: RunningEdge) -> None:
     answer = edge.request("GET", "/")
     assert answer.headers["content-type"].startswith("text/plain")
     assert f"http://127.0.0.1:{edge.port}/api/docs" in answer.raw.decode()
@@ -865,7 +863,7 @@ def test_one_connection_serves_many_requests(edge: RunningEdge) -> None:
     connection.close()
 
 
-def test_the_doubled_host_of_a_smuggled_request_is_refused(edge: RunningEdge) -> None:
+def test_a_request_with_two_host_headers_is_refused(edge: RunningEdge) -> None:
     port = str(edge.port).encode()
     raw = edge.raw(
         b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:" + port + b"\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
@@ -877,7 +875,7 @@ def test_the_doubled_host_of_a_smuggled_request_is_refused(edge: RunningEdge) ->
 # The confirm key
 
 
-def test_the_confirm_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+def test_the_signing_key_is_created_once_and_private(tmp_path: Path) -> None:
     path = tmp_path / ".daemon" / "secret"
     key = signing_key(path)
     assert len(key) == KEY_BYTES
@@ -886,7 +884,7 @@ def test_the_confirm_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None
     assert os.listdir(path.parent) == ["secret"]
 
 
-def test_a_confirm_key_that_others_could_know_is_refused(tmp_path: Path) -> None:
+def test_a_signing_key_that_others_could_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     signing_key(path)
     path.chmod(0o640)

@@ -183,7 +183,7 @@ def test_ambiguous_or_broken_framing_is_not_valid(edge: RunningEdge, lines: tupl
         b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_what_is_not_a_plain_request_is_not_valid(edge: RunningEdge, data: bytes) -> None:
+def test_unsupported_request_forms_are_not_valid(edge: RunningEdge, data: bytes) -> None:
     assert_refused(edge.raw(data), 400, "invalid_request")
 
 
@@ -192,7 +192,7 @@ def test_a_bad_chunk_is_not_valid(edge: RunningEdge) -> None:
     assert_refused(raw, 400, "invalid_request")
 
 
-def test_an_unknown_expectation_fails_and_a_known_one_is_met(edge: RunningEdge) -> None:
+def test_an_unknown_expectation_fails_and_a_known_one_is_answered(edge: RunningEdge) -> None:
     assert_refused(edge.raw(head(edge, "Expect: 200-ok", "Content-Length: 2")), 417, "invalid_request")
     with edge.connect() as connection:
         connection.sendall(head(edge, "Expect: 100-continue", "Content-Length: 2", "Connection: close"))
@@ -201,7 +201,7 @@ def test_an_unknown_expectation_fails_and_a_known_one_is_met(edge: RunningEdge) 
         assert parse_answer(read_to_end(connection)).body["body"] == "{}"
 
 
-def test_a_refused_upload_is_not_asked_to_continue(edge: RunningEdge) -> None:
+def test_a_refused_upload_gets_no_100_continue(edge: RunningEdge) -> None:
     raw = edge.raw(head(edge, "Expect: 100-continue", "Content-Length: 99999999"))
     assert_refused(raw, 413, "payload_too_large")
 
@@ -219,7 +219,7 @@ def test_pipelined_requests_are_answered_in_order(edge: RunningEdge) -> None:
     assert [json.loads(body)["query"]["n"] for body in bodies_of(raw)] == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_a_flood_of_pipelined_requests_is_cut_off_after_the_first_answer(edge: RunningEdge) -> None:
+def test_too_many_pipelined_requests_are_refused_after_the_first_answer(edge: RunningEdge) -> None:
     raw = edge.raw(head(edge, target="GET /echo") * 200)
     assert 1 <= raw.count(b"HTTP/1.1 200") <= 9
     assert_serves(edge)
@@ -238,7 +238,7 @@ def bodies_of(raw: bytes) -> Iterator[bytes]:
         raw = raw[raw.index(b"\r\n\r\n") + 4 + len(answer.raw) :]
 
 
-def test_a_head_that_dribbles_in_is_given_up_while_others_are_served(tmp_path: Path) -> None:
+def test_a_slow_head_times_out_while_others_are_served(tmp_path: Path) -> None:
     limits = ConnectionLimits(header_ms=SHORT_MS, connections=64)
     with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge:
         slow = [edge.connect() for _ in range(8)]
@@ -250,7 +250,7 @@ def test_a_head_that_dribbles_in_is_given_up_while_others_are_served(tmp_path: P
             connection.close()
 
 
-def test_bytes_that_keep_coming_do_not_extend_the_deadline_of_a_head(tmp_path: Path) -> None:
+def test_more_bytes_do_not_extend_the_deadline_of_a_head(tmp_path: Path) -> None:
     with (
         RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(header_ms=SHORT_MS)) as edge,
         edge.connect() as connection,
@@ -267,7 +267,7 @@ def test_bytes_that_keep_coming_do_not_extend_the_deadline_of_a_head(tmp_path: P
         assert_refused(raw, 408, "request_timeout")
 
 
-def test_a_body_that_dribbles_in_is_given_up(tmp_path: Path) -> None:
+def test_a_slow_body_times_out(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(body_ms=SHORT_MS)) as edge:
         with edge.connect() as connection:
             connection.sendall(head(edge, "Content-Length: 100") + b"{")
@@ -345,7 +345,7 @@ UNFINISHED = [
 
 
 @pytest.mark.parametrize(("method", "path", "status", "code"), UNFINISHED)
-def test_a_handler_that_takes_too_long_is_answered_for(
+def test_a_slow_handler_is_answered_by_the_deadline(
     tmp_path: Path, method: str, path: str, status: int, code: str
 ) -> None:
     config = gateway_config(request_timeout_ms=100)
@@ -375,7 +375,7 @@ def test_a_drain_finishes_what_is_in_flight_and_accepts_no_more(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("method", "path", "status", "code"), UNFINISHED)
-def test_a_request_that_outlasts_the_drain_is_told_the_truth(
+def test_a_request_that_outlasts_the_drain_is_answered_truthfully(
     tmp_path: Path, method: str, path: str, status: int, code: str
 ) -> None:
     the_gate = Gate()
@@ -387,7 +387,7 @@ def test_a_request_that_outlasts_the_drain_is_told_the_truth(
     assert (answer.status, answer.body["code"]) == (status, code)
 
 
-def test_a_client_that_leaves_mid_body_does_no_harm(edge: RunningEdge) -> None:
+def test_a_client_that_disconnects_in_its_body_does_no_harm(edge: RunningEdge) -> None:
     with edge.connect() as connection:
         connection.sendall(head(edge, "Content-Length: 100") + b"{")
     assert_serves(edge)

@@ -17,7 +17,7 @@ async def counted(call: HttpRequest) -> HttpResponse:
     return HttpResponse({"length": len(call.json_object())})
 
 
-def test_answered_requests_leave_no_garbage(tmp_path: Path) -> None:
+def test_answered_requests_leave_no_reference_cycles(tmp_path: Path) -> None:
     route = plain_route("POST", "/test/count", counted, Permission.REMEMBER)
     with RunningEdge([route], tmp_path) as edge, edge.connect() as connection:
 

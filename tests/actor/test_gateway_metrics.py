@@ -134,7 +134,7 @@ def scraped_twice(edge: RunningEdge) -> Samples:
     return scrape(edge)
 
 
-def test_jobs_junk_and_budgets_of_the_pipeline_are_told_by_kind_reason_and_provider(edge: RunningEdge) -> None:
+def test_pipeline_metrics_have_labels_for_kind_reason_and_provider(edge: RunningEdge) -> None:
     with_pipeline(edge)
     samples = scraped_twice(edge)
     assert value(samples, "signet_pipeline_jobs", kind="extract", state="pending") == 3
@@ -151,7 +151,7 @@ def test_jobs_junk_and_budgets_of_the_pipeline_are_told_by_kind_reason_and_provi
     assert value(samples, "signet_provider_tokens_today", provider="ollama") == 118
 
 
-def test_lanes_and_calls_are_told_as_the_process_that_makes_them_tells_them(edge: RunningEdge) -> None:
+def test_metrics_of_job_runners_and_calls_come_from_their_processes(edge: RunningEdge) -> None:
     with_pipeline(edge)
     samples = scraped_twice(edge)
     who = {"actor": "extractor", "provider": "ollama"}
@@ -171,7 +171,7 @@ def test_lanes_and_calls_are_told_as_the_process_that_makes_them_tells_them(edge
     assert not [name for name, labels in samples if ("actor", "decider") in labels and "provider" in name]
 
 
-def test_what_a_process_that_is_away_would_tell_is_left_out(edge: RunningEdge) -> None:
+def test_metrics_of_a_process_that_is_down_are_omitted(edge: RunningEdge) -> None:
     with_pipeline(edge)
     edge.bus.answers[GetExtractorStatus] = StorageFull()
     samples = scraped_twice(edge)
@@ -193,7 +193,7 @@ def test_every_sample_belongs_to_a_described_metric_and_has_its_labels(edge: Run
         assert {label for label, _ in labels} - {"le"} == set(described[stem].labels)
 
 
-def test_a_scrape_waits_for_nobody_and_shows_rows_that_were_counted_behind_its_back(edge: RunningEdge) -> None:
+def test_a_scrape_waits_for_no_process_and_shows_counts_made_in_the_background(edge: RunningEdge) -> None:
     edge.bus.answers[GetStoreStats] = STATS
     first = scrape(edge)
     assert ("signet_memories", frozenset()) not in first
@@ -208,7 +208,7 @@ def test_a_scrape_waits_for_nobody_and_shows_rows_that_were_counted_behind_its_b
     assert asked == [GetStoreStats, GetPipelineStatus], "two scrapes in a row ask once"
 
 
-def test_a_scrape_is_answered_while_everybody_is_away(edge: RunningEdge) -> None:
+def test_a_scrape_is_answered_while_every_other_process_is_down(edge: RunningEdge) -> None:
     edge.bus.tree = TreeChanged([ChildState("writer", "writer", RESTARTING, 3, 2, None, counters={})])
     samples = scrape(edge)
     assert value(samples, "signet_ready") == 0
@@ -217,7 +217,7 @@ def test_a_scrape_is_answered_while_everybody_is_away(edge: RunningEdge) -> None
     assert value(samples, "signet_actor_incarnation", actor="writer") == 3
 
 
-def test_figures_of_the_heartbeats_are_told_for_each_process(edge: RunningEdge) -> None:
+def test_metrics_of_the_heartbeats_are_shown_for_each_process(edge: RunningEdge) -> None:
     edge.bus.tree = TreeChanged(
         [
             ChildState("writer", "writer", UP, 1, 0, 1, counters={"commits": 5, "rows": 20, "cpu_seconds": 1.5}),
@@ -252,7 +252,7 @@ def test_requests_are_counted_by_template_method_and_kind_of_answer(edge: Runnin
     assert value(samples, "signet_http_errors_total", code="method_not_allowed") == 1
 
 
-def test_paths_that_nobody_serves_add_no_series(edge: RunningEdge) -> None:
+def test_unknown_paths_add_no_series(edge: RunningEdge) -> None:
     edge.request("GET", "/no/such/path/0")
     before = scrape(edge).keys()
     for number in range(20):
@@ -270,7 +270,7 @@ def test_paths_that_nobody_serves_add_no_series(edge: RunningEdge) -> None:
     assert value(after, "signet_http_guarded_total") == 20
 
 
-def test_what_the_server_refuses_before_the_application_is_counted(edge: RunningEdge) -> None:
+def test_requests_refused_before_the_application_are_counted(edge: RunningEdge) -> None:
     edge.raw(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n")
     edge.raw(b"no http at all\r\n\r\n")
     samples = scrape(edge)
@@ -280,7 +280,7 @@ def test_what_the_server_refuses_before_the_application_is_counted(edge: Running
     assert status["refused"] == 2
 
 
-def test_connections_and_requests_that_are_too_many_are_counted(edge: RunningEdge) -> None:
+def test_refused_connections_and_shed_requests_are_counted(edge: RunningEdge) -> None:
     held = [edge.connect() for _ in range(4)]
     for connection in held:
         connection.sendall(b"GET /health")  # an idle one would make room

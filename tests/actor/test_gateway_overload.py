@@ -58,7 +58,7 @@ class SimulatedTraffic:
         return let_in, refused
 
 
-def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() -> None:
+def test_writes_that_wait_for_a_crashed_writer_do_not_block_readers() -> None:
     traffic = SimulatedTraffic(ConnectionLimits())
     traffic.pass_time(2, changes_per_s=5000, reads_per_s=20)
     traffic.writer_is_there = False
@@ -73,7 +73,7 @@ def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() ->
     assert refused == 0
 
 
-def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_more() -> None:
+def test_about_half_of_the_slots_may_wait_for_the_writer() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=128))
     traffic.writer_is_there = False
     let_in, refused = traffic.pass_time(10, changes_per_s=1000, reads_per_s=10)
@@ -82,7 +82,7 @@ def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_mo
     assert refused <= 10 * 0.4
 
 
-def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() -> None:
+def test_one_slow_write_blocks_nothing_and_takes_no_slot() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8))
     long = traffic.admission.admit(10, traffic.limits, is_write=True)
     assert long is not None
@@ -96,7 +96,7 @@ def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() 
     assert traffic.admission.in_flight == 0
 
 
-def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
+def test_a_request_with_a_slow_body_takes_no_slot_of_the_writer() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8))
     dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(6)]
     traffic.now += 60
@@ -106,7 +106,7 @@ def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
         admitted.release()
 
 
-def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
+def test_slow_short_bodies_do_not_block_others() -> None:
     traffic = SimulatedTraffic(ConnectionLimits())
     dripping = [traffic.admission.admit(10, traffic.limits) for _ in range(traffic.limits.max_in_flight)]
     traffic.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
@@ -119,7 +119,7 @@ def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
     assert traffic.admission.in_flight == 1, "the last change is not answered yet"
 
 
-def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
+def test_a_slow_body_needs_a_slot_when_it_is_complete() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=4))
     dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(4)]
     traffic.now += 0.3
@@ -131,7 +131,7 @@ def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
     assert traffic.admission.in_flight == 4
 
 
-def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answered(tmp_path: Path) -> None:
+def test_others_are_answered_while_slow_short_bodies_use_every_slot(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_in_flight=2)) as edge:
         admission = edge.server.server_context.admission
         slow = [edge.connect() for _ in range(2)]
@@ -148,7 +148,7 @@ def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answere
         assert_nothing_held(edge)
 
 
-def test_readers_are_answered_while_changes_wait_for_the_writer(tmp_path: Path) -> None:
+def test_reads_are_answered_while_writes_wait_for_the_writer(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=4)) as edge:
         held = Held(edge, gate, 4, b"{}")
@@ -199,7 +199,7 @@ class StoppedClock:
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/api/status"])
-def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, path: str) -> None:
+def test_status_probes_are_answered_under_overload_at_little_cost(tmp_path: Path, path: str) -> None:
     gate, glanced = Gate(), Glanced()
     limits = ConnectionLimits(max_in_flight=1)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
@@ -217,7 +217,7 @@ def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, 
         assert_nothing_held(edge)
 
 
-def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tmp_path: Path) -> None:
+def test_only_a_few_status_probes_are_admitted_at_once(tmp_path: Path) -> None:
     gate, glanced = Gate(), Glanced()
     limits = ConnectionLimits(max_in_flight=1)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
@@ -239,7 +239,7 @@ def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tm
         assert_nothing_held(edge)
 
 
-def test_an_operator_without_a_place_for_his_connection_is_answered_and_it_closes(tmp_path: Path) -> None:
+def test_a_status_probe_beyond_the_connection_limit_is_answered_and_its_connection_closed(tmp_path: Path) -> None:
     limits = ConnectionLimits(connections=1)
     with RunningEdge(with_glances(Gate(), Glanced()), tmp_path, limits=limits) as edge, edge.connect() as first:
         first.sendall(b"GET /echo")

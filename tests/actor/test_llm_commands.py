@@ -93,7 +93,7 @@ def failure(provider: CliProvider, timeout_ms: int = 20_000) -> ProviderError:
     return caught.value
 
 
-def test_a_program_that_repeats_the_prompt_as_it_fails_is_not_quoted(cli: FakeCli, program: str) -> None:
+def test_an_error_output_that_repeats_the_prompt_is_not_quoted(cli: FakeCli, program: str) -> None:
     provider = made(cli, program, "exit_1")
     for prompt, quoted in (("It ends so because because because", False), ("The code word is Wolverine", True)):
         with pytest.raises(ProviderError) as caught:
@@ -106,12 +106,12 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_the_answer_is_what_the_program_prints_and_its_tokens_are_an_estimate(cli: FakeCli, program: str) -> None:
+def test_the_answer_is_the_output_and_its_tokens_are_estimated(cli: FakeCli, program: str) -> None:
     answer = generated(made(cli, program, "ok"), "x" * 400)
     assert (answer.text, answer.tokens_in, answer.estimated, answer.cost_microusd) == (ANSWER, 100, True, None)
 
 
-def test_the_prompt_goes_in_by_stdin_whole_and_is_no_argument(cli: FakeCli, program: str) -> None:
+def test_the_prompt_is_passed_by_stdin_and_never_as_an_argument(cli: FakeCli, program: str) -> None:
     """Longer than any argument may be, and beginning with what looks like an option."""
     prompt = "--help\n" + "数据库 ünïcode 🙂 " * 40_000
     answer = generated(made(cli, program, "echo"), prompt)
@@ -136,7 +136,7 @@ def test_opencode_is_called_with_its_tools_denied(cli: FakeCli) -> None:
     assert '"bash":"deny"' in call["environment"]["OPENCODE_CONFIG_CONTENT"]
 
 
-def test_opencode_without_a_model_uses_its_own(cli: FakeCli) -> None:
+def test_opencode_without_a_model_uses_its_default(cli: FakeCli) -> None:
     cli.write("opencode", "ok", text=ANSWER)
     provider = OpencodeProvider("", environment=environment(cli))
     generated(provider)
@@ -144,7 +144,7 @@ def test_opencode_without_a_model_uses_its_own(cli: FakeCli) -> None:
     assert provider.model == "default"
 
 
-def test_a_program_sees_a_small_environment_and_an_empty_directory_of_its_own(cli: FakeCli, program: str) -> None:
+def test_a_program_gets_a_small_environment_and_an_empty_private_directory(cli: FakeCli, program: str) -> None:
     generated(made(cli, program, "ok"))
     (call,) = cli.calls
     seen = call["environment"]
@@ -157,7 +157,7 @@ def test_a_program_sees_a_small_environment_and_an_empty_directory_of_its_own(cl
     assert not Path(call["cwd"]).exists(), "closing the provider takes it away"
 
 
-def test_the_directory_of_a_program_is_for_nobody_else(cli: FakeCli, program: str) -> None:
+def test_the_directory_of_a_program_is_private(cli: FakeCli, program: str) -> None:
     provider = made(cli, program, "ok")
 
     async def work(it: CliProvider) -> int:
@@ -167,7 +167,7 @@ def test_the_directory_of_a_program_is_for_nobody_else(cli: FakeCli, program: st
     assert using(provider, work) == 0o700
 
 
-def test_only_the_key_that_the_configuration_names_is_given(cli: FakeCli) -> None:
+def test_only_the_configured_key_is_passed_on(cli: FakeCli) -> None:
     cli.write("claude", "ok", text=ANSWER)
     generated(ClaudeCodeProvider("", environment=environment(cli), key_variable="ANTHROPIC_API_KEY"))
     seen = cli.calls[0]["environment"]
@@ -185,7 +185,7 @@ def test_only_the_key_that_the_configuration_names_is_given(cli: FakeCli) -> Non
         ("huge", ProviderErrorKind.MALFORMED, "more than 4194304 bytes"),
     ],
 )
-def test_a_program_that_fails_is_an_error_that_says_how(
+def test_a_failed_program_is_an_error_with_its_cause(
     cli: FakeCli, program: str, fault: CliFault, kind: ProviderErrorKind, words: str
 ) -> None:
     error = failure(made(cli, program, fault))
@@ -197,9 +197,7 @@ def test_a_program_that_fails_is_an_error_that_says_how(
 
 
 @pytest.mark.parametrize("fault", ["hang", "grandchild_then_hang", "daemon"])
-def test_a_program_that_does_not_end_is_ended_with_all_that_it_started(
-    cli: FakeCli, program: str, fault: CliFault
-) -> None:
+def test_a_program_that_times_out_is_killed_with_all_its_processes(cli: FakeCli, program: str, fault: CliFault) -> None:
     """SIGTERM is ignored, and the grandchild has a session of its own."""
     error = failure(made(cli, program, fault), timeout_ms=SHORT_MS)
     assert error.kind is ProviderErrorKind.TIMEOUT
@@ -207,7 +205,7 @@ def test_a_program_that_does_not_end_is_ended_with_all_that_it_started(
     assert cli.living() == [], "ended before the error was raised"
 
 
-def test_an_answer_counts_although_a_grandchild_keeps_the_pipe_open_and_the_grandchild_is_ended(
+def test_an_answer_counts_although_a_grandchild_keeps_the_pipe_open_and_the_grandchild_is_killed(
     cli: FakeCli, program: str
 ) -> None:
     assert generated(made(cli, program, "grandchild")).text == ANSWER
@@ -219,11 +217,11 @@ def test_a_program_that_does_not_read_its_prompt_may_still_answer(cli: FakeCli, 
     assert generated(made(cli, program, "deaf"), "x" * 1_000_000).text == ANSWER
 
 
-def test_a_program_that_complains_at_length_blocks_nobody(cli: FakeCli, program: str) -> None:
+def test_a_long_error_output_does_not_block_the_program(cli: FakeCli, program: str) -> None:
     assert generated(made(cli, program, "chatty_errors")).text == ANSWER
 
 
-def test_a_cancelled_call_has_ended_its_program_before_it_ends_itself(cli: FakeCli, program: str) -> None:
+def test_a_cancelled_call_ends_after_its_program_was_killed(cli: FakeCli, program: str) -> None:
     async def work(provider: CliProvider) -> None:
         task = asyncio.ensure_future(provider.generate("p", timeout_ms=60_000))
         await asyncio.to_thread(cli.await_pids, 2)
@@ -235,7 +233,7 @@ def test_a_cancelled_call_has_ended_its_program_before_it_ends_itself(cli: FakeC
     using(made(cli, program, "grandchild_then_hang"), work)
 
 
-def test_closing_the_provider_ends_its_calls_and_says_so_to_their_callers(cli: FakeCli, program: str) -> None:
+def test_closing_the_provider_ends_its_calls_with_an_error(cli: FakeCli, program: str) -> None:
     async def work(provider: CliProvider) -> None:
         task = asyncio.ensure_future(provider.generate("p", timeout_ms=60_000))
         await asyncio.to_thread(cli.await_pids, 2)
@@ -247,7 +245,7 @@ def test_closing_the_provider_ends_its_calls_and_says_so_to_their_callers(cli: F
     using(made(cli, program, "grandchild_then_hang"), work)
 
 
-def test_calls_at_once_do_not_disturb_each_other(cli: FakeCli, program: str) -> None:
+def test_concurrent_calls_do_not_disturb_each_other(cli: FakeCli, program: str) -> None:
     async def work(provider: CliProvider) -> list[str]:
         calls = [provider.generate(f"prompt {number}", timeout_ms=20_000) for number in range(4)]
         return [answer.text for answer in await asyncio.gather(*calls)]
@@ -270,7 +268,7 @@ def test_no_call_leaves_a_file_or_a_thread_open(cli: FakeCli, program: str) -> N
             assert not thread.is_alive()
 
 
-def test_a_program_that_is_not_installed_is_unavailable_at_nobodys_cost(cli: FakeCli, program: str) -> None:
+def test_a_missing_program_is_unavailable_and_costs_no_attempt(cli: FakeCli, program: str) -> None:
     provider = PROGRAMS[program](cli)
     error = failure(provider)
     assert error.kind is ProviderErrorKind.UNAVAILABLE
@@ -289,7 +287,7 @@ def test_a_program_that_is_installed_later_is_found(cli: FakeCli, program: str) 
     assert using(PROGRAMS[program](cli), work) == ANSWER
 
 
-def test_a_file_that_cannot_be_run_is_an_error_in_words(cli: FakeCli, program: str) -> None:
+def test_a_file_that_cannot_be_executed_is_an_error_with_an_explanation(cli: FakeCli, program: str) -> None:
     path = cli.write(program, "ok")
     path.write_bytes(b"\x7fELF not really")
     error = failure(PROGRAMS[program](cli))
@@ -297,7 +295,7 @@ def test_a_file_that_cannot_be_run_is_an_error_in_words(cli: FakeCli, program: s
     assert "Exec format error" in error.detail
 
 
-def test_nothing_of_a_call_survives_the_sudden_death_of_the_daemon(cli: FakeCli, program: str) -> None:
+def test_no_process_of_a_call_survives_a_kill_of_the_daemon(cli: FakeCli, program: str) -> None:
     """The process that called is killed with SIGKILL, and can clean up nothing."""
     cli.write(program, "grandchild_then_hang")
     script = textwrap.dedent(
@@ -320,7 +318,7 @@ def test_nothing_of_a_call_survives_the_sudden_death_of_the_daemon(cli: FakeCli,
     assert len(cli.pids) == 2
 
 
-def test_a_keeper_that_is_killed_takes_the_program_with_it(cli: FakeCli, program: str) -> None:
+def test_a_killed_reaper_ends_the_program(cli: FakeCli, program: str) -> None:
     async def work(provider: CliProvider) -> None:
         task = asyncio.ensure_future(provider.generate("p", timeout_ms=60_000))
         (pid,) = await asyncio.to_thread(cli.await_pids, 1)
@@ -334,7 +332,7 @@ def test_a_keeper_that_is_killed_takes_the_program_with_it(cli: FakeCli, program
     using(made(cli, program, "hang"), work)
 
 
-def test_the_deadline_ends_a_program_that_prints_slowly_for_ever(cli: FakeCli) -> None:
+def test_the_deadline_ends_a_program_with_endless_slow_output(cli: FakeCli) -> None:
     path = cli.write("claude", "ok")
     path.write_text(f"#!{sys.executable} -IS\nimport time\nwhile True: print('.', flush=True); time.sleep(0.05)\n")
     started = time.monotonic()

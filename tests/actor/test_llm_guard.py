@@ -129,7 +129,7 @@ def test_a_good_call_is_counted(server: ScriptedProvider, clock: HandClock) -> N
     using(server, clock, work)
 
 
-def test_failures_in_a_row_pause_the_calls_and_the_refusal_says_why_and_for_how_long(
+def test_consecutive_failures_pause_the_calls_with_reason_and_duration(
     server: ScriptedProvider, clock: HandClock
 ) -> None:
     async def work(guarded: GuardedProvider) -> None:
@@ -146,9 +146,7 @@ def test_failures_in_a_row_pause_the_calls_and_the_refusal_says_why_and_for_how_
     assert len(server.asked) == POLICY.failures, "a refused call goes nowhere"
 
 
-def test_after_the_pause_one_call_finds_out_that_the_provider_is_back(
-    server: ScriptedProvider, clock: HandClock
-) -> None:
+def test_after_the_pause_one_probe_finds_the_provider_available(server: ScriptedProvider, clock: HandClock) -> None:
     async def work(guarded: GuardedProvider) -> None:
         await opened(guarded, server)
         clock.now_ms += POLICY.cooldown_ms
@@ -159,7 +157,9 @@ def test_after_the_pause_one_call_finds_out_that_the_provider_is_back(
     using(server, clock, work)
 
 
-def test_while_one_call_finds_out_the_others_are_refused_at_no_cost(server: ScriptedProvider, clock: HandClock) -> None:
+def test_during_the_probe_other_calls_are_refused_without_costing_an_attempt(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
     async def work(guarded: GuardedProvider) -> None:
         await opened(guarded, server)
         clock.now_ms += POLICY.cooldown_ms
@@ -178,9 +178,7 @@ def test_while_one_call_finds_out_the_others_are_refused_at_no_cost(server: Scri
 
 
 @pytest.mark.parametrize("fault", ["hang", "rst", "http_500", "http_503", "http_429", "wrong_content_type"])
-def test_a_provider_that_is_down_for_long_costs_no_job_an_attempt(
-    server: ScriptedProvider, clock: HandClock, fault: Fault
-) -> None:
+def test_a_long_outage_costs_no_attempt(server: ScriptedProvider, clock: HandClock, fault: Fault) -> None:
     """Ten minutes of its time, and then it is back without anybody's doing."""
 
     async def work(guarded: GuardedProvider) -> int:
@@ -218,7 +216,7 @@ def test_a_provider_that_is_down_for_long_costs_no_job_an_attempt(
 
 
 @pytest.mark.parametrize("fault", ["hang", "slow_drip", "rst", "http_500", "empty"])
-def test_a_prompt_that_a_healthy_provider_cannot_stomach_costs_its_job_an_attempt(
+def test_a_prompt_that_always_fails_at_a_healthy_provider_costs_an_attempt(
     server: ScriptedProvider, clock: HandClock, fault: Fault
 ) -> None:
     server.then(fault)
@@ -226,7 +224,7 @@ def test_a_prompt_that_a_healthy_provider_cannot_stomach_costs_its_job_an_attemp
     assert error.costs_attempt
 
 
-def test_a_provider_that_is_killed_by_a_prompt_is_away_and_not_the_prompts_fault_until_it_is_back(
+def test_a_crash_of_the_provider_costs_no_attempt_until_it_is_available_again(
     server: ScriptedProvider, clock: HandClock
 ) -> None:
     server.then("die")
@@ -234,9 +232,7 @@ def test_a_provider_that_is_killed_by_a_prompt_is_away_and_not_the_prompts_fault
     assert error.kind is ProviderErrorKind.UNAVAILABLE
 
 
-def test_a_rate_limit_pauses_the_calls_at_once_for_as_long_as_it_says(
-    server: ScriptedProvider, clock: HandClock
-) -> None:
+def test_a_rate_limit_pauses_the_calls_for_its_retry_time(server: ScriptedProvider, clock: HandClock) -> None:
     server.then(Act("http_429", retry_after="120"))
 
     async def work(guarded: GuardedProvider) -> None:
@@ -247,7 +243,7 @@ def test_a_rate_limit_pauses_the_calls_at_once_for_as_long_as_it_says(
     using(server, clock, work)
 
 
-def test_no_more_calls_are_out_at_once_than_allowed(server: ScriptedProvider, clock: HandClock) -> None:
+def test_concurrent_calls_are_limited(server: ScriptedProvider, clock: HandClock) -> None:
     async def work(guarded: GuardedProvider) -> None:
         await asyncio.gather(*(guarded.generate("p", timeout_ms=20_000) for _ in range(20)))
 
@@ -256,7 +252,9 @@ def test_no_more_calls_are_out_at_once_than_allowed(server: ScriptedProvider, cl
     assert len(server.asked) == 20
 
 
-def test_a_call_that_finds_no_place_in_time_is_refused_at_no_cost(server: ScriptedProvider, clock: HandClock) -> None:
+def test_a_call_without_a_slot_in_time_is_refused_without_costing_an_attempt(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
     server.then("hang")
 
     async def work(guarded: GuardedProvider) -> None:
@@ -272,7 +270,7 @@ def test_a_call_that_finds_no_place_in_time_is_refused_at_no_cost(server: Script
     using(server, clock, work, concurrency=1)
 
 
-def test_no_more_calls_wait_for_a_place_than_there_is_room_for(server: ScriptedProvider, clock: HandClock) -> None:
+def test_the_number_of_waiting_calls_is_limited(server: ScriptedProvider, clock: HandClock) -> None:
     server.stuck = "hang"
 
     async def work(guarded: GuardedProvider) -> None:
@@ -288,9 +286,7 @@ def test_no_more_calls_wait_for_a_place_than_there_is_room_for(server: ScriptedP
     using(server, clock, work, concurrency=1)
 
 
-def test_a_call_that_waited_while_the_circuit_opened_does_not_go_out(
-    server: ScriptedProvider, clock: HandClock
-) -> None:
+def test_a_waiting_call_is_not_sent_after_the_circuit_opened(server: ScriptedProvider, clock: HandClock) -> None:
     server.stuck = "http_500"
 
     async def work(guarded: GuardedProvider) -> None:
@@ -303,7 +299,7 @@ def test_a_call_that_waited_while_the_circuit_opened_does_not_go_out(
     assert len(server.asked) == POLICY.failures
 
 
-def test_a_call_beyond_the_days_budget_does_not_go_out(server: ScriptedProvider, clock: HandClock) -> None:
+def test_a_call_beyond_the_daily_budget_is_not_sent(server: ScriptedProvider, clock: HandClock) -> None:
     budget = ScriptedBudget(refuses_for_ms=3_600_000)
 
     async def work(guarded: GuardedProvider) -> None:
@@ -341,7 +337,7 @@ ESTIMATE = Generated("", 100, 50, estimated=True)
         ("nobody", None),
     ],
 )
-def test_an_answer_counts_what_it_took_what_was_cut_off_its_estimate_and_what_was_turned_away_nothing(
+def test_usage_is_the_actual_tokens_the_estimate_if_cut_off_and_zero_if_rejected(
     server: ScriptedProvider, clock: HandClock, fault: str, spent: Generated | None
 ) -> None:
     budget = ScriptedBudget()
@@ -364,9 +360,7 @@ def test_an_answer_counts_what_it_took_what_was_cut_off_its_estimate_and_what_wa
     assert budget.closed
 
 
-def test_each_call_is_settled_for_the_day_in_which_it_was_let_through(
-    server: ScriptedProvider, clock: HandClock
-) -> None:
+def test_each_call_counts_for_the_day_in_which_it_was_admitted(server: ScriptedProvider, clock: HandClock) -> None:
     budget = ScriptedBudget()
     server.then("hang")
 
@@ -381,7 +375,7 @@ def test_each_call_is_settled_for_the_day_in_which_it_was_let_through(
     assert [settled.day for settled, _ in budget.settled] == ["day 2", "day 1"]
 
 
-def test_a_retired_provider_sends_those_who_wait_away_and_lets_those_who_are_out_end(
+def test_a_replaced_provider_refuses_waiting_calls_and_finishes_calls_in_flight(
     server: ScriptedProvider, clock: HandClock
 ) -> None:
     budget = ScriptedBudget()
@@ -424,7 +418,7 @@ class SlowBudget(ScriptedBudget):
 
 
 @pytest.mark.parametrize("at", ["reservation", "check"])
-def test_a_call_that_is_not_out_yet_when_its_provider_is_retired_never_goes_out(
+def test_an_unsent_call_of_a_replaced_provider_is_never_sent(
     server: ScriptedProvider, clock: HandClock, at: str
 ) -> None:
     budget = SlowBudget()
@@ -469,15 +463,13 @@ class BrokenBudget(ScriptedBudget):
         raise Unavailable("away")
 
 
-def test_no_call_goes_out_while_nobody_counts(server: ScriptedProvider, clock: HandClock) -> None:
+def test_no_call_is_sent_while_usage_cannot_be_counted(server: ScriptedProvider, clock: HandClock) -> None:
     error = using(server, clock, failure, budget=BrokenBudget(at="reserve"))
     assert (error.kind, error.costs_attempt, error.retry_after_ms) == (ProviderErrorKind.UNAVAILABLE, False, 1000)
     assert server.asked == []
 
 
-def test_an_answer_is_not_lost_because_its_tokens_could_not_be_taken_down(
-    server: ScriptedProvider, clock: HandClock
-) -> None:
+def test_an_answer_is_kept_even_if_its_usage_cannot_be_recorded(server: ScriptedProvider, clock: HandClock) -> None:
     async def work(guarded: GuardedProvider) -> None:
         assert (await guarded.generate("p", timeout_ms=5000)).text
         assert guarded.report().errors == {"unsettled": 1}

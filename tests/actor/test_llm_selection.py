@@ -205,7 +205,7 @@ def test_none_is_nobody_and_asks_nobody(server: ScriptedProvider) -> None:
     assert "ollama pull" in selection.detail
 
 
-def test_a_named_provider_is_taken_although_it_is_away_now(server: ScriptedProvider) -> None:
+def test_a_configured_provider_is_selected_even_if_unavailable(server: ScriptedProvider) -> None:
     server.die()
     selection, there = selected(ExtractionConfig(provider="ollama", endpoint=server.url))
     assert there
@@ -215,7 +215,7 @@ def test_a_named_provider_is_taken_although_it_is_away_now(server: ScriptedProvi
 
 
 @pytest.mark.parametrize(("provider", "model"), [("claude-code", "haiku"), ("opencode", "default")])
-def test_a_program_is_taken_when_it_is_named(cli: FakeCli, provider: ExtractionProvider, model: str) -> None:
+def test_a_program_is_selected_if_configured(cli: FakeCli, provider: ExtractionProvider, model: str) -> None:
     selection, there = selected(ExtractionConfig(provider=provider), PATH=str(cli.directory))
     assert there
     assert (selection.name, selection.model, selection.available) == (provider, model, True)
@@ -224,7 +224,7 @@ def test_a_program_is_taken_when_it_is_named(cli: FakeCli, provider: ExtractionP
 
 
 @pytest.mark.parametrize("provider", ["claude-code", "opencode"])
-def test_a_program_that_is_not_installed_is_said_to_be(tmp_path: Path, provider: ExtractionProvider) -> None:
+def test_a_program_that_is_not_installed_is_reported(tmp_path: Path, provider: ExtractionProvider) -> None:
     selection, there = selected(ExtractionConfig(provider=provider), PATH=str(tmp_path))
     assert there
     assert not selection.available
@@ -273,13 +273,13 @@ def test_a_key_is_in_no_selection(server: ScriptedProvider) -> None:
         (False, 5, 700, DailyLimits(5, 700)),
     ],
 )
-def test_what_may_cost_money_is_limited_unless_the_configuration_says_otherwise(
+def test_providers_that_may_cost_money_have_default_limits(
     may_cost: bool, calls: int, tokens: int, limits: DailyLimits
 ) -> None:
     selection = Selection("x", "x", "m", "", True, "", may_cost=may_cost)
     assert daily_limits(ExtractionConfig(daily_call_limit=calls, daily_token_limit=tokens), selection) == limits
 
 
-def test_the_guard_is_as_the_configuration_says() -> None:
+def test_the_guard_has_the_configured_settings() -> None:
     config = ExtractionConfig(concurrency=7, breaker=BreakerConfig(failures=2, cooldown_ms=1000, max_cooldown_ms=9000))
     assert guard_limits(config) == GuardLimits(7, BreakerPolicy(2, 1000, 9000))

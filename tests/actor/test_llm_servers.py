@@ -69,13 +69,13 @@ def failure(provider: LlmProvider, timeout_ms: int = 5000) -> ProviderError:
     return caught.value
 
 
-def test_the_answer_is_the_models_text_with_the_servers_own_token_counts(server: ScriptedProvider, make: Maker) -> None:
+def test_the_answer_has_the_models_text_and_the_servers_token_counts(server: ScriptedProvider, make: Maker) -> None:
     answer = generated(make(server), "Extract: ünïcode 数据库 🙂")
     assert (answer.text, answer.tokens_in, answer.tokens_out, answer.estimated) == (TEXT, 11, 7, False)
     assert server.prompts == ["Extract: ünïcode 数据库 🙂"]
 
 
-def test_ollama_is_asked_for_one_whole_answer_without_a_chain_of_thought(server: ScriptedProvider) -> None:
+def test_ollama_is_called_without_streaming_and_thinking(server: ScriptedProvider) -> None:
     using(OllamaProvider(server.url), lambda it: it.generate("p" * 60_000, timeout_ms=5000, max_tokens=100))
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/api/generate")
@@ -134,7 +134,9 @@ def test_a_server_is_given_the_json_schema_of_the_answer(server: ScriptedProvide
     assert schema["properties"]["targetId"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 
 
-def test_a_server_that_refuses_schemas_is_asked_without_from_then_on(server: ScriptedProvider, make: Maker) -> None:
+def test_a_server_that_refuses_schemas_is_called_without_them_from_then_on(
+    server: ScriptedProvider, make: Maker
+) -> None:
     server.then("http_400")
     provider = make(server)
     answers = decided(provider, times=2)
@@ -143,9 +145,7 @@ def test_a_server_that_refuses_schemas_is_asked_without_from_then_on(server: Scr
     assert not provider.structured
 
 
-def test_an_error_that_has_nothing_to_do_with_schemas_is_no_refusal_of_them(
-    server: ScriptedProvider, make: Maker
-) -> None:
+def test_other_errors_do_not_count_as_a_refusal_of_schemas(server: ScriptedProvider, make: Maker) -> None:
     async def work(it: LlmProvider) -> ProviderError:
         with pytest.raises(ProviderError) as caught:
             await it.generate("p", timeout_ms=5000, answer=DECISION)
@@ -159,7 +159,7 @@ def test_an_error_that_has_nothing_to_do_with_schemas_is_no_refusal_of_them(
     assert [schema_in(asked) is not None for asked in server.asked] == [True, False, True, True, True]
 
 
-def test_where_structured_output_is_switched_off_no_schema_is_sent(server: ScriptedProvider) -> None:
+def test_no_schema_is_sent_when_structured_output_is_off(server: ScriptedProvider) -> None:
     for provider in (
         OllamaProvider(server.url, structured=False),
         OpenAiCompatibleProvider(server.url, "m", None, structured=False),
@@ -169,13 +169,13 @@ def test_where_structured_output_is_switched_off_no_schema_is_sent(server: Scrip
 
 
 @pytest.mark.parametrize("fault", MODEL_FAULTS)
-def test_what_a_model_says_is_handed_on_as_it_is(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
+def test_the_text_of_a_model_is_returned_unchanged(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
     server.then(fault)
     assert generated(make(server)).text != TEXT
 
 
 @pytest.mark.parametrize("tokens", [(None, None), ("many", -1), (True, 3), (2**70, 1.5)])
-def test_token_counts_that_are_none_are_estimated_and_say_so(
+def test_invalid_token_counts_are_estimated_and_marked_as_such(
     server: ScriptedProvider, make: Maker, tokens: tuple[object, object]
 ) -> None:
     server.tokens = tokens
@@ -207,7 +207,7 @@ def test_token_counts_that_are_none_are_estimated_and_say_so(
         ("empty", ProviderErrorKind.MALFORMED, "no text", True),
     ],
 )
-def test_a_fault_of_the_server_is_an_error_that_says_what_it_was(
+def test_a_server_error_is_raised_with_its_cause(
     server: ScriptedProvider, make: Maker, fault: Fault, kind: ProviderErrorKind, words: str, costs: bool
 ) -> None:
     server.then(fault)
@@ -240,7 +240,7 @@ def test_an_http_error_that_repeats_the_prompt_is_not_quoted(
 
 
 @pytest.mark.parametrize("fault", ["hang", "slow_drip"])
-def test_the_deadline_is_for_the_whole_call(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
+def test_one_deadline_covers_the_whole_call(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
     """A byte now and then keeps no call alive."""
     server.then(fault)
     started = time.monotonic()
@@ -257,7 +257,7 @@ def test_a_gigabyte_is_not_read(server: ScriptedProvider, make: Maker) -> None:
     assert server.sent_bytes < 64 << 20
 
 
-def test_a_server_that_is_not_there_is_unavailable_at_nobodys_cost(server: ScriptedProvider, make: Maker) -> None:
+def test_an_unreachable_server_is_unavailable_and_costs_no_attempt(server: ScriptedProvider, make: Maker) -> None:
     server.die()
     error = failure(make(server))
     assert error.kind is ProviderErrorKind.UNAVAILABLE
@@ -283,12 +283,12 @@ def test_retry_after_is_read_in_both_its_forms(
     assert failure(make(server)).retry_after_ms == retry_after_ms
 
 
-def test_a_server_that_speaks_no_tls_is_unavailable(server: ScriptedProvider) -> None:
+def test_a_server_without_tls_is_unavailable(server: ScriptedProvider) -> None:
     provider = OllamaProvider(server.url.replace("http:", "https:"), "qwen3:4b")
     assert failure(provider, timeout_ms=20_000).kind is ProviderErrorKind.UNAVAILABLE
 
 
-def test_a_closed_provider_says_so(server: ScriptedProvider, make: Maker) -> None:
+def test_a_closed_provider_raises_an_error(server: ScriptedProvider, make: Maker) -> None:
     async def work(provider: LlmProvider) -> None:
         await provider.generate("p", timeout_ms=5000)
         await provider.close()
@@ -298,7 +298,7 @@ def test_a_closed_provider_says_so(server: ScriptedProvider, make: Maker) -> Non
     using(make(server), work)
 
 
-def test_a_cancelled_call_leaves_no_connection(server: ScriptedProvider, make: Maker) -> None:
+def test_a_cancelled_call_closes_its_connection(server: ScriptedProvider, make: Maker) -> None:
     server.then("hang")
 
     async def work(provider: LlmProvider) -> None:
@@ -312,7 +312,7 @@ def test_a_cancelled_call_leaves_no_connection(server: ScriptedProvider, make: M
     using(make(server), work)
 
 
-def test_a_server_that_comes_back_is_called_again_by_the_same_provider(server: ScriptedProvider, make: Maker) -> None:
+def test_a_recovered_server_is_called_again_by_the_same_provider(server: ScriptedProvider, make: Maker) -> None:
     async def work(provider: LlmProvider) -> str:
         await provider.generate("first", timeout_ms=5000)
         server.die()
@@ -325,7 +325,7 @@ def test_a_server_that_comes_back_is_called_again_by_the_same_provider(server: S
     assert server.prompts == ["first", "third"]
 
 
-def test_an_available_server_says_where_it_is(server: ScriptedProvider, make: Maker) -> None:
+def test_the_state_of_an_available_server_contains_its_address(server: ScriptedProvider, make: Maker) -> None:
     found = using(make(server), lambda it: it.available())
     assert found.ok
     assert server.url in found.detail
@@ -333,7 +333,7 @@ def test_an_available_server_says_where_it_is(server: ScriptedProvider, make: Ma
 
 
 @pytest.mark.parametrize("fault", ["http_500", "rst", "huge", "wrong_content_type", "wrong_shape", "hang", "slow_drip"])
-def test_a_server_whose_list_of_models_cannot_be_had_is_not_available(
+def test_a_server_without_a_readable_model_list_is_not_available(
     server: ScriptedProvider, make: Maker, fault: Fault
 ) -> None:
     server.look = fault
@@ -341,7 +341,7 @@ def test_a_server_whose_list_of_models_cannot_be_had_is_not_available(
     assert not using(make(server), lambda it: it.available()).ok
 
 
-def test_a_missing_model_of_ollama_comes_with_the_command_that_gets_it(server: ScriptedProvider) -> None:
+def test_a_missing_ollama_model_is_reported_with_the_pull_command(server: ScriptedProvider) -> None:
     found = using(OllamaProvider(server.url, "gemma3:1b"), lambda it: it.available())
     assert not found.ok
     assert found.detail.endswith("ollama pull gemma3:1b")
@@ -351,11 +351,11 @@ def test_a_missing_model_of_ollama_comes_with_the_command_that_gets_it(server: S
     ("model", "there"),
     [("nomic-embed-text", True), ("nomic-embed-text:latest", True), ("nomic-embed-text:v1", False), ("qwen3", False)],
 )
-def test_a_model_of_ollama_without_a_tag_is_the_latest(server: ScriptedProvider, model: str, there: bool) -> None:
+def test_an_ollama_model_without_a_tag_means_latest(server: ScriptedProvider, model: str, there: bool) -> None:
     assert using(OllamaProvider(server.url, model), lambda it: it.available()).ok is there
 
 
-def test_a_server_without_a_list_of_models_counts_as_there(server: ScriptedProvider) -> None:
+def test_a_server_that_does_not_support_model_lists_counts_as_available(server: ScriptedProvider) -> None:
     server.look = "http_404"
     assert using(OpenAiCompatibleProvider(server.url, "m", None), lambda it: it.available()).ok
 
@@ -386,18 +386,18 @@ def test_the_address_of_ollama_is_taken_from_any_of_its_interfaces(given: str, c
         ({"K": "schlüssel"}, "does not contain a valid key"),
     ],
 )
-def test_what_cannot_be_a_key_is_refused_without_being_repeated(environment: dict[str, str], problem: str) -> None:
+def test_an_invalid_key_is_refused_without_repeating_it(environment: dict[str, str], problem: str) -> None:
     with pytest.raises(ProviderError) as caught:
         key_from(environment, "K")
     assert caught.value.detail.endswith(problem)
 
 
-def test_no_variable_is_no_key_and_blanks_around_one_are_cut() -> None:
+def test_an_unset_variable_means_no_key_and_blanks_around_a_key_are_removed() -> None:
     assert key_from({"OPENAI_API_KEY": KEY}, "") is None
     assert key_from({"K": f" {KEY}\n"}, "K") == KEY
 
 
-def test_the_proxies_of_the_environment_are_not_asked_for_what_is_on_this_machine(
+def test_local_servers_are_called_without_the_proxies_of_the_environment(
     server: ScriptedProvider, make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")

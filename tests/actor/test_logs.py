@@ -41,7 +41,7 @@ def written(boot: ChildContext) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: ChildContext) -> None:
+def test_a_log_line_has_time_actor_incarnation_and_trace(boot: ChildContext) -> None:
     log = configure_logging(boot)
     log.info("committed", rows=3, trace="trace-7")
     log.debug("not at this level")
@@ -51,7 +51,7 @@ def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: ChildContext)
     assert (line["trace"], line["rows"]) == ("trace-7", 3)
 
 
-def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(boot: ChildContext) -> None:
+def test_exceptions_are_logged_by_type_and_place_and_only_our_own_with_their_message(boot: ChildContext) -> None:
     log = configure_logging(boot)
     for error in (KeyError("what somebody stored"), InvalidRequest("limit must be an integer")):
         try:
@@ -65,14 +65,14 @@ def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(bo
     assert ours["error_detail"] == "limit must be an integer"
 
 
-def test_a_library_that_warns_is_logged_in_the_same_form(boot: ChildContext) -> None:
+def test_library_messages_are_logged_in_the_same_form(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("uvicorn.error").error("cannot serve %s", "somebody's text")
     (line,) = written(boot)
     assert (line["level"], line["library"], line["event"]) == ("error", "uvicorn.error", "cannot serve %s")
 
 
-def test_only_the_first_line_of_what_a_library_says_is_logged(boot: ChildContext) -> None:
+def test_only_the_first_line_of_a_library_message_is_logged(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("asyncio").error("Task exception was never retrieved\nfuture: KeyError('what somebody stored')")
     (line,) = written(boot)
@@ -80,7 +80,7 @@ def test_only_the_first_line_of_what_a_library_says_is_logged(boot: ChildContext
     assert "somebody" not in json.dumps(line)
 
 
-def test_a_new_level_holds_for_loggers_that_exist_already(boot: ChildContext) -> None:
+def test_a_new_level_applies_to_existing_loggers(boot: ChildContext) -> None:
     log = configure_logging(boot).bind(part="x")
     set_level(LoggingConfig(level="debug"))
     log.debug("seen")
@@ -110,7 +110,7 @@ def test_after_a_rotation_lines_go_to_the_new_file(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_log_that_cannot_be_written_loses_lines_and_nothing_else(tmp_path: Path) -> None:
+def test_an_unwritable_log_only_loses_lines(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_bytes(b"")
     file = DailyFile(blocked)
@@ -154,7 +154,7 @@ def test_a_full_file_is_renamed_and_numbered(tmp_path: Path) -> None:
     assert current.exists()
 
 
-def test_old_files_go_and_so_do_the_oldest_beyond_the_total(tmp_path: Path) -> None:
+def test_old_files_and_files_beyond_the_total_size_are_deleted(tmp_path: Path) -> None:
     limits = LoggingConfig(retention_days=7, max_total_bytes=1_048_576)
     ancient = make_log(tmp_path, "daemon-2026-01-01.log", 10, 51)
     older = make_log(tmp_path, "daemon-2026-02-19.log", 600_000, 2)
@@ -236,14 +236,14 @@ def test_wrong_arguments_of_a_log_call_do_not_raise(boot: ChildContext) -> None:
     assert written(boot)[-1]["event"] == "the next line"
 
 
-def test_a_library_that_logs_what_cannot_be_shown_does_not_fail(boot: ChildContext) -> None:
+def test_a_library_message_that_cannot_be_formatted_does_not_raise(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("uvicorn.error").error(Unreadable())
     logging.getLogger("uvicorn.error").log(35, "odd level")
     assert written(boot)[-1]["event"] == "odd level"
 
 
-def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: ChildContext, tmp_path: Path) -> None:
+def test_a_missing_or_full_disk_only_loses_lines(boot: ChildContext, tmp_path: Path) -> None:
     logs = tmp_path / ".daemon" / "logs"
     logs.parent.mkdir()
     logs.write_text("not a directory")
@@ -258,7 +258,7 @@ def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: Chil
 
 
 @pytest.mark.parametrize("terminal", ["closed", "without a reader", "that nobody reads"])
-def test_a_terminal_that_takes_nothing_neither_fails_nor_stops_the_process(tmp_path: Path, terminal: str) -> None:
+def test_a_blocked_terminal_does_not_stop_the_process(tmp_path: Path, terminal: str) -> None:
     """The exit code is the program's own: nothing is left in a buffer of the interpreter."""
     program = (
         "import os, sys\n"
@@ -296,7 +296,7 @@ def test_a_terminal_that_takes_nothing_neither_fails_nor_stops_the_process(tmp_p
     assert len(path.read_text().splitlines()) == 3000
 
 
-def test_a_log_that_was_given_a_second_name_is_set_aside_and_lines_go_on_in_a_new_file(tmp_path: Path) -> None:
+def test_a_log_with_a_hard_link_is_moved_aside_and_a_new_file_is_started(tmp_path: Path) -> None:
     directory = tmp_path / ".daemon" / "logs"
     directory.mkdir(parents=True)
     path = log_path(directory, time.time_ns() // 1_000_000)
@@ -311,7 +311,7 @@ def test_a_log_that_was_given_a_second_name_is_set_aside_and_lines_go_on_in_a_ne
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo"])
-def test_no_line_goes_where_a_link_or_fifo_leads(tmp_path: Path, kind: str) -> None:
+def test_no_line_is_written_through_a_symbolic_link_or_fifo(tmp_path: Path, kind: str) -> None:
     directory = tmp_path / ".daemon" / "logs"
     directory.mkdir(parents=True)
     path = log_path(directory, time.time_ns() // 1_000_000)

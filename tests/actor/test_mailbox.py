@@ -130,7 +130,7 @@ def test_a_reply_repeats_the_id_and_the_trace_of_the_request(pair: Pair) -> None
     assert body.previous == "p"
 
 
-def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> None:
+def test_messages_beyond_the_limit_are_refused_as_busy_at_once(pair: Pair) -> None:
     for number in range(10):
         pair.say(f"m{number}")
     pair.all_there(10)
@@ -142,7 +142,7 @@ def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> No
     assert pair.counters["shed"] == 6
 
 
-def test_what_is_not_asked_for_waits_in_the_socket_unrefused(pair: Pair) -> None:
+def test_messages_that_are_not_received_yet_wait_in_the_socket(pair: Pair) -> None:
     for number in range(6):
         pair.say(f"m{number}")
     pair.all_there(6)
@@ -152,7 +152,7 @@ def test_what_is_not_asked_for_waits_in_the_socket_unrefused(pair: Pair) -> None
     assert pair.counters["shed"] == 0
 
 
-def test_the_bound_counts_bytes_too_but_one_large_message_fits(pair: Pair) -> None:
+def test_the_limit_counts_bytes_too_but_admits_one_large_message(pair: Pair) -> None:
     pair.say("big", b"x" * 20_000)
     pair.say("more", b"x")
     pair.all_there(2)
@@ -160,7 +160,7 @@ def test_the_bound_counts_bytes_too_but_one_large_message_fits(pair: Pair) -> No
     assert pair.answer()[1].code == ErrorCode.BUSY
 
 
-def test_work_past_its_deadline_is_answered_not_applied_and_not_done(pair: Pair) -> None:
+def test_an_expired_request_is_answered_not_applied(pair: Pair) -> None:
     pair.say("late", deadline_ns=time.monotonic_ns() - 1)
     assert pair.take(1) == []
     assert pair.answer()[1].code == ErrorCode.NOT_APPLIED
@@ -211,7 +211,7 @@ def test_a_message_of_another_protocol_version_is_refused(pair: Pair) -> None:
     ],
     ids=["empty", "reserved", "noise", "a reply", "unknown tag", "wrong type", "not UTF-8", "too deep"],
 )
-def test_a_body_that_nobody_can_decode_is_answered_and_counted(pair: Pair, body: bytes) -> None:
+def test_an_undecodable_body_is_answered_and_counted(pair: Pair, body: bytes) -> None:
     pair.say("garbage", body=body)
     pair.say("fine")
     (incoming,) = pair.take(2)
@@ -223,14 +223,14 @@ def test_a_body_that_nobody_can_decode_is_answered_and_counted(pair: Pair, body:
 
 
 @pytest.mark.parametrize("parts", [[b""], [b"\xc1", b"x"], [msgspec.msgpack.encode([1, 2]), b"x"]])
-def test_a_header_that_nobody_can_decode_is_answered_and_counted(pair: Pair, parts: list[bytes]) -> None:
+def test_an_undecodable_header_is_answered_and_counted(pair: Pair, parts: list[bytes]) -> None:
     pair.client.send_multipart(parts)
     assert pair.take(1) == []
     assert isinstance(pair.answer()[1], Failure)
     assert pair.counters["decode_error"] == 1
 
 
-def test_what_is_told_is_never_answered(pair: Pair) -> None:
+def test_a_tell_is_never_answered(pair: Pair) -> None:
     pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))
     (incoming,) = pair.take(1)
     incoming.reply(Failure(ErrorCode.INTERNAL, "nobody reads this"))
@@ -239,7 +239,7 @@ def test_what_is_told_is_never_answered(pair: Pair) -> None:
     assert pair.silent()
 
 
-def test_only_the_first_reply_goes_out(pair: Pair) -> None:
+def test_only_the_first_reply_is_sent(pair: Pair) -> None:
     pair.say("once")
     (incoming,) = pair.take(1)
     incoming.reply(HighWaterMark(previous="first", suspected_leap_since=None))
@@ -249,7 +249,7 @@ def test_only_the_first_reply_goes_out(pair: Pair) -> None:
     assert pair.counters["duplicate"] == 1
 
 
-def test_the_answer_to_somebody_who_has_left_is_counted(pair: Pair) -> None:
+def test_a_reply_to_a_disconnected_peer_is_counted(pair: Pair) -> None:
     pair.say("leaving")
     (incoming,) = pair.take(1)
     pair.client.close(linger=0)
@@ -276,7 +276,7 @@ def lingering(pair: Pair, while_asleep: list[Callable[[], None]]) -> list[float]
     return slept
 
 
-def test_a_batch_gathers_while_recent_ones_were_crowded(pair: Pair) -> None:
+def test_a_batch_gathers_while_recent_ones_had_several_requests(pair: Pair) -> None:
     slept = lingering(pair, [])
     pair.say("1")
     pair.say("2")
@@ -297,7 +297,7 @@ def test_a_batch_gathers_while_recent_ones_were_crowded(pair: Pair) -> None:
     assert len(slept) == 1
 
 
-def test_what_is_only_told_makes_no_crowd(pair: Pair) -> None:
+def test_tells_do_not_make_a_batch_gather(pair: Pair) -> None:
     slept = lingering(pair, [])
     for _ in range(3):
         pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))

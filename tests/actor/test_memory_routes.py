@@ -148,7 +148,7 @@ def test_prefixes_pin_and_tag(api: MemoryApi) -> None:
     )
 
 
-def test_body_fields_beat_prefixes(api: MemoryApi) -> None:
+def test_body_fields_win_over_prefixes(api: MemoryApi) -> None:
     api.request(
         "POST",
         "/api/memory/remember",
@@ -159,7 +159,7 @@ def test_body_fields_beat_prefixes(api: MemoryApi) -> None:
 
 
 @pytest.mark.parametrize("tags", ["alpha, beta", ["alpha", "beta"], ["alpha, beta", " "]])
-def test_tags_come_as_string_or_array(api: MemoryApi, tags: Any) -> None:
+def test_tags_are_a_string_or_an_array(api: MemoryApi, tags: Any) -> None:
     assert api.request("POST", "/api/memory/remember", {"content": "x y", "tags": tags}).json["tags"] == "alpha,beta"
 
 
@@ -184,7 +184,7 @@ def test_provenance_is_read_in_both_spellings_and_from_metadata(api: MemoryApi) 
     )
 
 
-def test_a_field_of_the_body_beats_the_metadata(api: MemoryApi) -> None:
+def test_a_field_of_the_body_wins_over_the_metadata(api: MemoryApi) -> None:
     body = {"content": "imported", "idempotencyKey": "body", "metadata": {"idempotency_key": "meta"}}
     api.request("POST", "/api/memory/remember", body)
     assert api.bus.only(Remember).body.memory.idempotency_key == "body"
@@ -219,7 +219,7 @@ def test_a_transcript_makes_the_source_id_a_session_key(api: MemoryApi) -> None:
     assert api.bus.only(Remember).body.memory.session_bound is True
 
 
-def test_the_agent_comes_from_the_session_key_when_nothing_else_names_it(api: MemoryApi) -> None:
+def test_the_agent_is_read_from_the_session_key_if_not_given(api: MemoryApi) -> None:
     api.request("POST", "/api/memory/remember", {"content": "x y"}, {"x-signet-session-key": "agent:bob:main"})
     assert api.bus.only(Remember).body.memory.agent_id == "bob"
 
@@ -242,7 +242,7 @@ def test_a_blank_agent_counts_as_not_given(
     assert api.bus.only(Remember).body.memory.agent_id == agent
 
 
-def test_the_principal_is_who_the_headers_say(api: MemoryApi) -> None:
+def test_the_principal_is_read_from_the_headers(api: MemoryApi) -> None:
     api.request(
         "POST",
         "/api/memory/remember",
@@ -305,7 +305,7 @@ def test_the_idempotency_key_travels_with_a_digest_of_the_body(api: MemoryApi) -
         ({"content": "x", "sourcePath": 1}, "sourcePath must be a string", "sourcePath"),
     ],
 )
-def test_what_remember_refuses_it_names(api: MemoryApi, body: dict[str, Any], error: str, field: str) -> None:
+def test_a_refused_remember_names_the_field(api: MemoryApi, body: dict[str, Any], error: str, field: str) -> None:
     answer = api.request("POST", "/api/memory/remember", body)
     assert answer.status == 400
     assert answer.json["error"].startswith(error)
@@ -329,7 +329,7 @@ def test_a_content_over_the_cap_is_413(api: MemoryApi) -> None:
     assert (answer.status, answer.json["code"]) == (413, "payload_too_large")
 
 
-def test_nul_and_lone_surrogates_never_reach_the_store(api: MemoryApi) -> None:
+def test_nul_characters_never_reach_the_store(api: MemoryApi) -> None:
     api.request("POST", "/api/memory/remember", {"content": "a\0b c", "who": "w\0ho"})
     kept = api.bus.only(Remember).body.memory
     assert (kept.content, kept.who) == ("ab c", "who")
@@ -356,7 +356,7 @@ def test_a_memory_that_cannot_be_embedded_is_stored_without_a_vector(api: Memory
     assert api.request("POST", "/api/memory/remember", {"content": "x y"}).json["embedded"] is False
 
 
-def test_a_text_without_meaning_to_the_model_is_stored_without_a_vector(api: MemoryApi) -> None:
+def test_a_text_without_tokens_is_stored_without_a_vector(api: MemoryApi) -> None:
     api.embedder.meaningless.add("…")
     assert api.request("POST", "/api/memory/remember", {"content": "…"}).json["embedded"] is False
 
@@ -387,7 +387,7 @@ def test_an_oversized_content_becomes_chunks(tmp_path: Path) -> None:
     assert len(sent.frames) == 3
 
 
-def test_a_content_that_repeats_itself_is_stored_whole_in_chunks_that_differ(tmp_path: Path) -> None:
+def test_a_repetitive_content_is_stored_completely_in_different_chunks(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=with_guardrails(max_content_chars=50, chunk_target_chars=50))
     api.bus.script[RememberChunks] = lambda request: ChunksRemembered(list(request.chunks), "g", deduped=False)
     first, second = "All of this is written in it once more.", "And here is something else in between."
@@ -422,9 +422,7 @@ def test_a_refused_import_is_409_with_the_writers_text(tmp_path: Path) -> None:
         (StorageFull(), 507, "storage_full"),
     ],
 )
-def test_what_the_writer_could_not_do_keeps_its_code(
-    api: MemoryApi, failure: Exception, status: int, code: str
-) -> None:
+def test_an_error_of_the_writer_keeps_its_code(api: MemoryApi, failure: Exception, status: int, code: str) -> None:
     api.bus.script[Remember] = failure
     answer = api.request("POST", "/api/memory/remember", {"content": "x y"})
     assert (answer.status, answer.json["code"]) == (status, code)
@@ -659,7 +657,7 @@ def test_a_patched_secret_is_cut(api: MemoryApi) -> None:
         ({"reason": "r", "tags": {}}, "tags must be a string or an array of strings"),
     ],
 )
-def test_what_a_patch_refuses(api: MemoryApi, body: dict[str, Any], error: str) -> None:
+def test_invalid_patches_are_refused(api: MemoryApi, body: dict[str, Any], error: str) -> None:
     answer = api.request("PATCH", "/api/memory/m1", body)
     assert (answer.status, answer.json["error"]) == (400, error)
     assert api.bus.asked == []
@@ -769,7 +767,7 @@ def test_a_deletion_reads_body_or_query(api: MemoryApi, target: str, body: Any) 
         ("/api/memory/m1?reason=r", b'"text"', "Invalid JSON body"),
     ],
 )
-def test_what_a_deletion_refuses(api: MemoryApi, target: str, body: Any, error: str) -> None:
+def test_invalid_deletions_are_refused(api: MemoryApi, target: str, body: Any, error: str) -> None:
     answer = api.request("DELETE", target, body)
     assert (answer.status, answer.json["error"]) == (400, error)
     assert api.bus.asked == []
@@ -852,7 +850,7 @@ def test_vectors_travel_as_little_endian_float32(api: MemoryApi) -> None:
     assert math.isclose(float(np.linalg.norm(vector)), 1.0, rel_tol=1e-6)
 
 
-def test_static_paths_win_over_ids(api: MemoryApi) -> None:
+def test_static_paths_take_precedence_over_ids(api: MemoryApi) -> None:
     asked: Callable[[str], int] = lambda path: api.request("GET", path).status  # noqa: E731
     assert asked("/api/memory/search") == 400  # q is missing: the search route answered
     assert api.bus.asked == []
@@ -860,7 +858,7 @@ def test_static_paths_win_over_ids(api: MemoryApi) -> None:
 
 
 @pytest.mark.parametrize("other", [{"x-signet-agent-id": "bob"}, {"x-signet-actor": "bob"}])
-def test_two_agents_with_the_same_idempotency_key_do_not_meet(api: MemoryApi, other: dict[str, str]) -> None:
+def test_the_same_idempotency_key_of_two_agents_does_not_conflict(api: MemoryApi, other: dict[str, str]) -> None:
     mine = {"Idempotency-Key": "k", "x-signet-agent-id": "alice", "x-signet-actor": "alice"}
     for headers in (mine, mine, mine | other):
         assert api.request("POST", "/api/memory/remember", {"content": "c"}, headers).status == 200
@@ -887,12 +885,14 @@ def test_the_agent_of_the_body_owns_the_idempotency_key(api: MemoryApi) -> None:
         ({}, {"changed_by": "a\0b"}, "changed_by"),
     ],
 )
-def test_who_acts_is_a_bounded_line(api: MemoryApi, headers: dict[str, str], body: dict[str, Any], field: str) -> None:
+def test_the_principal_is_one_bounded_line(
+    api: MemoryApi, headers: dict[str, str], body: dict[str, Any], field: str
+) -> None:
     answer = api.request("POST", "/api/memory/remember", {"content": "c", **body}, headers)
     assert (answer.status, answer.json["field"]) == (400, field)
     assert not [sent for sent in api.bus.asked if isinstance(sent.body, Remember)]
 
 
-def test_who_acts_is_trimmed_and_may_be_anybody(api: MemoryApi) -> None:
+def test_the_principal_is_trimmed_and_may_be_any_name(api: MemoryApi) -> None:
     assert api.request("POST", "/api/memory/remember", {"content": "c", "changed_by": "  Züleyha  "}).status == 200
     assert api.bus.only(Remember).body.principal.changed_by == "Züleyha"

@@ -156,7 +156,7 @@ def test_more_than_25_candidates_or_force_require_a_confirmation(
         ({"query": "q", "since": "soon"}, "since must be a valid ISO timestamp"),
     ],
 )
-def test_what_a_batch_forget_refuses(api: MemoryApi, body: Any, error: str) -> None:
+def test_invalid_batch_forgets_are_refused(api: MemoryApi, body: Any, error: str) -> None:
     answer = api.request("POST", FORGET, body)
     assert answer.status == 400
     assert answer.json["error"].startswith(error)
@@ -182,7 +182,7 @@ def test_a_small_batch_is_executed_without_a_token(api: MemoryApi) -> None:
     assert (sent.reason, sent.hard) == ("tidy", False)
 
 
-def test_a_large_batch_without_a_token_is_400_and_hands_one_out(api: MemoryApi) -> None:
+def test_a_large_batch_without_a_token_is_400_with_a_token(api: MemoryApi) -> None:
     offer(api, 26)
     wish = {"mode": "execute", "query": "old", "reason": "tidy", "limit": 100}
     refused = api.request("POST", FORGET, wish)
@@ -244,7 +244,7 @@ def test_an_autonomous_actor_may_not_force(api: MemoryApi, actor_type: str) -> N
     assert api.bus.asked == []
 
 
-def test_every_refused_item_says_why(api: MemoryApi) -> None:
+def test_every_refused_item_has_a_reason(api: MemoryApi) -> None:
     api.bus.script[ForgetMany] = ManyForgotten(
         [
             Forgotten("m0", "pinned_requires_force", 2),
@@ -340,7 +340,7 @@ def test_a_batch_of_patches_answers_the_documented_shape(api: MemoryApi) -> None
     assert len(sent.frames) == 1
 
 
-def test_an_invalid_patch_does_not_keep_the_others_back(api: MemoryApi) -> None:
+def test_an_invalid_patch_does_not_stop_the_others(api: MemoryApi) -> None:
     answer = api.request(
         "POST",
         MODIFY,
@@ -367,7 +367,7 @@ def test_an_invalid_patch_does_not_keep_the_others_back(api: MemoryApi) -> None:
     assert [patch.id for patch in api.bus.only(ModifyMany).body.patches] == ["u2"]
 
 
-def test_a_batch_without_a_valid_patch_asks_nobody(api: MemoryApi) -> None:
+def test_a_batch_without_a_valid_patch_sends_no_message(api: MemoryApi) -> None:
     assert api.request("POST", MODIFY, {"patches": [{"id": "u1"}]}).status == 200
     assert api.bus.asked == []
 

@@ -117,7 +117,7 @@ def test_the_status_of_a_provider_that_answers(api: MemoryApi) -> None:
     }
 
 
-def test_the_status_tells_how_far_the_missing_vectors_are(api: MemoryApi) -> None:
+def test_the_status_shows_the_progress_of_missing_vectors(api: MemoryApi) -> None:
     tracker = TrackerState(
         running=True, processed=5, failed=2, skipped_cycles=1, last_cycle_at="2026-02-21T09:00:00.000Z"
     )
@@ -147,7 +147,7 @@ def test_the_status_is_measured_at_most_every_30_seconds(api: MemoryApi) -> None
     assert "error" not in again
 
 
-def test_the_status_says_when_embedding_is_switched_off(api: MemoryApi) -> None:
+def test_the_status_shows_when_embedding_is_off(api: MemoryApi) -> None:
     api.state.embedder = None
     answer = api.request("GET", "/api/embeddings/status").json
     assert (answer["provider"], answer["available"]) == ("none", False)
@@ -205,7 +205,7 @@ def test_an_empty_store_is_healthy(api: MemoryApi) -> None:
         ({"orphaned": 2}, "orphaned-embeddings", "warn"),
     ],
 )
-def test_each_fault_shows_in_its_own_check(api: MemoryApi, changes: dict[str, Any], check: str, status: str) -> None:
+def test_each_defect_is_shown_by_its_check(api: MemoryApi, changes: dict[str, Any], check: str, status: str) -> None:
     api.bus.script[GetEmbeddingHealth] = health(**changes)
     answer = api.request("GET", "/api/embeddings/health").json
     assert {item["name"]: item["status"] for item in answer["checks"] if item["status"] != "ok"} == {check: status}
@@ -213,7 +213,7 @@ def test_each_fault_shows_in_its_own_check(api: MemoryApi, changes: dict[str, An
     assert (answer["status"] == "healthy") is (status == "warn")
 
 
-def test_a_dead_provider_degrades_the_health(api: MemoryApi) -> None:
+def test_an_unavailable_provider_degrades_the_health(api: MemoryApi) -> None:
     api.embedder.failure = RuntimeError("no model")
     api.bus.script[GetEmbeddingHealth] = health()
     answer = api.request("GET", "/api/embeddings/health").json
@@ -267,7 +267,7 @@ def test_a_folder_that_cannot_be_written_is_503(api: MemoryApi, tmp_path: Path) 
     assert api.request("POST", NOTE, {"content": "c"}).json["code"] == "not_applied"
 
 
-def test_a_file_in_the_place_of_a_folder_is_409(api: MemoryApi, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_409(api: MemoryApi, tmp_path: Path) -> None:
     (tmp_path / "codex").mkdir()
     (tmp_path / "codex/memories").write_text("")
     assert api.request("POST", NOTE, {"content": "c"}).status == 409
@@ -284,7 +284,7 @@ def test_a_file_in_the_place_of_a_folder_is_409(api: MemoryApi, tmp_path: Path) 
         ({"content": "x", "tags": 5}, "tags must be a string or an array of strings"),
     ],
 )
-def test_what_a_note_refuses(api: MemoryApi, tmp_path: Path, body: Any, error: str) -> None:
+def test_invalid_notes_are_refused(api: MemoryApi, tmp_path: Path, body: Any, error: str) -> None:
     answer = api.request("POST", NOTE, body)
     assert (answer.status, answer.json["error"]) == (400, error)
     assert not (tmp_path / "codex").exists()
@@ -314,7 +314,7 @@ def test_a_retry_with_its_idempotency_key_finds_its_own_note(api: MemoryApi) -> 
     assert (other.status, other.json["code"]) == (409, "idempotency_conflict")
 
 
-def test_a_note_that_is_in_its_place_is_never_called_unwritten(
+def test_a_note_that_was_renamed_into_place_is_reported_as_written(
     api: MemoryApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync = os.fsync
@@ -335,7 +335,7 @@ def test_a_note_that_is_in_its_place_is_never_called_unwritten(
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_note_that_did_not_get_to_its_place_leaves_nothing(
+def test_a_note_that_could_not_be_renamed_leaves_no_file(
     api: MemoryApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(descriptor: int) -> None:

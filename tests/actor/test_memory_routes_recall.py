@@ -174,14 +174,14 @@ def test_a_long_content_is_cut_and_says_so(api: MemoryApi) -> None:
     assert (result["content_length"], result["truncated"]) == (501, True)
 
 
-def test_no_hits_are_said(api: MemoryApi) -> None:
+def test_an_empty_result_is_explained(api: MemoryApi) -> None:
     api.bus.script[Recall] = found(method="keyword")
     answer = api.request("POST", RECALL, {"query": "nothing"}).json
     assert (answer["results"], answer["method"], answer["meta"]["noHits"]) == ([], "keyword", True)
     assert api.bus.told == []
 
 
-def test_recalled_memories_are_told_to_the_writer(tmp_path: Path) -> None:
+def test_accesses_of_recalled_memories_are_reported_to_the_writer(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=Config(gateway=GatewayConfig(touch_limit=2)))
     api.bus.script[Recall] = found(row(), row(id="m2"), row(id="m3"))
     api.request("POST", RECALL, {"query": "editor"})
@@ -228,7 +228,7 @@ def test_the_kill_switch_leaves_access_times_alone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_recall_refuses(api: MemoryApi, body: Any, error: str) -> None:
+def test_invalid_recalls_are_refused(api: MemoryApi, body: Any, error: str) -> None:
     answer = api.request("POST", RECALL, body)
     assert (answer.status, answer.json["error"]) == (400, error)
     assert api.bus.asked == []
@@ -266,7 +266,7 @@ def test_an_aggregate_recall_ends_without_hits_and_says_why(
 
 
 @pytest.mark.parametrize(("failure", "status"), [(Busy(), 503), (Unavailable(), 503), (InvalidRequest("no"), 400)])
-def test_what_the_searchers_could_not_do_keeps_its_code(api: MemoryApi, failure: Exception, status: int) -> None:
+def test_an_error_of_a_searcher_keeps_its_code(api: MemoryApi, failure: Exception, status: int) -> None:
     api.bus.script[Recall] = failure
     assert api.request("POST", RECALL, {"query": "editor"}).status == status
 
@@ -303,7 +303,7 @@ def words(*names: str, version: int = 5) -> CommonWords:
     return CommonWords(scope_key="k", version=version, words=list(names))
 
 
-def test_common_words_are_left_out_of_the_text_that_is_embedded(api: MemoryApi) -> None:
+def test_common_words_are_not_embedded(api: MemoryApi) -> None:
     api.bus.script[GetCommonWords] = words("caroline")
     api.request("POST", RECALL, {"query": "What did Caroline paint?", "project": "p"})
     assert api.bus.only(GetCommonWords).body == GetCommonWords(read=ReadScope(), project="p")
@@ -312,14 +312,14 @@ def test_common_words_are_left_out_of_the_text_that_is_embedded(api: MemoryApi) 
     assert (sent.query, sent.common_words_version) == ("What did Caroline paint?", 5)
 
 
-def test_a_scope_is_asked_for_its_common_words_once(api: MemoryApi) -> None:
+def test_the_common_words_of_a_scope_are_requested_once(api: MemoryApi) -> None:
     api.bus.script[GetCommonWords] = words("caroline")
     for agent in ("a", "a", "b", "a"):
         api.request("POST", RECALL, {"query": "paint", "agentId": agent})
     assert len([sent for sent in api.bus.asked if isinstance(sent.body, GetCommonWords)]) == 2
 
 
-def test_a_recalls_reply_corrects_the_common_words(api: MemoryApi) -> None:
+def test_a_recalls_reply_updates_the_common_words(api: MemoryApi) -> None:
     api.bus.script[Recall] = found(row(), common=words("melanie", version=9))
     api.request("POST", RECALL, {"query": "What did Melanie paint?"})
     api.request("POST", RECALL, {"query": "What did Melanie paint?"})
@@ -352,7 +352,7 @@ def test_without_a_vector_the_recall_is_keyword_only(api: MemoryApi, broken: str
     assert (sent.body.vector_model, sent.frames) == (None, [])
 
 
-def test_the_cache_of_common_words_is_bounded_and_forgets_the_least_used(api: MemoryApi) -> None:
+def test_the_cache_of_common_words_is_bounded_and_drops_the_least_used(api: MemoryApi) -> None:
     cache = CommonWordsCache(max_scopes=2)
     api.state.common_words = cache
     for agent in ("a", "b", "a", "c"):
@@ -363,7 +363,7 @@ def test_the_cache_of_common_words_is_bounded_and_forgets_the_least_used(api: Me
     assert [sent.body.read.agent_id for sent in api.bus.asked] == asked == ["a", "b", "c"]
 
 
-def test_queries_that_wait_for_the_same_scope_share_one_ask(api: MemoryApi) -> None:
+def test_queries_that_wait_for_the_same_scope_share_one_request(api: MemoryApi) -> None:
     async def together() -> None:
         asked, release = asyncio.Event(), asyncio.Event()
 
@@ -388,7 +388,7 @@ def test_queries_that_wait_for_the_same_scope_share_one_ask(api: MemoryApi) -> N
     assert len(api.bus.asked) == 1
 
 
-def test_the_frame_is_the_queries_unit_vector(api: MemoryApi) -> None:
+def test_the_frame_contains_the_unit_vector_of_the_query(api: MemoryApi) -> None:
     api.request("POST", RECALL, {"query": "editor"})
     (frame,) = api.bus.only(Recall).frames
     assert np.allclose(np.frombuffer(frame, dtype="<f4"), api.embedder.embed_query("editor"))

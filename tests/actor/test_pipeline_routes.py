@@ -181,7 +181,7 @@ def status(api: MemoryApi) -> Any:
     return answer.json
 
 
-def test_the_status_has_the_reference_s_members_and_invents_no_figure(api: MemoryApi) -> None:
+def test_the_status_has_the_members_of_the_reference_without_invented_values(api: MemoryApi) -> None:
     said = status(api)
     assert {name for name, worker in said["workers"].items() if worker["running"]} == {
         "extraction",
@@ -212,13 +212,13 @@ def test_the_status_has_the_reference_s_members_and_invents_no_figure(api: Memor
         ("full", "controlled-write"),
     ],
 )
-def test_the_status_names_the_mode_by_the_documented_word(api: MemoryApi, writes: str, mode: str) -> None:
+def test_the_status_has_the_documented_mode(api: MemoryApi, writes: str, mode: str) -> None:
     api.bus.script[GetExtractorStatus] = ExtractorStatus(writes, MODEL, [RUNNER], {})
     said = status(api)
     assert (said["mode"], said["writes"]) == (mode, writes)
 
 
-def test_jobs_that_summarise_sessions_are_a_queue_of_their_own(api: MemoryApi) -> None:
+def test_summary_jobs_have_a_separate_queue(api: MemoryApi) -> None:
     summaries = KindQueue("summary", pending=2, leased=1, completed=3, dead=4)
     api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, queues=[*STORE.queues, summaries])
     queues = status(api)["queues"]
@@ -226,7 +226,7 @@ def test_jobs_that_summarise_sessions_are_a_queue_of_their_own(api: MemoryApi) -
     assert queues["memory"]["pending"] == 4
 
 
-def test_the_diagnostics_score_what_is_known_by_the_documented_rules(api: MemoryApi) -> None:
+def test_the_diagnostics_follow_the_documented_rules(api: MemoryApi) -> None:
     said = status(api)["diagnostics"]
     # 2 dead of 11 that ended: more than one in a hundred; the oldest waits for a minute, no lease is ten minutes old.
     assert said["queue"] == {
@@ -244,7 +244,7 @@ def test_the_diagnostics_score_what_is_known_by_the_documented_rules(api: Memory
     assert said["composite"] == {"score": 0.691, "status": "degraded"}
 
 
-def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) -> None:
+def test_the_latency_covers_answered_requests(api: MemoryApi) -> None:
     assert status(api)["latency"]["recall"] == {"p50": 0.0, "p95": 0.0, "p99": 0.0, "count": 0, "mean": 0.0}
     for took_ms in range(1, 101):
         api.state.request_metrics.observe("/api/memory/recall", "POST", 200, took_ms * 1_000_000, None)
@@ -279,7 +279,7 @@ def test_each_lease_that_is_ten_minutes_old_is_an_anomaly(api: MemoryApi) -> Non
     assert (queue["leaseAnomalies"], queue["score"]) == (42, 0.8)
 
 
-def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_death(api: MemoryApi) -> None:
+def test_the_status_shows_states_ages_and_errors_for_every_kind_of_job(api: MemoryApi) -> None:
     said = status(api)
     jobs = {job["kind"]: job for job in said["jobs"]}
     assert list(jobs) == ["extract", "prospective_index", "embed", "of_a_later_release"]
@@ -306,7 +306,7 @@ def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_d
     ]
 
 
-def test_the_status_tells_which_model_was_chosen_how_it_does_and_what_is_left_of_the_day(api: MemoryApi) -> None:
+def test_the_status_shows_the_model_its_state_and_the_daily_budget(api: MemoryApi) -> None:
     said = status(api)
     extraction = said["providers"]["extraction"]
     assert (extraction["name"], extraction["reason"]) == ("ollama", "it answers")
@@ -320,7 +320,7 @@ def test_the_status_tells_which_model_was_chosen_how_it_does_and_what_is_left_of
     assert [row["model"] for row in said["usageToday"]] == ["qwen3:4b", "gpt"]
 
 
-def test_the_junk_rate_is_what_was_turned_away_over_that_and_the_facts(api: MemoryApi) -> None:
+def test_the_junk_rate_is_the_share_of_rejected_facts(api: MemoryApi) -> None:
     figures = status(api)["figures"]
     assert figures["today"]["junk"] == {"rate": 0.25, "turnedAway": 2, "facts": 6, "byReason": {"question": 2}}
     assert figures["today"]["outcomes"] == {"created": 5}
@@ -330,7 +330,7 @@ def test_the_junk_rate_is_what_was_turned_away_over_that_and_the_facts(api: Memo
     assert status(api)["figures"]["today"]["junk"]["rate"] is None
 
 
-def test_whoever_is_away_is_null_and_named_in_the_notes(api: MemoryApi) -> None:
+def test_values_of_a_process_that_is_down_are_null_and_explained_in_notes(api: MemoryApi) -> None:
     for question in (GetPipelineStatus, GetExtractorStatus, GetDeciderStatus):
         api.bus.script[question] = Unavailable("is being restarted")
     said = status(api)
@@ -342,7 +342,7 @@ def test_whoever_is_away_is_null_and_named_in_the_notes(api: MemoryApi) -> None:
     assert said["mode"] == "controlled-write", "of the configuration, where nobody can be asked"
 
 
-def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
+def test_a_worker_that_is_down_is_not_running(api: MemoryApi) -> None:
     others = [child for child in EVERYBODY_UP if child.role != "decider"]
     api.bus.tree = TreeChanged([*others, ChildState("decider", "decider", RESTARTING, 2, 1, None)])
     said = status(api)
@@ -351,7 +351,7 @@ def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
     assert GetDeciderStatus() not in [sent.body for sent in api.bus.asked], "nobody waits for who is not there"
 
 
-def test_a_pipeline_that_is_switched_off_says_so_and_nobody_is_asked_who_is_not_there(tmp_path: Path) -> None:
+def test_a_disabled_pipeline_is_reported_without_requests_to_its_processes(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=configured(enabled=False))
     api.bus.tree = TreeChanged([child for child in EVERYBODY_UP if child.role not in {"extractor", "decider"}])
     api.bus.script |= {GetPipelineStatus: STORE, GetStoreStats: ROWS}
@@ -380,7 +380,7 @@ ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=
         (NOBODY, JobRunnerState("extract", 4, 0, "Ollama is not there"), "none", "extract: Ollama is not there"),
     ],
 )
-def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wait(
+def test_the_daemon_s_status_shows_the_provider_and_why_jobs_wait(
     api: MemoryApi, model: ModelState, runner: JobRunnerState, effective: str, words: str | None
 ) -> None:
     off = JobRunnerState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
@@ -399,7 +399,7 @@ def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wa
         assert "hints" not in said["waiting"][0], "no job waits for what is switched off"
 
 
-def test_the_daemon_s_status_says_that_jobs_wait_for_an_extractor_that_does_not_answer(api: MemoryApi) -> None:
+def test_the_daemon_s_status_shows_that_jobs_wait_for_the_extractor(api: MemoryApi) -> None:
     api.bus.script[GetStoreStats] = STATS
     api.bus.script[GetExtractorStatus] = Unavailable("away")
     said = api.request("GET", "/api/status").json
@@ -437,7 +437,7 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
     ]
 
 
-def test_a_run_that_the_caller_may_not_see_is_not_there(api: MemoryApi) -> None:
+def test_a_run_that_the_caller_may_not_read_is_404(api: MemoryApi) -> None:
     api.bus.script[GetRun] = RunFound(None)
     api.bus.script[UndoRun] = RunUndone("run-1", "not_found")
     for method, path in (("GET", "/api/pipeline/runs/run-1"), ("POST", "/api/pipeline/runs/run-1/undo")):
@@ -446,7 +446,7 @@ def test_a_run_that_the_caller_may_not_see_is_not_there(api: MemoryApi) -> None:
 
 
 @pytest.mark.parametrize("word", ["undone", "already_undone"])
-def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: str) -> None:
+def test_an_undo_lists_undone_and_kept_changes(api: MemoryApi, word: str) -> None:
     api.bus.script[UndoRun] = RunUndone(
         "run-1",
         word,
@@ -509,7 +509,7 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
         }
 
 
-def test_a_requeue_that_comes_too_soon_says_when_to_come_again(api: MemoryApi) -> None:
+def test_a_requeue_too_soon_returns_a_retry_time(api: MemoryApi) -> None:
     api.bus.script[RequeueJobs] = SignetError("too soon", code=ErrorCode.RATE_LIMITED, retry_after_ms=41_500)
     for path in ("/api/pipeline/requeue", "/api/repair/requeue-dead"):
         answer = api.request("POST", path, {})
@@ -527,7 +527,7 @@ def test_a_requeue_that_comes_too_soon_says_when_to_come_again(api: MemoryApi) -
         ("/api/repair/requeue-dead", RequeueJobs, JobsRequeued([], [])),
     ],
 )
-def test_every_decision_about_the_pipeline_takes_a_key(api: MemoryApi, path: str, kind: Any, done: Any) -> None:
+def test_every_pipeline_action_accepts_an_idempotency_key(api: MemoryApi, path: str, kind: Any, done: Any) -> None:
     """Each key is its principal's, agent's and route's own, as everywhere."""
     api.bus.script[kind] = done
     for headers in (
@@ -561,13 +561,13 @@ def test_every_decision_about_the_pipeline_takes_a_key(api: MemoryApi, path: str
         ({"limit": "5"}, "limit"),
     ],
 )
-def test_an_unclear_wish_requeues_nothing(api: MemoryApi, body: Any, field: str) -> None:
+def test_an_invalid_requeue_request_requeues_nothing(api: MemoryApi, body: Any, field: str) -> None:
     answer = api.request("POST", "/api/pipeline/requeue", body)
     assert (answer.status, answer.json["field"]) == (400, field)
     assert api.bus.asked == []
 
 
-def test_the_review_queue_shows_each_proposal_beside_what_the_memory_says_now(api: MemoryApi) -> None:
+def test_the_review_queue_shows_each_proposal_with_the_current_content(api: MemoryApi) -> None:
     api.bus.script[ListReviews] = ReviewsListed([ReviewItem(PROPOSAL, "The host is called alpha.", 3)], 7)
     answer = api.request("GET", "/api/memory/review-queue?agentId=a")
     assert api.bus.only(ListReviews).body == ListReviews(ReadScope("a"), state="pending", limit=50, offset=0)
@@ -625,7 +625,7 @@ def test_a_review_is_decided_in_the_caller_s_name_and_within_its_scope(
         ("a_word_of_later", 409, "conflict"),
     ],
 )
-def test_an_approval_that_cannot_be_carried_out_says_why(api: MemoryApi, word: str, status: int, code: str) -> None:
+def test_an_approval_that_cannot_be_applied_reports_why(api: MemoryApi, word: str, status: int, code: str) -> None:
     api.bus.script[ApproveProposal] = ReviewDecided("p1", word, memory_id="m2", current_version=4)
     answer = api.request("POST", "/api/memory/review-queue/p1/approve")
     assert answer.status == status
@@ -636,7 +636,7 @@ def test_an_approval_that_cannot_be_carried_out_says_why(api: MemoryApi, word: s
 
 
 @pytest.mark.parametrize("actor_type", ["agent", "Harness", "sdk", "daemon", "somebody-else", ""])
-def test_who_says_to_be_no_operator_approves_nothing(api: MemoryApi, actor_type: str) -> None:
+def test_only_operators_may_approve(api: MemoryApi, actor_type: str) -> None:
     api.bus.script[ApproveProposal] = ReviewDecided("p1", "approved")
     headers = {"x-signet-actor-type": actor_type}
     answer = api.request("POST", "/api/memory/review-queue/p1/approve", None, headers)
@@ -646,7 +646,7 @@ def test_who_says_to_be_no_operator_approves_nothing(api: MemoryApi, actor_type:
     assert api.request("POST", "/api/memory/review-queue/p1/approve", None, headers).status == 200
 
 
-def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_path: Path) -> None:
+def test_while_mutations_are_frozen_only_decisions_without_a_change_are_accepted(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=configured(frozen=True))
     api.bus.script |= {
         RejectProposal: ReviewDecided("p1", "rejected"),
@@ -663,7 +663,7 @@ def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_p
         assert api.request("POST", path).status == 200, path
 
 
-def test_each_route_of_the_pipeline_asks_for_the_permission_that_its_effect_needs() -> None:
+def test_each_pipeline_route_requires_the_permission_of_its_effect() -> None:
     asked = {
         (route.operation.method, route.path): route.operation.permission
         for route in ROUTES

@@ -56,7 +56,7 @@ def test_a_query_is_embedded_by_both_models_while_old_vectors_are_left(tmp_path:
     assert (last.body.former_model, len(last.frames)) == (None, 1)
 
 
-def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path: Path) -> None:
+def test_old_vectors_stay_searchable_while_the_new_provider_is_unavailable(tmp_path: Path) -> None:
     api, old = MemoryApi(tmp_path), OldEmbedder()
     api.state.previous_embedder.embedder = old
     api.embedder.failure = RuntimeError("away")
@@ -67,7 +67,7 @@ def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path:
     assert api.state.previous_embedder.embedder is old
 
 
-def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path: Path) -> None:
+def test_the_gateway_learns_of_an_earlier_model_change_from_a_searcher(tmp_path: Path) -> None:
     former = PreviousEmbedder()
 
     async def work() -> None:
@@ -78,7 +78,7 @@ def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path:
     assert former.embedder.model == EMBEDDED_MODEL
 
 
-def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_an_unknown_model_are_not_searched_and_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert previous_config(("nomic-embed-text", 768), EmbeddingConfig()) is None
     assert previous_config(("other", 12), OLLAMA) == EmbeddingConfig(provider="ollama", model="other", dimensions=12)
     former, tried = PreviousEmbedder(), []
@@ -96,7 +96,7 @@ def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkey
     assert former.embedder is None
 
 
-def test_an_embedder_that_makes_the_same_vectors_or_none_leaves_no_former_one() -> None:
+def test_an_unchanged_or_disabled_embedder_has_no_previous_embedder() -> None:
     former = PreviousEmbedder()
 
     async def work() -> list[Any]:

@@ -33,13 +33,11 @@ def short() -> Iterator[Path]:
         yield Path(directory)
 
 
-def test_sockets_live_in_the_workspace_when_its_path_is_short(short: Path) -> None:
+def test_sockets_are_in_the_workspace_if_its_path_is_short(short: Path) -> None:
     assert socket_directory(short) == short.resolve() / ".daemon" / "run"
 
 
-def test_a_long_workspace_falls_back_to_tmp_and_not_to_a_directory_that_goes_at_logout(
-    short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sockets_of_a_long_workspace_path_are_in_tmp(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     long = short / ("deep" * 30)
     fallback = socket_directory(long)
@@ -49,7 +47,7 @@ def test_a_long_workspace_falls_back_to_tmp_and_not_to_a_directory_that_goes_at_
     assert socket_directory(long / "other") != fallback
 
 
-def test_a_socket_directory_is_private_even_if_it_was_not(short: Path) -> None:
+def test_a_socket_directory_is_made_private(short: Path) -> None:
     run = short / "run"
     run.mkdir(mode=0o755)
     make_private_directory(run)
@@ -102,7 +100,7 @@ def test_a_socket_path_beyond_the_kernels_limit_is_a_clear_error(short: Path) ->
         context.destroy(linger=0)
 
 
-def test_the_lock_is_exclusive_names_its_holder_and_is_free_again_after_release(short: Path) -> None:
+def test_the_lock_is_exclusive_and_reports_its_holder_until_released(short: Path) -> None:
     workspace = Workspace(short)
     workspace.ensure()
     first, second = WorkspaceLock(workspace), WorkspaceLock(workspace)
@@ -145,7 +143,7 @@ for name, attempt in attempts.items():
 """
 
 
-def test_a_process_that_refused_the_network_cannot_reach_it_in_any_way() -> None:
+def test_a_process_with_the_network_guard_cannot_open_a_network_socket() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ATTEMPTS],
         env=child_environment(),
@@ -158,7 +156,7 @@ def test_a_process_that_refused_the_network_cannot_reach_it_in_any_way() -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_the_bus_still_works_in_a_process_that_refused_the_network(short: Path) -> None:
+def test_the_bus_works_in_a_process_with_the_network_guard(short: Path) -> None:
     script = (
         "import sys; from signet_actors.runtime.processes.network_guard import block_network_sockets\n"
         "block_network_sockets()\n"

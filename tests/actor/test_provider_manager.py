@@ -104,7 +104,7 @@ def calling(chosen: ProviderManager, prompt: str = "p") -> asyncio.Future[Genera
     return asyncio.ensure_future(chosen.generate(prompt, timeout_ms=LONG_MS))
 
 
-def test_after_a_change_those_who_wait_are_answered_by_the_new_provider_and_who_is_out_by_the_former(
+def test_after_a_change_waiting_calls_use_the_new_provider_and_calls_in_flight_the_old_one(
     first: ScriptedProvider, second: ScriptedProvider
 ) -> None:
     gate = first.script = Gate("first")
@@ -130,9 +130,7 @@ def test_after_a_change_those_who_wait_are_answered_by_the_new_provider_and_who_
     assert writer.calls == 5, "what the former's last call took is counted, too"
 
 
-def test_a_former_provider_is_closed_at_once_when_no_call_is_out(
-    first: ScriptedProvider, second: ScriptedProvider
-) -> None:
+def test_an_idle_old_provider_is_closed_at_once(first: ScriptedProvider, second: ScriptedProvider) -> None:
     async def life() -> None:
         async with kept(at(first), Writer()) as chosen:
             assert (await calling(chosen)).text == "first"
@@ -144,7 +142,9 @@ def test_a_former_provider_is_closed_at_once_when_no_call_is_out(
     asyncio.run(life())
 
 
-def test_after_a_change_to_nobody_those_who_wait_are_told_so_at_no_cost(first: ScriptedProvider) -> None:
+def test_after_a_change_to_no_provider_waiting_calls_are_refused_without_costing_an_attempt(
+    first: ScriptedProvider,
+) -> None:
     first.stuck = "hang"
 
     async def life() -> None:
@@ -165,7 +165,7 @@ def test_after_a_change_to_nobody_those_who_wait_are_told_so_at_no_cost(first: S
     asyncio.run(life())
 
 
-def test_a_former_provider_whose_calls_never_end_is_closed_all_the_same(
+def test_an_old_provider_with_endless_calls_is_closed_after_a_time(
     first: ScriptedProvider, second: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chosen_module, "RETIRE_TIMEOUT_MS", 50)
@@ -190,7 +190,7 @@ def test_a_former_provider_whose_calls_never_end_is_closed_all_the_same(
 
 
 @pytest.mark.parametrize("changes", [1, 5])
-def test_changes_in_quick_succession_end_with_the_last_one_and_leave_nothing_open(
+def test_of_quick_changes_the_last_one_counts_and_the_others_are_closed(
     first: ScriptedProvider, second: ScriptedProvider, changes: int
 ) -> None:
     first.stuck = "hang"
@@ -209,9 +209,7 @@ def test_changes_in_quick_succession_end_with_the_last_one_and_leave_nothing_ope
     assert first.prompts == []
 
 
-def test_a_close_while_the_next_provider_is_looked_for_leaves_neither(
-    first: ScriptedProvider, second: ScriptedProvider
-) -> None:
+def test_a_close_during_the_selection_closes_both_providers(first: ScriptedProvider, second: ScriptedProvider) -> None:
     second.look = "hang"
 
     async def life() -> None:
@@ -223,7 +221,7 @@ def test_a_close_while_the_next_provider_is_looked_for_leaves_neither(
     asyncio.run(life())
 
 
-def test_a_program_that_is_out_when_another_provider_is_chosen_ends_and_leaves_neither_process_nor_directory(
+def test_a_running_program_of_a_replaced_provider_leaves_no_process_or_directory(
     first: ScriptedProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli = FakeCli(tmp_path / "bin")

@@ -109,7 +109,7 @@ def test_a_remember_is_embedded_when_its_vector_is_stored_in_time(tmp_path: Path
         ZeroDivisionError("a fault of ours"),
     ],
 )
-def test_whatever_becomes_of_the_wait_the_memory_is_remembered(tmp_path: Path, trouble: Any) -> None:
+def test_the_memory_is_stored_whether_the_wait_succeeds_or_not(tmp_path: Path, trouble: Any) -> None:
     assert remember(api_with(tmp_path, trouble)) is False
 
 
@@ -118,13 +118,13 @@ def test_whatever_becomes_of_the_wait_the_memory_is_remembered(tmp_path: Path, t
     [configured(wait_ms=0), configured(tracker=False), configured(request_timeout_ms=400)],
     ids=["no budget", "no vectors are made", "no time"],
 )
-def test_where_there_is_nothing_to_wait_for_nobody_is_asked(tmp_path: Path, config: Config) -> None:
+def test_without_a_vector_to_wait_for_no_request_is_sent(tmp_path: Path, config: Config) -> None:
     api = api_with(tmp_path, config=config)
     assert remember(api) is False
     assert waits(api) == []
 
 
-def test_an_extractor_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
+def test_requests_do_not_wait_for_an_extractor_that_is_down(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.bus.tree = TreeChanged([])
     assert remember(api) is False
@@ -138,7 +138,7 @@ def test_a_vector_that_was_committed_with_its_memory_needs_no_wait(tmp_path: Pat
     assert waits(api) == []
 
 
-def test_with_the_embedded_model_nobody_waits_even_where_it_failed(tmp_path: Path) -> None:
+def test_with_the_embedded_model_no_request_waits_even_if_it_failed(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.state.embedder = api.embedder
     api.embedder.failure = RuntimeError("no tokens")
@@ -146,20 +146,20 @@ def test_with_the_embedded_model_nobody_waits_even_where_it_failed(tmp_path: Pat
     assert waits(api) == []
 
 
-def test_a_memory_that_was_there_before_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_duplicate_does_not_wait_for_a_vector(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.bus.script[Remember] = lambda asked: msgspec.structs.replace(stored_without_vector(asked), deduped=True)
     assert remember(api) is False
     assert waits(api) == []
 
 
-def test_a_wait_leaves_time_to_answer_the_request(tmp_path: Path) -> None:
+def test_a_wait_ends_before_the_deadline_of_the_request(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(wait_ms=LONG_MS, request_timeout_ms=3_000))
     remember(api)
     assert waits(api) == [AwaitVectors({"m1": 1}, 2_500)]
 
 
-def test_an_extractor_that_hangs_costs_the_budget_and_no_more(tmp_path: Path) -> None:
+def test_a_hung_extractor_delays_the_response_by_the_wait_budget_only(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(wait_ms=20))
 
     async def hung() -> Answer:
@@ -176,7 +176,7 @@ def test_an_extractor_that_hangs_costs_the_budget_and_no_more(tmp_path: Path) ->
     assert asyncio.run(hung()).json["embedded"] is False
 
 
-def test_so_many_wait_and_the_others_are_answered_at_once(tmp_path: Path) -> None:
+def test_the_number_of_waiting_requests_is_limited(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(wait_ms=LONG_MS))
 
     async def crowd() -> list[bool]:
@@ -194,14 +194,14 @@ def test_so_many_wait_and_the_others_are_answered_at_once(tmp_path: Path) -> Non
     assert len(api.state.vector_waits) == 0
 
 
-def test_while_requests_are_crowded_nobody_holds_a_place_for_a_vector(tmp_path: Path) -> None:
+def test_under_overload_no_request_waits_for_a_vector(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.state.server_context = SimpleNamespace(admission=SimpleNamespace(recently_overloaded=True))  # type: ignore[assignment]
     assert remember(api) is False
     assert waits(api) == []
 
 
-def test_after_a_wait_in_vain_nobody_waits_for_longer_each_time_until_one_succeeds(tmp_path: Path) -> None:
+def test_after_failed_waits_no_request_waits_for_a_growing_time(tmp_path: Path) -> None:
     api = api_with(tmp_path, VectorsAwaited([], late=True))
 
     def asks_after(pause_ms: int) -> list[bool]:
@@ -225,7 +225,7 @@ def test_after_a_wait_in_vain_nobody_waits_for_longer_each_time_until_one_succee
     assert asks_after(FIRST_PAUSE_MS) == [False, True], "a success begins anew"
 
 
-def test_those_who_waited_in_vain_together_count_once(tmp_path: Path) -> None:
+def test_concurrent_failed_waits_count_once(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(wait_ms=20))
 
     async def crowd() -> None:
@@ -241,7 +241,7 @@ def test_those_who_waited_in_vain_together_count_once(tmp_path: Path) -> None:
     assert remember(api) is True
 
 
-def test_that_no_vector_is_to_be_expected_is_no_reason_not_to_ask_again(tmp_path: Path) -> None:
+def test_a_reply_without_a_vector_does_not_pause_the_waits(tmp_path: Path) -> None:
     api = api_with(tmp_path, VectorsAwaited([]))
     assert [remember(api), remember(api)] == [False, False]
     api.bus.script[AwaitVectors] = all_stored
@@ -249,7 +249,7 @@ def test_that_no_vector_is_to_be_expected_is_no_reason_not_to_ask_again(tmp_path
     assert len(waits(api)) == 3
 
 
-def test_a_drain_answers_who_waits_at_once(tmp_path: Path) -> None:
+def test_a_drain_answers_waiting_requests_at_once(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(wait_ms=LONG_MS))
 
     async def drained() -> list[Answer]:
@@ -278,7 +278,7 @@ def test_a_change_waits_for_the_vector_of_its_own_version(tmp_path: Path) -> Non
         Modified("m1", "version_conflict", 2),
     ],
 )
-def test_a_change_that_leaves_the_content_alone_waits_for_nothing(tmp_path: Path, outcome: Modified) -> None:
+def test_a_change_without_new_content_does_not_wait(tmp_path: Path, outcome: Modified) -> None:
     api = api_with(tmp_path)
     api.bus.script[ModifyMemory] = outcome
     answer = api.request("PATCH", "/api/memory/m1", {"tags": "a", "reason": "said so"})
@@ -286,7 +286,7 @@ def test_a_change_that_leaves_the_content_alone_waits_for_nothing(tmp_path: Path
     assert waits(api) == []
 
 
-def test_a_batch_waits_once_for_all_its_vectors_and_says_which_are_stored(tmp_path: Path) -> None:
+def test_a_batch_waits_once_for_all_its_vectors_and_reports_which_are_stored(tmp_path: Path) -> None:
     api = api_with(tmp_path, VectorsAwaited(["m2"], late=True))
     api.bus.script[ModifyMany] = ManyModified(
         [
@@ -344,7 +344,7 @@ def connected(edge: RunningEdge, became: list[Any]) -> socket.socket:
     return connection
 
 
-def test_a_client_that_goes_gives_up_its_place_at_once(edge: tuple[RunningEdge, list[Any]]) -> None:
+def test_a_disconnected_client_frees_its_slot_at_once(edge: tuple[RunningEdge, list[Any]]) -> None:
     running, became = edge
     connected(running, became).close()
     eventually(lambda: became == ["waits", []], what="the wait is given up")
@@ -353,7 +353,7 @@ def test_a_client_that_goes_gives_up_its_place_at_once(edge: tuple[RunningEdge, 
     eventually(lambda: server_context.admission.in_flight == 0, what="the place is free")
 
 
-def test_a_client_that_stays_and_says_nothing_is_still_waited_for(edge: tuple[RunningEdge, list[Any]]) -> None:
+def test_a_silent_connected_client_still_waits(edge: tuple[RunningEdge, list[Any]]) -> None:
     running, became = edge
     with connected(running, became) as connection:
         assert running.request("GET", "/nowhere").status == 404, "others are served meanwhile"

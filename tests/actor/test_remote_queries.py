@@ -52,7 +52,7 @@ def api(tmp_path: Path) -> MemoryApi:
     return MemoryApi(tmp_path)
 
 
-def test_a_query_is_embedded_by_the_server_on_the_gateways_own_loop(api: MemoryApi, server: ScriptedProvider) -> None:
+def test_a_query_is_embedded_by_the_server_in_the_gateways_event_loop(api: MemoryApi, server: ScriptedProvider) -> None:
     (found,) = queried(api, server, "editor")
     assert found.model == "m"
     assert found.frame is not None
@@ -60,16 +60,14 @@ def test_a_query_is_embedded_by_the_server_on_the_gateways_own_loop(api: MemoryA
     assert np.allclose(np.frombuffer(found.frame, dtype="<f4"), wanted / np.linalg.norm(wanted), atol=1e-6)
 
 
-def test_while_the_server_fails_queries_are_keyword_only_and_it_is_soon_left_alone(
-    api: MemoryApi, server: ScriptedProvider
-) -> None:
+def test_while_the_server_fails_queries_use_keywords_and_soon_skip_it(api: MemoryApi, server: ScriptedProvider) -> None:
     server.stuck = "http_500"
     found = queried(api, server, *(f"query {number}" for number in range(8)))
     assert [vector.frame for vector in found] == [None] * 8
     assert len(server.asked) == 3
 
 
-def test_a_memory_is_not_kept_waiting_for_the_server(api: MemoryApi, server: ScriptedProvider) -> None:
+def test_storing_a_memory_does_not_wait_for_the_embedding_server(api: MemoryApi, server: ScriptedProvider) -> None:
     """Its vector follows the commit."""
     api.state.embedder = make_embedder(
         EmbeddingConfig(provider="ollama", model="m", dimensions=DIMENSIONS, endpoint=server.url)

@@ -60,7 +60,7 @@ def test_never_more_than_the_budget_of_counted_restarts_within_a_window(
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_a_child_that_had_served_is_restarted_at_once_with_a_clean_slate(
+def test_a_child_that_had_served_is_restarted_at_once_and_its_crashes_are_forgotten(
     policy: RestartPolicy, lives: list[int | None], seed: int
 ) -> None:
     for _, life, decision in live(policy, lives, seed):
@@ -71,7 +71,7 @@ def test_a_child_that_had_served_is_restarted_at_once_with_a_clean_slate(
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_an_early_death_never_restarts_at_once_nor_later_than_the_maximum(
+def test_after_an_early_crash_the_delay_is_positive_and_bounded(
     policy: RestartPolicy, lives: list[int | None], seed: int
 ) -> None:
     for _, life, decision in live(policy, lives, seed):
@@ -80,13 +80,13 @@ def test_an_early_death_never_restarts_at_once_nor_later_than_the_maximum(
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_what_is_remembered_is_bounded(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
+def test_the_stored_crash_history_is_bounded(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
     for _, _, decision in live(policy, lives, seed):
         assert len(decision.history.crashes_ms) <= policy.restarts + 1
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_the_same_seed_gives_the_same_story(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
+def test_the_same_seed_gives_the_same_delays(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
     assert live(policy, lives, seed) == live(policy, lives, seed)
 
 
@@ -104,7 +104,7 @@ def test_a_crash_loop_of_the_writer_ends_after_five_restarts() -> None:
     assert isinstance(story[-1][2], GiveUp)
 
 
-def test_at_most_fifteen_lives_a_minute_whether_it_dies_at_boot_or_later() -> None:
+def test_a_child_is_started_at_most_fifteen_times_a_minute() -> None:
     policy = RestartPolicy(restarts=10, window_ms=60_000, backoff_min_ms=100, backoff_max_ms=30_000, settled_ms=2_000)
     for life in (None, 100, 5_000):
         story = live(policy, [life] * 100, seed=2)
@@ -114,9 +114,7 @@ def test_at_most_fifteen_lives_a_minute_whether_it_dies_at_boot_or_later() -> No
 
 @pytest.mark.parametrize("role", ["writer", "searcher", "gateway"])
 @pytest.mark.parametrize("start_ms", [0, 2_000, 15_000])
-def test_a_core_child_that_crashes_at_each_start_is_given_up_with_the_budgets_as_shipped(
-    role: str, start_ms: int
-) -> None:
+def test_a_core_child_that_crashes_at_each_start_exceeds_the_default_budget(role: str, start_ms: int) -> None:
     shipped = SupervisionConfig()
     budget = getattr(shipped.budgets, role)
     start_ms = min(start_ms, 5_000) if role == "writer" else start_ms

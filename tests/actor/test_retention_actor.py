@@ -274,7 +274,7 @@ def test_the_batches_of_a_sweep_are_bounded_and_tombstones_wait_for_what_refers_
     assert room.writer.rows == dict.fromkeys(ORDER, 0)
 
 
-def test_the_actor_gives_way_between_any_two_messages_to_the_writer(room: Room) -> None:
+def test_the_actor_serves_requests_between_any_two_messages_to_the_writer(room: Room) -> None:
     room.clock.pass_ms(60_001)
     most = 0
     while room.status().last_sweep_at is None:
@@ -286,7 +286,7 @@ def test_the_actor_gives_way_between_any_two_messages_to_the_writer(room: Room) 
     assert most <= 3
 
 
-def test_a_leapt_clock_purges_nothing_until_a_second_sweep_confirms_it(room: Room) -> None:
+def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(room: Room) -> None:
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
     room.writer.asked.clear()
@@ -303,7 +303,7 @@ def test_a_leapt_clock_purges_nothing_until_a_second_sweep_confirms_it(room: Roo
     assert room.status().suspended_reason is None
 
 
-def test_a_leap_that_is_set_right_in_time_harms_nothing(room: Room) -> None:
+def test_a_clock_jump_that_is_corrected_in_time_has_no_effect(room: Room) -> None:
     room.run_for(61_000)
     mark = room.writer.mark
     room.clock.leap(3653 * DAY)
@@ -317,7 +317,7 @@ def test_a_leap_that_is_set_right_in_time_harms_nothing(room: Room) -> None:
     assert max(cutoffs) < iso(START + DAY)
 
 
-def test_the_suspicion_survives_a_restart_of_the_actor(room: Room) -> None:
+def test_a_suspected_clock_jump_survives_a_restart_of_the_actor(room: Room) -> None:
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
     room.clock.leap(365 * DAY)
@@ -333,14 +333,14 @@ def test_the_suspicion_survives_a_restart_of_the_actor(room: Room) -> None:
     assert room.writer.rows["tombstones"] == 0
 
 
-def test_an_interval_longer_than_two_days_is_no_leap() -> None:
+def test_a_sweep_interval_longer_than_two_days_is_not_a_clock_jump() -> None:
     room = Room(Config(retention=RetentionConfig(interval_ms=7 * DAY), backup=NO_BACKUPS))
     room.run_for(61_000)
     room.run_for(7 * DAY)
     assert room.writer.steps() == ORDER * 2
 
 
-def test_an_operator_may_vouch_for_the_clock(room: Room) -> None:
+def test_an_operator_may_confirm_the_clock(room: Room) -> None:
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
     room.clock.leap(365 * DAY)
@@ -368,7 +368,7 @@ def test_a_sweep_on_demand_reaps_leases_and_answers_with_every_step(room: Room) 
     assert room.replies.sent == []
 
 
-def test_two_demands_that_wait_together_share_one_sweep(room: Room) -> None:
+def test_two_waiting_sweep_requests_share_one_sweep(room: Room) -> None:
     room.say(SweepNow())
     room.say(SweepNow())
     room.run_for(1_000)
@@ -376,7 +376,7 @@ def test_two_demands_that_wait_together_share_one_sweep(room: Room) -> None:
     assert room.writer.steps() == ORDER
 
 
-def test_a_demand_during_a_sweep_gets_a_sweep_of_its_own(room: Room) -> None:
+def test_a_request_during_a_sweep_gets_another_sweep(room: Room) -> None:
     room.say(SweepNow())
     room.actor.tick()
     room.say(SweepNow(confirm_clock=True))
@@ -385,7 +385,7 @@ def test_a_demand_during_a_sweep_gets_a_sweep_of_its_own(room: Room) -> None:
     assert room.writer.steps() == ORDER * 2
 
 
-def test_a_caller_whose_deadline_comes_first_hears_how_far_the_sweep_is(room: Room) -> None:
+def test_a_caller_whose_deadline_is_near_gets_the_results_so_far(room: Room) -> None:
     room.writer.rows = {"embeddings": 50_000}
     room.say(SweepNow(), deadline_in_ms=600)
     room.run_for(500)
@@ -398,7 +398,7 @@ def test_a_caller_whose_deadline_comes_first_hears_how_far_the_sweep_is(room: Ro
     assert room.replies.sent == []
 
 
-def test_a_demand_that_came_too_late_is_not_worked_on(room: Room) -> None:
+def test_an_expired_sweep_request_is_not_executed(room: Room) -> None:
     room.say(SweepNow(), deadline_in_ms=10)
     room.clock.pass_ms(20)
     room.run_for(100)
@@ -407,7 +407,7 @@ def test_a_demand_that_came_too_late_is_not_worked_on(room: Room) -> None:
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN])
 @pytest.mark.parametrize("kind", [PurgeStep, AdvanceHighWaterMark])
-def test_a_writer_that_is_away_is_waited_for(room: Room, code: ErrorCode, kind: type[Request[Any]]) -> None:
+def test_a_sweep_waits_for_a_writer_that_is_down(room: Room, code: ErrorCode, kind: type[Request[Any]]) -> None:
     failure = Failure(code, "the writer is restarting")
     room.writer.refuse = lambda request: failure if isinstance(request, kind) else None
     room.run_for(10 * 60_000)
@@ -421,7 +421,7 @@ def test_a_writer_that_is_away_is_waited_for(room: Room, code: ErrorCode, kind: 
     assert room.status().suspended_reason is None
 
 
-def test_a_demand_while_the_writer_is_away_is_answered_with_the_reason(room: Room) -> None:
+def test_a_sweep_request_while_the_writer_is_down_is_answered_with_the_reason(room: Room) -> None:
     room.writer.refuse = lambda request: Failure(ErrorCode.UNAVAILABLE, "the writer is not there")
     room.say(SweepNow())
     room.run_for(1_000)
@@ -470,7 +470,7 @@ def test_a_refused_reaping_is_tried_again_a_minute_later(room: Room) -> None:
     assert room.actor.counters()["leases_requeued"] == 1
 
 
-def test_all_memories_are_looked_at_for_missing_jobs_a_few_at_a_time(room: Room) -> None:
+def test_all_memories_are_checked_for_missing_jobs_in_small_steps(room: Room) -> None:
     room.writer.more, room.writer.missing_at = 1_700, 1_200
     room.run_for(reconciliation.FIRST_AFTER_MS + 2_000)
     looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
@@ -481,7 +481,7 @@ def test_all_memories_are_looked_at_for_missing_jobs_a_few_at_a_time(room: Room)
     assert looked[4:] == [0, 500, 1_000, 1_500]
 
 
-def test_a_round_that_the_writer_interrupts_goes_on_where_it_was(room: Room) -> None:
+def test_an_interrupted_reconciliation_continues_where_it_was(room: Room) -> None:
     room.writer.more = 1_700
     room.writer.refuse = lambda request: (
         Failure(ErrorCode.BUSY, "busy") if isinstance(request, ReconcileJobs) and request.after == 1_000 else None
@@ -493,7 +493,7 @@ def test_a_round_that_the_writer_interrupts_goes_on_where_it_was(room: Room) -> 
     assert looked == [0, 500, 1_000, 1_000, 1_500]
 
 
-def test_a_change_of_the_embedding_model_begins_a_round_that_waits_for_the_writer_to_know_of_it(room: Room) -> None:
+def test_a_changed_embedding_model_starts_a_reconciliation_when_the_writer_has_reloaded(room: Room) -> None:
     room.writer.more = 900
     room.run_for(reconciliation.FIRST_AFTER_MS + 2_000)
     room.writer.asked.clear()
@@ -511,7 +511,7 @@ def test_a_change_of_the_embedding_model_begins_a_round_that_waits_for_the_write
     assert looked[2:] == [0, 500]
 
 
-def test_a_shorter_interval_holds_at_once_and_new_windows_from_the_next_sweep(room: Room) -> None:
+def test_a_shorter_interval_takes_effect_at_once_and_new_windows_with_the_next_sweep(room: Room) -> None:
     room.run_for(61_000)
     room.writer.asked.clear()
     room.actor.reload(
@@ -568,7 +568,7 @@ TORN = VerificationResult(False, [("structure", "page 7 is torn")], 0)
 FLIPPED = VerificationResult(False, [("content", "memory x: the content does not match its checksum")], 3)
 
 
-def test_the_first_backup_comes_when_the_daemon_has_settled_and_the_next_a_day_later(vault: Room) -> None:
+def test_the_first_backup_is_made_soon_after_the_start_and_the_next_a_day_later(vault: Room) -> None:
     vault.run_for(backup.FIRST_AFTER_MS - 1000)
     assert vault.writer.copies == []
     vault.run_for(2000)
@@ -600,7 +600,7 @@ def test_only_the_newest_backups_are_kept_and_other_files_left_alone(vault: Room
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, old[0], "notes.txt"])
 
 
-def test_backups_from_a_spell_with_a_wrong_clock_are_deleted_before_true_ones(vault: Room) -> None:
+def test_backups_with_future_names_are_deleted_first(vault: Room) -> None:
     ahead = [backup_name(START + (300 + days) * DAY, 1) for days in (0, 1)]
     true = backup_name(START - DAY, 1)
     for name in (*ahead, true):
@@ -610,7 +610,7 @@ def test_backups_from_a_spell_with_a_wrong_clock_are_deleted_before_true_ones(va
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, true])
 
 
-def test_a_backup_made_after_the_clock_went_back_stays(vault: Room) -> None:
+def test_a_backup_made_after_the_clock_went_back_is_kept(vault: Room) -> None:
     ahead = [backup_name(START + (300 + days) * DAY, 1) for days in (0, 1)]
     for name in ahead:
         keep(vault, name)
@@ -619,7 +619,7 @@ def test_a_backup_made_after_the_clock_went_back_stays(vault: Room) -> None:
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, ahead[1]])
 
 
-def test_what_copies_that_were_cut_off_left_behind_is_gone_before_the_next_one_needs_the_room(vault: Room) -> None:
+def test_files_of_interrupted_backups_are_deleted_before_the_next_backup(vault: Room) -> None:
     cut_off = backup_name(START - DAY, 1)
     for suffix in (".partial", ".partial-wal", ".partial-shm", ".partial-journal"):
         keep(vault, cut_off + suffix)
@@ -629,7 +629,7 @@ def test_what_copies_that_were_cut_off_left_behind_is_gone_before_the_next_one_n
 
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.NOT_APPLIED])
-def test_a_backup_outlasts_a_writer_that_is_held_up(vault: Room, code: ErrorCode) -> None:
+def test_a_backup_continues_after_a_delay_of_the_writer(vault: Room, code: ErrorCode) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
     vault.writer.refuse = lambda request: Failure(code, "the deadline passed before the request was started")
@@ -640,7 +640,7 @@ def test_a_backup_outlasts_a_writer_that_is_held_up(vault: Room, code: ErrorCode
     assert [entry.name for entry in backups(vault).backups] == [name]
 
 
-def test_a_backup_ends_when_the_writer_stands_damaged(vault: Room) -> None:
+def test_a_backup_ends_when_the_writer_reports_damage(vault: Room) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
     vault.writer.damage = "torn"
@@ -651,7 +651,7 @@ def test_a_backup_ends_when_the_writer_stands_damaged(vault: Room) -> None:
     assert backups(vault).running is None
 
 
-def test_a_backup_that_is_asked_for_twice_is_made_once(vault: Room) -> None:
+def test_a_backup_requested_twice_is_made_once(vault: Room) -> None:
     vault.say(BackUpNow())
     vault.say(BackUpNow())
     first, second = vault.replies.sent
@@ -663,7 +663,7 @@ def test_a_backup_that_is_asked_for_twice_is_made_once(vault: Room) -> None:
 
 
 @pytest.mark.parametrize("phase", ["copying", "copied"])
-def test_a_backup_that_is_asked_for_during_another_is_made_after_it(vault: Room, phase: str) -> None:
+def test_a_backup_requested_during_another_is_made_after_it(vault: Room, phase: str) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
     vault.writer.copy_state = phase
@@ -682,7 +682,7 @@ def test_a_backup_that_is_asked_for_during_another_is_made_after_it(vault: Room,
     assert [entry.name for entry in backups(vault).backups] == [second, first]
 
 
-def test_a_backup_that_is_asked_for_during_one_that_fails_is_made_after_it(vault: Room) -> None:
+def test_a_backup_requested_during_a_failing_one_is_made_after_it(vault: Room) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
     vault.say(BackUpNow())
@@ -692,7 +692,7 @@ def test_a_backup_that_is_asked_for_during_one_that_fails_is_made_after_it(vault
     assert [entry.name for entry in backups(vault).backups] == [second]
 
 
-def test_backups_whose_names_are_in_the_future_do_not_keep_the_next_one_waiting(vault: Room) -> None:
+def test_backups_with_future_names_do_not_delay_the_next_one(vault: Room) -> None:
     ahead = backup_name(START + 300 * DAY, 1)
     keep(vault, ahead)
     vault.actor = vault.born()
@@ -703,7 +703,7 @@ def test_backups_whose_names_are_in_the_future_do_not_keep_the_next_one_waiting(
     assert set(vault.writer.copies) == {made}
 
 
-def test_damage_of_the_structure_is_looked_at_twice_before_writes_are_refused(vault: Room) -> None:
+def test_structural_damage_is_confirmed_by_a_second_copy_before_writes_are_refused(vault: Room) -> None:
     vault.say(BackUpNow())
     one_backup(vault, TORN)
     assert vault.writer.damage is None
@@ -716,7 +716,7 @@ def test_damage_of_the_structure_is_looked_at_twice_before_writes_are_refused(va
     assert (last.ok, last.findings) == (False, [("structure", "page 7 is torn")])
 
 
-def test_a_copy_that_the_disk_spoiled_does_no_harm(vault: Room) -> None:
+def test_a_copy_damaged_by_the_disk_does_not_stop_writes(vault: Room) -> None:
     vault.say(BackUpNow())
     one_backup(vault, TORN)
     one_backup(vault, FINE)
@@ -741,7 +741,7 @@ def test_a_damaged_database_is_not_backed_up(vault: Room) -> None:
     assert vault.status().backup_problem == "torn"
 
 
-def test_a_writer_that_is_away_gets_the_same_backup_again(vault: Room) -> None:
+def test_a_backup_is_requested_again_after_a_restart_of_the_writer(vault: Room) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
     vault.writer.refuse = lambda request: Failure(ErrorCode.UNAVAILABLE, "away", retry_after_ms=1000)

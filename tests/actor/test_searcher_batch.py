@@ -54,7 +54,7 @@ def searcher(loop: Loop, tmp_path: Path) -> Searcher:
     return Searcher(boot, cast("Any", loop), SystemClock(), structlog.get_logger())
 
 
-def test_a_query_does_not_end_because_the_one_before_it_was_to_end(
+def test_a_query_is_not_ended_by_the_request_to_end_the_previous_one(
     searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answered(incoming: Incoming[SearcherQuery], *_: Any) -> tuple[Any, list[bytes]]:
@@ -66,7 +66,7 @@ def test_a_query_does_not_end_because_the_one_before_it_was_to_end(
     assert loop.happened == ["no snapshot", "first", "no snapshot", "second"]
 
 
-def test_when_the_disk_fails_every_query_is_told_to_ask_again(
+def test_when_the_disk_fails_every_query_is_answered_as_retryable(
     searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any) -> tuple[Any, list[bytes]]:

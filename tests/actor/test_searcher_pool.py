@@ -49,7 +49,7 @@ def played(scene: Callable[[Pool], Any]) -> None:
     asyncio.run(run())
 
 
-def test_the_only_searcher_has_its_next_query_before_it_answers() -> None:
+def test_the_only_searcher_gets_its_next_query_before_it_replies() -> None:
     def scene(pool: Pool) -> None:
         pool.pool.on_idle(b"one", 1)
         pool.ask("a", "b", "c", "d")
@@ -61,7 +61,7 @@ def test_the_only_searcher_has_its_next_query_before_it_answers() -> None:
     played(scene)
 
 
-def test_of_two_searchers_each_holds_one_query_so_that_a_slow_one_delays_nobody() -> None:
+def test_with_two_searchers_each_holds_one_query() -> None:
     def scene(pool: Pool) -> None:
         pool.pool.on_idle(b"one", 1)
         pool.pool.on_idle(b"two", 1)
@@ -74,7 +74,7 @@ def test_of_two_searchers_each_holds_one_query_so_that_a_slow_one_delays_nobody(
     played(scene)
 
 
-def test_a_searcher_that_is_not_the_only_one_any_more_gets_no_second_query() -> None:
+def test_a_second_searcher_ends_the_prefetch_of_the_first() -> None:
     def scene(pool: Pool) -> None:
         pool.pool.on_idle(b"one", 1)
         pool.ask("slow")
@@ -87,7 +87,7 @@ def test_a_searcher_that_is_not_the_only_one_any_more_gets_no_second_query() -> 
     played(scene)
 
 
-def test_what_the_only_searcher_held_goes_to_its_next_life() -> None:
+def test_the_queries_of_the_only_searcher_are_sent_to_its_next_incarnation() -> None:
     def scene(pool: Pool) -> None:
         pool.pool.on_idle(b"one", 1)
         pool.ask("a", "b", "c")

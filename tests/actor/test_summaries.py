@@ -71,13 +71,13 @@ def test_the_model_is_shown_the_query_and_the_results_as_data() -> None:
 
 
 @pytest.mark.parametrize("text", ["I cannot say.", '{"summary": ""}', ""])
-def test_a_model_that_says_nothing_makes_no_summary(text: str) -> None:
+def test_an_empty_answer_makes_no_summary(text: str) -> None:
     made = summaries(Model(text))
     assert asyncio.run(made.of(ASKED, within(60_000))).summary is None
     assert (made.made, made.empty, made.late) == (0, 1, 0)
 
 
-def test_summaries_that_come_too_late_do_not_open_the_circuit_that_extraction_depends_on() -> None:
+def test_late_summaries_do_not_open_the_circuit_breaker() -> None:
     model = Model(None)
     guarded = GuardedProvider(model, SystemClock(), GuardLimits())
     made = summaries(guarded)
@@ -95,13 +95,13 @@ def test_summaries_that_come_too_late_do_not_open_the_circuit_that_extraction_de
     assert guarded.report().in_flight == 0
 
 
-def test_a_provider_that_fails_is_reported_as_it_is() -> None:
+def test_a_provider_error_is_reported_unchanged() -> None:
     failing = summaries(Model(ProviderError(ProviderErrorKind.UNAVAILABLE, "away")))
     with pytest.raises(ProviderError, match="away"):
         asyncio.run(failing.of(ASKED, within(60_000)))
 
 
-def test_only_so_many_wait_at_once() -> None:
+def test_the_number_of_waiting_summaries_is_limited() -> None:
     made = summaries(Model(None))
 
     async def crowd() -> Any:

@@ -53,7 +53,7 @@ def plain(answer: Any) -> Any:
     return answer
 
 
-def test_the_card_stands_first_and_says_what_it_is(tmp_path: Path) -> None:
+def test_the_card_is_the_first_result_and_marked_as_a_summary(tmp_path: Path) -> None:
     answer = recalled(api_with(tmp_path), limit=10)
     card, *rows = answer["results"]
     assert card["content"] == "They prefer vim."
@@ -68,27 +68,27 @@ def test_the_card_stands_first_and_says_what_it_is(tmp_path: Path) -> None:
     assert recalled(api_with(tmp_path), limit=10)["results"][0]["id"] == card["id"], "the same question, the same card"
 
 
-def test_the_card_takes_one_of_the_places_and_is_made_of_what_stands_beside_it(tmp_path: Path) -> None:
+def test_the_card_counts_toward_the_limit_and_summarises_the_other_results(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     answer = recalled(api, limit=2)
     assert [one["id"] for one in answer["results"]][1:] == ["m0"]
     assert cards(api) == [Summarize("editor", ("text 0",))]
 
 
-def test_a_recall_of_one_has_no_card(tmp_path: Path) -> None:
+def test_a_recall_with_limit_one_has_no_card(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     assert [one["id"] for one in recalled(api, limit=1)["results"]] == ["m0"]
     assert cards(api) == []
 
 
-def test_nothing_found_is_nothing_to_sum_up(tmp_path: Path) -> None:
+def test_a_recall_without_results_has_no_card(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.bus.script[Recall] = found()
     assert recalled(api)["meta"]["noHits"] is True
     assert cards(api) == []
 
 
-def test_an_aggregate_recall_and_a_switch_that_is_off_ask_no_model(tmp_path: Path) -> None:
+def test_no_model_is_called_for_an_aggregate_recall_or_when_cards_are_off(tmp_path: Path) -> None:
     off = api_with(tmp_path, config=configured(use_extraction_model=False, enabled=True))
     assert recalled(off)["meta"]["hasSupplementary"] is False
     aggregate = api_with(tmp_path)
@@ -96,7 +96,7 @@ def test_an_aggregate_recall_and_a_switch_that_is_off_ask_no_model(tmp_path: Pat
     assert cards(off) == cards(aggregate) == []
 
 
-def test_only_memories_are_marked_as_read(tmp_path: Path) -> None:
+def test_a_card_counts_no_access_of_its_own(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     recalled(api, limit=3)
     assert api.bus.told == [TouchMemories(ids=("m0", "m1"))]
@@ -111,19 +111,19 @@ def test_only_memories_are_marked_as_read(tmp_path: Path) -> None:
         ProviderError(ProviderErrorKind.UNAVAILABLE, "no model"),
     ],
 )
-def test_whatever_goes_wrong_the_recall_is_answered_as_if_there_were_no_card(tmp_path: Path, trouble: Any) -> None:
+def test_after_any_error_the_recall_is_answered_without_a_card(tmp_path: Path, trouble: Any) -> None:
     without = recalled(api_with(tmp_path, config=configured(use_extraction_model=False)), limit=4)
     assert plain(recalled(api_with(tmp_path, trouble), limit=4)) == plain(without)
 
 
-def test_an_extractor_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
+def test_requests_do_not_wait_for_an_extractor_that_is_down(tmp_path: Path) -> None:
     api = api_with(tmp_path)
     api.bus.tree = TreeChanged([])
     assert len(recalled(api)["results"]) == 5
     assert cards(api) == []
 
 
-def test_a_model_that_hangs_costs_the_recall_its_patience_and_other_recalls_nothing(tmp_path: Path) -> None:
+def test_a_hung_model_delays_only_its_recall_by_the_timeout(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=configured(timeout_ms=100))
     inner = api.bus.ask_extractor
     asked = 0
@@ -147,7 +147,7 @@ def test_a_model_that_hangs_costs_the_recall_its_patience_and_other_recalls_noth
     assert recalled(api)["meta"]["hasSupplementary"] is True
 
 
-def test_the_model_has_no_longer_than_the_request_itself(tmp_path: Path) -> None:
+def test_the_deadline_of_the_request_limits_the_model_call(tmp_path: Path) -> None:
     config = msgspec.structs.replace(configured(timeout_ms=30_000), gateway=GatewayConfig(request_timeout_ms=3_000))
     api = api_with(tmp_path, config=config)
     recalled(api)
@@ -163,20 +163,20 @@ def test_beyond_its_own_limit_a_recall_has_no_card_and_is_answered(tmp_path: Pat
     assert recalled(api)["meta"]["hasSupplementary"] is True
 
 
-def test_in_local_mode_nobody_is_counted(tmp_path: Path) -> None:
+def test_in_local_mode_model_recalls_are_not_rate_limited(tmp_path: Path) -> None:
     limits = RateLimitsConfig(recall_llm=RateLimit(max_count=1))
     api = api_with(tmp_path, config=configured(AuthConfig(rate_limits=limits)))
     assert all(recalled(api)["meta"]["hasSupplementary"] for _ in range(3))
 
 
-def test_a_window_counts_each_key_by_itself_and_says_how_long_it_lasts() -> None:
+def test_a_rate_window_counts_each_key_separately_and_returns_its_remaining_time() -> None:
     windows, limit = RateLimiter(), RateLimit(window_ms=1000, max_count=2)
     assert [windows.take("a", limit, at) for at in (0, 400, 700)] == [0, 0, 300]
     assert windows.take("b", limit, 700) == 0
     assert windows.take("a", limit, 1000) == 0
 
 
-def test_recall_asks_for_hints_and_for_the_second_order_only_where_they_are_switched_on(tmp_path: Path) -> None:
+def test_recall_uses_hints_and_reranking_only_if_enabled(tmp_path: Path) -> None:
     api = api_with(tmp_path, config=Config())
     recalled(api)
     asked = api.bus.only(Recall).body

@@ -41,7 +41,7 @@ def test_children_start_in_order_and_sigterm_drains_them_in_reverse(workspace: P
         assert not (workspace / ".daemon" / "pid").exists()
 
 
-def test_it_says_where_it_listens_and_keeps_its_files_private(workspace: Path) -> None:
+def test_the_daemon_prints_its_address_and_keeps_its_files_private(workspace: Path) -> None:
     with daemon(workspace) as running:
         address = json.loads((workspace / ".daemon" / "address").read_text(encoding="utf-8"))
         assert address["pid"] == running.process.pid
@@ -66,7 +66,7 @@ def test_a_killed_child_is_restarted_at_once_and_the_others_keep_running(workspa
         assert "SIGKILL" in running.events("child_exited", child="writer")[0]["cause"]
 
 
-def test_an_interpreter_that_stands_by_takes_over_and_its_own_death_is_nobodys(workspace: Path) -> None:
+def test_a_standby_process_takes_over_and_its_own_exit_is_ignored(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, settledMs=0)) as running:
         ready = running.wait_for("standby_prepared", child="gateway", count=2)[-1]["pid"]
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
@@ -80,7 +80,7 @@ def test_an_interpreter_that_stands_by_takes_over_and_its_own_death_is_nobodys(w
         assert len(running.events("child_exited")) == 2
 
 
-def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> None:
+def test_a_stopped_child_is_killed_and_restarted(workspace: Path) -> None:
     with daemon(workspace) as running:
         stopped = running.pid_of("searcher-1")
         os.kill(stopped, signal.SIGSTOP)
@@ -89,7 +89,7 @@ def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> Non
         assert not alive(stopped)
 
 
-def test_a_child_that_has_left_but_does_not_end_is_killed_and_its_last_words_are_what_counts(workspace: Path) -> None:
+def test_a_child_that_reports_its_exit_but_does_not_end_is_killed_and_its_reported_code_counts(workspace: Path) -> None:
     with daemon(workspace, orders="writer=leave:74", serving=False) as running:
         (died, *_) = running.wait_for("child_exited", child="writer")
         assert died["cause"] == "was killed while exiting with 74: told to leave"
@@ -97,13 +97,13 @@ def test_a_child_that_has_left_but_does_not_end_is_killed_and_its_last_words_are
         running.wait_for("child_up", child="writer", child_incarnation=2)
 
 
-def test_a_child_that_says_no_restart_can_help_ends_the_daemon_even_if_it_does_not_end(workspace: Path) -> None:
+def test_a_reported_final_exit_code_ends_the_daemon_even_if_the_child_hangs(workspace: Path) -> None:
     with daemon(workspace, orders="writer=leave:78", serving=False) as running:
         assert running.exit_code() == 78
         assert len(running.events("spawned", child="writer")) == 1
 
 
-def test_a_reader_that_does_not_end_its_snapshot_when_asked_is_killed_and_the_others_live(workspace: Path) -> None:
+def test_a_reader_that_does_not_end_its_snapshot_is_killed_and_the_others_stay(workspace: Path) -> None:
     with daemon(workspace, orders="searcher-2=holds;writer=pressure") as running:
         (killed, *_) = running.wait_for("reader_killed")
         assert killed["child"] == "searcher-2"
@@ -129,7 +129,7 @@ def test_a_slow_start_that_reports_progress_is_waited_for(workspace: Path) -> No
         assert len(running.events("spawned", child="writer")) == 1
 
 
-def test_a_core_child_that_keeps_dying_ends_the_daemon_with_75(workspace: Path) -> None:
+def test_a_core_child_that_keeps_crashing_ends_the_daemon_with_75(workspace: Path) -> None:
     with daemon(workspace, orders="writer=boot_exit:1", serving=False) as running:
         assert running.exit_code() == 75
         assert len(running.events("spawned", child="writer")) == 6  # the first life and the budget of five
@@ -146,7 +146,7 @@ def test_an_optional_child_over_budget_is_failed_and_retried_later(workspace: Pa
         assert running.process.poll() is None
 
 
-def test_a_searcher_over_budget_leaves_the_serving_to_the_rest(workspace: Path) -> None:
+def test_a_searcher_over_budget_is_failed_while_the_others_serve(workspace: Path) -> None:
     with daemon(workspace, orders="searcher-1=boot_exit:1") as running:
         running.wait_for("child_restart_postponed", child="searcher-1")
         assert running.process.poll() is None
@@ -160,7 +160,7 @@ def test_the_last_searcher_over_budget_ends_the_daemon(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [69, 73, 78])
-def test_a_child_that_no_restart_can_help_ends_the_daemon_with_its_own_code(workspace: Path, code: int) -> None:
+def test_a_final_exit_code_of_a_child_ends_the_daemon_with_this_code(workspace: Path, code: int) -> None:
     with daemon(workspace, orders=f"writer=boot_exit:{code}", serving=False) as running:
         assert running.exit_code() == code
         assert len(running.events("spawned", child="writer")) == 1
@@ -168,7 +168,7 @@ def test_a_child_that_no_restart_can_help_ends_the_daemon_with_its_own_code(work
         assert "writer: told to leave at boot" in running.process.stderr.read()
 
 
-def test_a_second_supervisor_is_refused_naming_the_first_and_touches_nothing(workspace: Path) -> None:
+def test_a_second_supervisor_exits_with_the_pid_of_the_first_and_changes_nothing(workspace: Path) -> None:
     with daemon(workspace) as running:
         before = (workspace / ".daemon" / "address").read_bytes()
         with daemon(workspace, serving=False) as second:
@@ -180,7 +180,7 @@ def test_a_second_supervisor_is_refused_naming_the_first_and_touches_nothing(wor
         running.wait_for("child_up", child="searcher-2", child_incarnation=2)
 
 
-def test_a_taken_port_is_refused_naming_its_holder_and_the_way_out(workspace: Path) -> None:
+def test_a_port_in_use_is_refused_with_its_holder_and_the_remedy(workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         with daemon(workspace, serving=False, SIGNET_TEST_PORT=str(port)) as running:
@@ -192,7 +192,7 @@ def test_a_taken_port_is_refused_naming_its_holder_and_the_way_out(workspace: Pa
             assert "SIGNET_PORT" in said
 
 
-def test_an_invalid_configuration_is_refused_before_anything_is_made(workspace: Path) -> None:
+def test_an_invalid_configuration_is_refused_before_any_file_is_created(workspace: Path) -> None:
     with daemon(workspace, {"writer": {"queueLimit": 0}}, serving=False) as running:
         assert running.exit_code() == 78
         assert not workspace.exists()
@@ -209,7 +209,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_
         again.wait_for("serving", count=2, within_s=10)
 
 
-def test_a_second_sigterm_forces_the_end_at_once(workspace: Path) -> None:
+def test_a_second_sigterm_kills_the_children_at_once(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, drainMs=30000), orders="gateway=deaf") as running:
         running.process.send_signal(signal.SIGTERM)
         running.wait_for("draining", actor="gateway")
@@ -219,7 +219,7 @@ def test_a_second_sigterm_forces_the_end_at_once(workspace: Path) -> None:
         assert time.monotonic() - before < 10, "it waited for the deaf child, which has 30 seconds"
 
 
-def test_a_child_that_does_not_drain_is_killed_at_the_end_of_its_time(workspace: Path) -> None:
+def test_a_child_that_does_not_drain_is_killed_at_the_deadline(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, drainMs=1500), orders="searcher-1=deaf") as running:
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code(5) == 0
@@ -227,7 +227,7 @@ def test_a_child_that_does_not_drain_is_killed_at_the_end_of_its_time(workspace:
         assert "writer" in (workspace / "drained").read_text(encoding="utf-8")
 
 
-def test_a_signal_to_the_whole_process_group_is_left_to_the_supervisor(workspace: Path) -> None:
+def test_a_signal_to_the_process_group_is_handled_by_the_supervisor_only(workspace: Path) -> None:
     with daemon(workspace) as running:
         for line in running.events("spawned"):
             os.kill(int(line["pid"]), signal.SIGINT)
@@ -237,7 +237,7 @@ def test_a_signal_to_the_whole_process_group_is_left_to_the_supervisor(workspace
         assert not running.events("child_exited")
 
 
-def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_invalid_one(
+def test_sighup_sends_a_valid_configuration_to_every_child_and_rejects_an_invalid_one(
     workspace: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "config.json"
@@ -252,7 +252,7 @@ def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_inval
         assert (workspace / "reloaded-writer").read_text(encoding="utf-8") == "debug"
 
 
-def test_sighup_reaches_a_child_that_has_not_spoken_yet(workspace: Path, tmp_path: Path) -> None:
+def test_sighup_reaches_a_child_that_has_not_sent_a_message_yet(workspace: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(QUICK), encoding="utf-8")
     with daemon(workspace, serving=False, SIGNET_TEST_CONFIG=str(file)) as running:
@@ -268,7 +268,7 @@ def test_sighup_reaches_a_child_that_has_not_spoken_yet(workspace: Path, tmp_pat
         assert not (workspace / "reloaded-gateway").exists(), "born with the new configuration, it need not be told"
 
 
-def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: Path) -> None:
+def test_systemd_is_notified_of_ready_watchdog_and_stopping(workspace: Path, tmp_path: Path) -> None:
     name = f"\0signet-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
@@ -283,7 +283,7 @@ def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: 
             assert running.exit_code() == 0
 
 
-def test_every_log_line_says_who_when_and_how_bad(workspace: Path) -> None:
+def test_every_log_line_has_actor_time_and_level(workspace: Path) -> None:
     with daemon(workspace) as running:
         running.wait_for("ready", actor="gateway")  # which it writes after it was heard
         lines = running.lines()

@@ -45,9 +45,7 @@ def reload(running: Daemon, file: Path, text: str) -> None:
     running.wait_for("configuration_reloaded", count=before + 1)
 
 
-def test_children_that_the_new_configuration_needs_begin_in_order_and_the_others_stay(
-    workspace: Path, file: Path
-) -> None:
+def test_children_that_the_new_configuration_needs_are_started_in_order(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=False), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         core = {name: running.pid_of(name) for name in ("writer", "searcher", "gateway")}
@@ -60,9 +58,7 @@ def test_children_that_the_new_configuration_needs_begin_in_order_and_the_others
         assert running.events("child_exited") == []
 
 
-def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever_answers_and_stay_away(
-    workspace: Path, file: Path
-) -> None:
+def test_unneeded_children_are_drained_clients_before_servers_and_not_restarted(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_up", child="extractor")
@@ -82,7 +78,7 @@ def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever
         assert running.exit_code() == 0
 
 
-def test_only_the_one_that_has_no_use_any_more_leaves(workspace: Path, file: Path) -> None:
+def test_only_an_unneeded_child_is_stopped(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_up", child="extractor")
@@ -93,9 +89,7 @@ def test_only_the_one_that_has_no_use_any_more_leaves(workspace: Path, file: Pat
         eventually((workspace / "reloaded-extractor").exists)
 
 
-def test_switched_off_and_on_at_once_it_has_another_life_and_no_restart_is_counted_against_it(
-    workspace: Path, file: Path
-) -> None:
+def test_a_child_disabled_and_enabled_at_once_is_restarted_without_counting_it(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         for life in range(1, 8):  # more than any budget of restarts allows
@@ -109,7 +103,7 @@ def test_switched_off_and_on_at_once_it_has_another_life_and_no_restart_is_count
         assert alive(decider), "it left and began again, or was wanted again before its turn to leave had come"
 
 
-def test_one_that_does_not_leave_is_killed_at_the_end_of_its_time(workspace: Path, file: Path) -> None:
+def test_an_unneeded_child_that_does_not_drain_is_killed_at_the_deadline(workspace: Path, file: Path) -> None:
     config = changed(QUICK, drainMs=200)
     file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
@@ -120,7 +114,7 @@ def test_one_that_does_not_leave_is_killed_at_the_end_of_its_time(workspace: Pat
         running.wait_for("child_stopped", child="decider")
 
 
-def test_one_that_was_given_up_begins_afresh_when_it_is_needed_again(workspace: Path, file: Path) -> None:
+def test_a_failed_child_is_started_again_when_it_is_needed_again(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="decider=boot_exit:1", SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_restart_postponed", child="decider", within_s=60)
@@ -132,7 +126,7 @@ def test_one_that_was_given_up_begins_afresh_when_it_is_needed_again(workspace: 
         running.wait_for("child_up", child="extractor", child_incarnation=2)
 
 
-def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, file: Path) -> None:
+def test_a_daemon_stops_normally_while_a_child_is_draining(workspace: Path, file: Path) -> None:
     config = changed(QUICK, drainMs=1500)
     file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
@@ -144,7 +138,7 @@ def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, fil
         assert running.events("child_exited") == []
 
 
-def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(workspace: Path, file: Path) -> None:
+def test_a_shorter_heartbeat_interval_kills_no_child_with_the_old_one(workspace: Path, file: Path) -> None:
     """The last beat of a process may be older than the reloaded time limits, and its next one still further away."""
     file.write_text(switched(pipeline=True, config=changed(QUICK, heartbeatMs=20_000)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
@@ -159,7 +153,7 @@ def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(wo
         assert len(running.events("spawned")) == lives + 1
 
 
-def test_a_child_without_a_standby_has_one_after_its_first_death(workspace: Path, file: Path) -> None:
+def test_a_child_gets_a_standby_after_its_first_crash(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True, config=changed(QUICK, settledMs=0)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_up", child="extractor")
@@ -171,7 +165,7 @@ def test_a_child_without_a_standby_has_one_after_its_first_death(workspace: Path
         assert running.pid_of("extractor") == ready
 
 
-def test_the_quarantine_is_there_from_the_first_death_of_the_extractor_on(workspace: Path, file: Path) -> None:
+def test_the_quarantine_is_started_after_the_first_crash_of_the_extractor(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     environ = {"SIGNET_TEST_CONFIG": str(file), "SIGNET_TEST_QUARANTINE": "1"}
     with daemon(workspace, tree=TREE, **environ) as running:

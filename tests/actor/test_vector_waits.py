@@ -55,11 +55,11 @@ def kind(shop: Shop) -> Embed:
     return Embed(shop)  # type: ignore[arg-type]
 
 
-def test_who_waits_is_told_once_the_writer_has_stored_the_vector(kind: Embed) -> None:
+def test_a_waiter_is_answered_when_the_writer_has_stored_the_vector(kind: Embed) -> None:
     assert told(kind, lambda: kind.work(Run("a"))) == STORED  # type: ignore[arg-type]
 
 
-def test_before_the_writer_has_answered_nobody_is_told_that_it_is_stored(kind: Embed) -> None:
+def test_no_waiter_is_answered_before_the_writer_has_replied(kind: Embed) -> None:
     async def wait() -> None:
         run, answered = Run("a"), asyncio.Event()
 
@@ -80,7 +80,7 @@ def test_before_the_writer_has_answered_nobody_is_told_that_it_is_stored(kind: E
     asyncio.run(wait())
 
 
-def test_who_asks_after_the_end_of_the_job_hears_how_it_ended(kind: Embed) -> None:
+def test_a_request_after_the_job_gets_its_result(kind: Embed) -> None:
     async def ask() -> list[VectorsAwaited]:
         await kind.work(Run("a", version=3))  # type: ignore[arg-type]
         useless = Run("b")
@@ -91,7 +91,7 @@ def test_who_asks_after_the_end_of_the_job_hears_how_it_ended(kind: Embed) -> No
     assert asyncio.run(ask()) == [STORED, STORED, NOT_STORED]
 
 
-def test_the_vector_of_what_a_memory_said_before_is_not_taken_for_that_of_what_it_says_now(kind: Embed) -> None:
+def test_the_vector_of_an_earlier_version_does_not_answer_a_wait_for_a_later_one(kind: Embed) -> None:
     async def ask() -> VectorsAwaited:
         await kind.work(Run("a", version=1))  # type: ignore[arg-type]
         waiting = asyncio.create_task(kind.stored({"a": 2}, LONG_MS))
@@ -104,7 +104,7 @@ def test_the_vector_of_what_a_memory_said_before_is_not_taken_for_that_of_what_i
     assert asyncio.run(ask()) == STORED
 
 
-def test_a_job_of_a_memory_that_is_gone_ends_the_wait(kind: Embed) -> None:
+def test_a_deleted_memory_ends_the_wait(kind: Embed) -> None:
     run = Run("a")
     run.stored = False
     assert told(kind, lambda: kind.work(run)) == NOT_STORED  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_an_attempt_that_is_cancelled_ends_the_wait(shop: Shop, kind: Embed) -> 
     assert told(kind, cancelled) == NOT_STORED
 
 
-def test_a_provider_that_is_away_is_waited_for_by_nobody(shop: Shop, kind: Embed) -> None:
+def test_no_request_waits_while_the_provider_is_unavailable(shop: Shop, kind: Embed) -> None:
     shop.fate = unreachable
     others = {"of": 1, "another": 1, "memory": 1}
     assert told(kind, lambda: kind.work(Run("a")), others) == NOT_STORED  # type: ignore[arg-type]
@@ -142,12 +142,12 @@ def test_a_provider_that_is_away_is_waited_for_by_nobody(shop: Shop, kind: Embed
     assert told(kind, lambda: kind.work(Run("c")), {"c": 1}) == VectorsAwaited(["c"])  # type: ignore[arg-type]
 
 
-def test_where_no_vectors_are_made_nobody_waits(shop: Shop, kind: Embed) -> None:
+def test_no_request_waits_when_no_vectors_are_computed(shop: Shop, kind: Embed) -> None:
     shop.actor.config = msgspec.structs.replace(shop.config, embedding=EmbeddingConfig(provider="none"))
     assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
 
 
-def test_a_wait_ends_with_its_time_and_tells_which_vectors_there_are(kind: Embed) -> None:
+def test_a_wait_that_times_out_returns_the_stored_vectors(kind: Embed) -> None:
     async def wait() -> VectorsAwaited:
         await kind.work(Run("a"))  # type: ignore[arg-type]
         return await kind.stored({"a": 1, "b": 1}, 1)
@@ -156,12 +156,12 @@ def test_a_wait_ends_with_its_time_and_tells_which_vectors_there_are(kind: Embed
     assert len(kind.waits) == 0
 
 
-def test_a_daemon_that_leaves_keeps_nobody(kind: Embed) -> None:
+def test_a_drain_ends_all_waits(kind: Embed) -> None:
     assert told(kind, kind.stop_waits) == NOT_STORED
     assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
 
 
-def test_several_who_wait_for_one_memory_are_all_told(kind: Embed) -> None:
+def test_several_waiters_for_one_memory_are_all_answered(kind: Embed) -> None:
     async def wait() -> list[VectorsAwaited]:
         waiting = [asyncio.create_task(kind.stored({"a": version}, LONG_MS)) for version in (1, 1, 2)]
         await asyncio.sleep(0)
@@ -173,7 +173,7 @@ def test_several_who_wait_for_one_memory_are_all_told(kind: Embed) -> None:
     assert len(kind.waits) == 0
 
 
-def test_so_many_ends_are_kept_and_no_more() -> None:
+def test_the_number_of_stored_job_results_is_bounded() -> None:
     waits = VectorWaiters()
     for number in range(2 * MAX_ENDS):
         waits.ended(f"m{number}", 1, stored=True)

@@ -47,7 +47,7 @@ CASES = [(name, "kill") for name in GROUPS] + share([(name, other) for name in G
 
 @pytest.mark.system
 @pytest.mark.parametrize(("name", "action"), CASES)
-def test_nothing_answered_is_lost_whatever_point_of_an_actor_meets_a_fault(name: str, action: str) -> None:
+def test_no_acknowledged_write_is_lost_by_a_fault_at_any_point_of_an_actor(name: str, action: str) -> None:
     book = run_group(GROUPS[name], action, seed=SEED)
     assert book.wrong == []
     assert book.acknowledged > 0
@@ -55,13 +55,13 @@ def test_nothing_answered_is_lost_whatever_point_of_an_actor_meets_a_fault(name:
 
 @pytest.mark.system
 @pytest.mark.parametrize("action", ACTIONS if FULL else ("kill",))
-def test_nothing_answered_is_lost_whatever_point_of_the_supervisor_meets_a_fault(action: str) -> None:
+def test_no_acknowledged_write_is_lost_by_a_fault_at_any_point_of_the_supervisor(action: str) -> None:
     assert run_supervisor(action, seed=SEED).wrong == []
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("action", ACTIONS if FULL else ("kill",))
-def test_a_fault_in_the_first_migration_leaves_none_or_all_of_it(action: str) -> None:
+def test_a_fault_in_the_first_migration_leaves_the_whole_schema_or_none(action: str) -> None:
     argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
     config = f"{CONFIG}  startTimeoutMs: 3000\n"
     with live_daemon(config=config, started=False) as daemon:
@@ -74,7 +74,7 @@ def test_a_fault_in_the_first_migration_leaves_none_or_all_of_it(action: str) ->
 
 @pytest.mark.system
 @pytest.mark.parametrize("action", ["kill", *share(ACTIONS[1:], 1)])
-def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action: str) -> None:
+def test_a_fault_in_the_last_checkpoint_loses_nothing(action: str) -> None:
     argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
     with live_daemon(config=CONFIG, started=False) as daemon:
         daemon.start(**environment(daemon, f"writer.mid_checkpoint={argument}@2"))  # the first is at the start
@@ -89,9 +89,7 @@ def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action:
 
 @pytest.mark.parametrize("point", BACKUP_POINTS)
 @pytest.mark.parametrize("action", ["kill", "raise:EIO"])
-def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(
-    point: str, action: str, tmp_path: Path
-) -> None:
+def test_a_fault_in_a_backup_leaves_no_file_that_looks_like_a_backup(point: str, action: str, tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.remember("kept")
     room.close()
@@ -114,14 +112,14 @@ def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(
     reader.close()
 
 
-def test_every_known_point_is_met_here() -> None:
+def test_every_sync_point_is_tested_here() -> None:
     met = [point for group in GROUPS.values() for point in group.points]
     met += {point for point, *_ in RESTORE_POINTS}
     met += [point for point in PIPELINE_POINTS if point not in met]
     assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS, *BACKUP_POINTS]) == sorted(sync_points.NAMES)
 
 
-def test_the_table_of_points_names_exactly_those_that_the_code_has() -> None:
+def test_the_table_of_sync_points_equals_those_in_the_code() -> None:
     patterns = [pattern for path in (REPOSITORY / "signet_actors").rglob("*.py") for pattern in points_in(path)]
     for pattern in patterns:
         assert any(re.fullmatch(pattern, name) for name in sync_points.NAMES), f"{pattern} is not in the table"
@@ -152,7 +150,7 @@ def points_in(path: Path) -> list[str]:
     return found
 
 
-def test_a_point_that_nobody_has_is_refused_when_the_daemon_starts(tmp_path: Path) -> None:
+def test_an_unknown_sync_point_is_refused_at_start(tmp_path: Path) -> None:
     environ = {**os.environ, "SIGNET_WORKSPACE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
         [sys.executable, "-m", "supervisor"],
@@ -168,12 +166,12 @@ def test_a_point_that_nobody_has_is_refused_when_the_daemon_starts(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["writer.mid_batch=explode", "writer.mid_batch=kill@often", "writer.mid_batch"])
-def test_an_order_that_cannot_be_followed_is_refused(text: str) -> None:
+def test_a_malformed_sync_point_action_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
         sync_points.arm(text)
 
 
-def test_a_point_fires_on_its_hit_in_its_life() -> None:
+def test_a_sync_point_fires_on_the_given_hit_of_the_given_incarnation() -> None:
     sync_points.arm("writer.mid_batch=raise:EIO@2/3")
     try:
         sync_points.sync_point("writer.mid_batch")

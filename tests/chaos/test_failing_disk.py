@@ -75,7 +75,7 @@ def killed(directory: Path) -> tuple[Path, Ledger]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error", "stays"), FAULTS)
-def test_every_single_failure_of_the_disk_is_answered_by_what_is_certain(
+def test_every_single_disk_failure_is_answered_truthfully(
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS, kind: str, error: str, stays: bool
 ) -> None:
     codes: Counter[str] = Counter()
@@ -98,7 +98,7 @@ def test_every_single_failure_of_the_disk_is_answered_by_what_is_certain(
         assert set(codes) <= {"outcome_unknown", "not_applied"}
 
 
-def test_a_failed_sync_under_a_commit_ends_the_writer_and_what_it_had_answered_is_there(
+def test_a_failed_sync_in_a_commit_ends_the_writer_and_acknowledged_writes_remain(
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
 ) -> None:
     for nth in range(1, 30):
@@ -110,7 +110,7 @@ def test_a_failed_sync_under_a_commit_ends_the_writer_and_what_it_had_answered_i
     raise AssertionError("no commit was reached")
 
 
-def test_a_disk_that_fails_under_a_reloaded_roster_ends_the_writer(
+def test_a_disk_failure_while_the_roster_is_stored_ends_the_writer(
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
 ) -> None:
     scripted = ScriptedWriter(killed[0], vfs=vfs.name)
@@ -135,7 +135,7 @@ def test_a_disk_that_fails_under_a_reloaded_roster_ends_the_writer(
         ("sync", "EIO", True),
     ],
 )
-def test_a_disk_that_fails_under_a_migration_leaves_the_old_schema_or_the_new_and_a_whole_backup(
+def test_a_disk_failure_in_a_migration_leaves_the_old_or_the_new_schema_and_a_complete_backup(
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS, kind: str, error: str, stays: bool
 ) -> None:
     template, ledger = killed
@@ -164,7 +164,7 @@ def test_a_disk_that_fails_under_a_migration_leaves_the_old_schema_or_the_new_an
 
 
 @pytest.mark.slow
-def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_whole_backup(
+def test_a_power_cut_in_a_migration_leaves_the_old_or_the_new_schema_and_a_complete_backup(
     directory: Path, killed: tuple[Path, Ledger]
 ) -> None:
     template, ledger = killed

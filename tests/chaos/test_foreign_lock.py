@@ -49,7 +49,7 @@ def locked_for(daemon: LiveDaemon, seconds: float) -> Iterator[threading.Event]:
 
 
 @pytest.mark.parametrize("seconds", LENGTHS_S)
-def test_writes_under_a_foreign_lock_are_refused_in_time_and_none_is_lost(seconds: int) -> None:
+def test_writes_during_a_foreign_lock_are_refused_in_time_and_none_is_lost(seconds: int) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         tail = LogTail(daemon.workspace)
         with traffic_on(daemon) as traffic:
@@ -68,7 +68,7 @@ def test_writes_under_a_foreign_lock_are_refused_in_time_and_none_is_lost(second
         stop_soundly(daemon)
 
 
-def test_a_start_under_a_foreign_lock_waits_and_says_why() -> None:
+def test_a_start_during_a_foreign_lock_waits_and_reports_why() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         daemon.api.remember("Kept through the wait")
         assert daemon.stop() == 0

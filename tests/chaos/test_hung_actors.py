@@ -96,7 +96,7 @@ def test_a_writer_that_hangs_and_cannot_be_replaced_makes_the_daemon_unready() -
         assert daemon.api.get("/health/ready").status == 200
 
 
-def test_the_last_searcher_that_is_away_makes_the_daemon_unready() -> None:
+def test_without_any_searcher_the_daemon_is_not_ready() -> None:
     with live_daemon(config="searcher:\n  processes: 1\n", started=False) as daemon:
         daemon.start(**environment(daemon, "searcher.snapshot_open=sleep:4000@1/2"))
         os.kill(daemon.children()["searcher-1"], signal.SIGKILL)
@@ -108,7 +108,7 @@ def test_the_last_searcher_that_is_away_makes_the_daemon_unready() -> None:
         assert daemon.api.recall("written")["meta"]["totalReturned"] == 1
 
 
-def test_one_of_two_searchers_away_is_a_degraded_daemon_that_is_ready() -> None:
+def test_with_one_of_two_searchers_down_the_daemon_is_degraded_and_ready() -> None:
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         daemon.start(**environment(daemon, "searcher.snapshot_open=sleep:3000@1/2"))
         os.kill(daemon.children()["searcher-2"], signal.SIGKILL)
@@ -116,7 +116,7 @@ def test_one_of_two_searchers_away_is_a_degraded_daemon_that_is_ready() -> None:
         daemon.wait_ready()
 
 
-def test_a_retention_that_is_given_up_degrades_the_health_and_nothing_else() -> None:
+def test_a_failed_retention_process_only_degrades_the_health() -> None:
     config = f"{TWO_SEARCHERS}supervision:\n  budgets:\n    retention: {{restarts: 0, windowMs: 60000}}\n"
     config += "  settledMs: 600000\n"
     with live_daemon(config=config) as daemon:
@@ -127,7 +127,7 @@ def test_a_retention_that_is_given_up_degrades_the_health_and_nothing_else() -> 
         assert daemon.api.recall("written")["meta"]["totalReturned"] == 1
 
 
-def test_the_health_is_answered_while_nobody_can_touch_the_database() -> None:
+def test_health_is_answered_while_the_database_is_inaccessible() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         assert daemon.process is not None
         children = daemon.children()

@@ -92,7 +92,7 @@ class SlowReaders:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60 + 3 * SECONDS)
-def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(directory: Path) -> None:
+def test_the_log_stays_bounded_while_readers_always_hold_a_snapshot(directory: Path) -> None:
     config = Config(writer=WriterConfig(ballast_bytes=0))
     scripted = ScriptedWriter(directory / "w", config=config, clock=SystemClock())  # type: ignore[arg-type]
     scripted.start()

@@ -84,12 +84,12 @@ def synchronous_normal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("tests.support.writer_script.open_writer", lax)
 
 
-def test_the_true_code_survives_the_power_cuts_that_the_mutants_get(directory: Path, base: Path) -> None:
+def test_the_unmodified_code_survives_the_power_cuts_of_the_mutants(directory: Path, base: Path) -> None:
     assert caught(power_cuts(directory, base, "true")) is None
 
 
 @pytest.mark.parametrize("mutate", [answer_before_commit, synchronous_normal])
-def test_answers_that_are_not_on_disk_are_noticed(
+def test_acknowledged_writes_that_are_not_on_disk_are_detected(
     directory: Path, base: Path, monkeypatch: pytest.MonkeyPatch, mutate: Mutate
 ) -> None:
     mutate(monkeypatch)
@@ -130,11 +130,11 @@ def no_reply_cache(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(idempotency, "keep_reply", lambda *_: None)
 
 
-def test_retries_of_the_true_code_get_the_first_answer(directory: Path) -> None:
+def test_retries_on_the_unmodified_code_get_the_first_reply(directory: Path) -> None:
     assert caught(lambda seed: doubled_by_retries(directory, seed)) is None
 
 
-def test_retries_that_act_again_are_noticed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_with_a_second_effect_are_detected(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_reply_cache(monkeypatch)
     assert caught(lambda seed: doubled_by_retries(directory, seed)) is not None
 
@@ -175,7 +175,7 @@ def with_a_schema(directory: Path, spoil: str) -> list[str]:
         shutil.rmtree(root)
 
 
-def test_the_true_schema_keeps_the_invariants(directory: Path) -> None:
+def test_the_unmodified_schema_keeps_the_invariants(directory: Path) -> None:
     assert with_a_schema(directory, "") == []
 
 
@@ -183,7 +183,7 @@ def test_the_true_schema_keeps_the_invariants(directory: Path) -> None:
     "spoil",
     ["DROP TRIGGER memories_ai", "DROP TRIGGER memories_au", "DROP INDEX idx_memories_idempotency_key_unique"],
 )
-def test_a_missing_trigger_or_unique_index_is_noticed(directory: Path, spoil: str) -> None:
+def test_a_missing_trigger_or_unique_index_is_detected(directory: Path, spoil: str) -> None:
     assert with_a_schema(directory, spoil)
 
 
@@ -207,11 +207,11 @@ def lost_by_backup(directory: Path) -> list[str]:
         shutil.rmtree(root)
 
 
-def test_the_true_backup_holds_everything(directory: Path) -> None:
+def test_the_unmodified_backup_contains_everything(directory: Path) -> None:
     assert lost_by_backup(directory) == []
 
 
-def test_a_backup_that_copies_the_file_is_noticed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_by_copying_the_file_is_detected(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def copied(connection: apsw.Connection, target: Path, _clock: Clock) -> None:
         shutil.copyfile(connection.filename, target)
 
@@ -242,11 +242,11 @@ def changed_by_reader(directory: Path) -> list[str]:
         shutil.rmtree(root)
 
 
-def test_the_true_reader_leaves_the_files_alone(directory: Path) -> None:
+def test_the_unmodified_reader_does_not_change_the_files(directory: Path) -> None:
     assert changed_by_reader(directory) == []
 
 
-def test_a_query_only_reader_is_noticed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_only_reader_is_detected(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def query_only(path: Path, *, cache_kib: int = 0) -> apsw.Connection:
         connection = apsw.Connection(str(path))
         connection.execute("PRAGMA query_only = ON")

@@ -15,7 +15,7 @@ from tests.support.echo_daemon import daemon
 
 
 @pytest.mark.system
-def test_a_supervisor_that_restarts_at_once_and_for_ever_is_caught() -> None:
+def test_a_supervisor_without_backoff_is_detected() -> None:
     with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
         config = {"searcher": {"processes": 1}}
         with daemon(

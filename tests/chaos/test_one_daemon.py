@@ -41,7 +41,7 @@ def test_only_the_writer_has_the_database_open_for_writing() -> None:
         assert readers == holder | {children["searcher-1"], children["searcher-2"]}
 
 
-def test_the_watch_sees_a_second_writer() -> None:
+def test_the_check_of_open_files_detects_a_second_writer() -> None:
     with live_daemon() as daemon, daemon.database.open("r+b"):
 
         def ours() -> int:
@@ -52,7 +52,7 @@ def test_the_watch_sees_a_second_writer() -> None:
         assert watch.violations
 
 
-def test_the_supervisor_may_be_killed_at_any_moment_of_its_start_and_leaves_nothing() -> None:
+def test_a_supervisor_killed_at_any_moment_of_its_start_leaves_no_process() -> None:
     rng = random.Random(SEED)
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         for _ in range(12 if FULL else 4):
@@ -67,7 +67,7 @@ def test_the_supervisor_may_be_killed_at_any_moment_of_its_start_and_leaves_noth
         assert daemon.broken_invariants() == []
 
 
-def test_a_second_daemon_leaves_at_once_and_touches_neither_sockets_nor_files(tmp_path: Path) -> None:
+def test_a_second_daemon_exits_at_once_and_changes_no_socket_or_file(tmp_path: Path) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         sockets = socket_directory(Path(os.path.realpath(daemon.workspace)))
 
@@ -99,7 +99,7 @@ def test_a_second_daemon_takes_over_as_soon_as_the_first_is_killed() -> None:
         assert len(daemon.api.listed()) == 3
 
 
-def test_children_of_a_stopped_supervisor_serve_on_and_the_health_says_that_nobody_watches() -> None:
+def test_children_of_a_stopped_supervisor_keep_serving_and_health_reports_it() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGSTOP)

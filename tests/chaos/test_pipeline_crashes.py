@@ -36,7 +36,7 @@ def armed() -> str:
 
 
 @pytest.mark.slow
-def test_a_death_at_every_point_of_a_job_ends_in_the_same_effects_once() -> None:
+def test_a_kill_at_any_point_of_a_job_has_the_same_effects_once() -> None:
     with pipeline(armed()) as (daemon, _):
         remember(daemon, range(NOTES))
         drained(daemon, NOTES)
@@ -50,12 +50,12 @@ def test_a_death_at_every_point_of_a_job_ends_in_the_same_effects_once() -> None
 
 @pytest.mark.skipif(not FULL, reason="SIGNET_CHAOS_FULL=1 runs it")
 @pytest.mark.timeout(3600)
-def test_two_hundred_random_deaths_in_the_middle_of_jobs_double_and_lose_nothing() -> None:
+def test_two_hundred_random_kills_during_jobs_duplicate_and_lose_nothing() -> None:
     assert run(200, SEED) == [], f"repeat with SIGNET_CHAOS_SEED={SEED}"
 
 
 @pytest.mark.skipif(not FULL, reason="SIGNET_CHAOS_FULL=1 runs it; the simulation does always")
-def test_a_note_that_kills_its_worker_is_dead_after_three_lives_and_takes_no_other_with_it() -> None:
+def test_a_poison_job_is_dead_after_three_attempts_and_affects_no_other_job() -> None:
     killed: list[int] = []
     with pipeline() as (daemon, provider):
         daemon.stop()

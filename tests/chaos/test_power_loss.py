@@ -49,7 +49,7 @@ def report(found: list[Violation], test: str) -> str:
     )
 
 
-def test_a_power_cut_while_the_first_database_is_made_leaves_nothing_or_a_whole_one(survivors: Survivors) -> None:
+def test_a_power_cut_while_the_first_database_is_created_leaves_none_or_a_complete_one(survivors: Survivors) -> None:
     found = list(violations(FIRST_SEED, survivors, turns=0))
     assert not found, report(found, "first_database")
     assert survivors.count > 1000
@@ -57,7 +57,9 @@ def test_a_power_cut_while_the_first_database_is_made_leaves_nothing_or_a_whole_
 
 @pytest.mark.slow
 @pytest.mark.timeout(60 + IMAGES // 20)
-def test_no_power_cut_takes_what_was_answered_or_leaves_half_a_transaction(survivors: Survivors, base: Path) -> None:
+def test_no_power_cut_loses_acknowledged_writes_or_leaves_a_partial_transaction(
+    survivors: Survivors, base: Path
+) -> None:
     seed = FIRST_SEED
     while survivors.count < IMAGES:
         found = list(violations(seed, survivors, base=base))

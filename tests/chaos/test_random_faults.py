@@ -16,14 +16,14 @@ SECONDS = 45
 
 @pytest.mark.system
 @pytest.mark.slow
-def test_random_deaths_and_stops_lose_double_and_change_nothing() -> None:
+def test_random_kills_and_stops_lose_duplicate_and_change_no_write() -> None:
     findings = run(SECONDS, SEED)
     assert findings.wrong == [], f"repeat with SIGNET_CHAOS_SEED={SEED}"
     assert findings.kills >= 10
     assert findings.book.acknowledged >= 300
 
 
-def test_a_failure_is_explained_only_by_a_fault_of_its_time_and_kind() -> None:
+def test_a_failed_request_is_expected_only_after_a_fault_of_the_same_time_and_kind() -> None:
     writer = Fault("kill one", ("writer",), 1, begun=10.0, ended=12.0)
     gateway = Fault("kill one", ("gateway",), 1, begun=20.0, ended=22.0)
     cases = {

@@ -40,7 +40,7 @@ def workspace() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("way", share(["boot_exit:1", "after:100:1"], 1))
-def test_a_core_child_that_dies_early_gets_growing_waits_and_then_the_daemon_gives_up(
+def test_early_crashes_of_a_core_child_delay_its_restart_more_and_more_until_the_daemon_exits(
     workspace: Path, way: str
 ) -> None:
     with daemon(workspace, AS_SHIPPED, orders=f"writer={way}", serving=False) as running:
@@ -53,14 +53,14 @@ def test_a_core_child_that_dies_early_gets_growing_waits_and_then_the_daemon_giv
 
 
 @pytest.mark.skipif(not FULL, reason="waits long; `make chaos` runs it")
-def test_a_gateway_that_dies_early_ends_the_daemon_after_its_budget(workspace: Path) -> None:
+def test_early_crashes_of_the_gateway_end_the_daemon_after_its_budget(workspace: Path) -> None:
     with daemon(workspace, FEWER, orders="gateway=after:100:1", serving=False) as running:
         assert running.exit_code(60) == 75
         assert len(running.events("spawned", child="gateway")) == 5
         assert storm_problems(running, "gateway") == []
 
 
-def test_a_child_that_serves_for_a_while_before_each_death_is_restarted_and_never_storms(workspace: Path) -> None:
+def test_a_child_that_serves_for_a_while_before_each_crash_is_always_restarted(workspace: Path) -> None:
     with daemon(workspace, AS_SHIPPED, orders="searcher-1=after:5000:1") as running:
         running.wait_for("child_up", child="searcher-1", child_incarnation=3, within_s=60)
         assert storm_problems(running, "searcher-1") == []
@@ -68,7 +68,7 @@ def test_a_child_that_serves_for_a_while_before_each_death_is_restarted_and_neve
 
 
 @pytest.mark.parametrize("way", share(["boot_exit:1", "after:100:1"], 1))
-def test_an_optional_child_is_given_up_and_the_core_serves_at_no_cost(workspace: Path, way: str) -> None:
+def test_an_optional_child_over_its_budget_is_failed_while_the_core_serves(workspace: Path, way: str) -> None:
     with daemon(workspace, AS_SHIPPED, orders=f"retention={way}") as running:
         running.wait_for("child_restart_postponed", child="retention", within_s=60)
         assert storm_problems(running, "retention") == []
@@ -84,7 +84,7 @@ def test_an_optional_child_is_given_up_and_the_core_serves_at_no_cost(workspace:
         assert len(running.events("spawned", child="retention")) == 4
 
 
-def test_a_writer_whose_socket_is_taken_ends_the_daemon_and_not_in_a_storm() -> None:
+def test_a_writer_that_cannot_bind_its_socket_ends_the_daemon_without_a_restart_storm() -> None:
     config = "supervision:\n  budgets:\n    writer: {restarts: 3, windowMs: 60000}\n"
     with live_daemon(config=config) as live:
         tail = LogTail(live.workspace)

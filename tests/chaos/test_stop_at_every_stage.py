@@ -47,7 +47,7 @@ def stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     return code, time.monotonic() - began
 
 
-def test_a_request_to_stop_before_anything_was_begun_ends_the_program() -> None:
+def test_a_stop_request_before_the_start_ends_the_program() -> None:
     with live_daemon(started=False) as daemon:
         code, _ = stopped(daemon.launch())
         assert code in {0, -signal.SIGTERM}  # Python itself may not have begun to listen
@@ -56,7 +56,7 @@ def test_a_request_to_stop_before_anything_was_begun_ends_the_program() -> None:
 
 
 @pytest.mark.parametrize("stage", share(STAGES, 2))
-def test_a_request_to_stop_while_starting_is_obeyed_at_once(stage: str) -> None:
+def test_a_stop_request_during_the_start_is_obeyed_at_once(stage: str) -> None:
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         process = daemon.launch()
         eventually(lambda: STAGES[stage](daemon), within_s=60, what=stage)
@@ -68,7 +68,7 @@ def test_a_request_to_stop_while_starting_is_obeyed_at_once(stage: str) -> None:
         stop_soundly(daemon)
 
 
-def test_from_its_first_trace_on_a_request_to_stop_is_obeyed_in_order() -> None:
+def test_a_stop_request_after_the_first_log_line_drains_the_daemon() -> None:
     with live_daemon(started=False) as daemon:
         traces = [daemon.workspace / ".daemon" / name for name in ("pid", "address")]
         process = daemon.launch()
@@ -98,7 +98,7 @@ def test_a_stop_while_another_program_holds_the_database_loses_nothing() -> None
 
 
 @pytest.mark.parametrize("name", share(["writer", "searcher-1", "gateway"], 1))
-def test_a_stop_while_an_actor_hangs_ends_it_by_force_and_loses_nothing(name: str) -> None:
+def test_a_stop_while_an_actor_hangs_kills_it_and_loses_nothing(name: str) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         tail = LogTail(daemon.workspace)
         tail.look()
@@ -114,7 +114,7 @@ def test_a_stop_while_an_actor_hangs_ends_it_by_force_and_loses_nothing(name: st
         stop_soundly(daemon)
 
 
-def test_an_orderly_stop_under_traffic_answers_or_refuses_and_folds_the_log() -> None:
+def test_an_orderly_stop_under_load_answers_every_request_and_truncates_the_log() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         with traffic_on(daemon) as traffic:
             assert daemon.process is not None
@@ -129,7 +129,7 @@ def test_an_orderly_stop_under_traffic_answers_or_refuses_and_folds_the_log() ->
         stop_soundly(daemon)
 
 
-def test_a_second_request_to_stop_forces_the_end_and_loses_nothing() -> None:
+def test_a_second_stop_request_kills_the_daemon_and_loses_nothing() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         tail = LogTail(daemon.workspace)
         tail.look()

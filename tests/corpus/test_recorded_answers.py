@@ -25,7 +25,7 @@ def recorded(scenario: Scenario) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_the_answers_are_those_that_were_recorded(scenario: Scenario) -> None:
+def test_responses_equal_the_recorded_ones(scenario: Scenario) -> None:
     expected = {item["name"]: item for item in recorded(scenario)}
     found = {item["name"]: item for item in json.loads(json.dumps(play(scenario)))}
     assert list(found) == list(expected), "other steps than those recorded"

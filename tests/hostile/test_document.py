@@ -75,7 +75,7 @@ def configuration() -> dict[str, Any]:
     }
 
 
-def test_the_daemon_keeps_what_its_document_says(besieged: LiveDaemon) -> None:
+def test_the_daemon_conforms_to_its_api_document(besieged: LiveDaemon) -> None:
     base = f"http://127.0.0.1:{besieged.port}"
     config = SchemathesisConfig.from_dict(configuration())
     schema = schemathesis.openapi.from_url(f"{base}/api/openapi.json", config=config)

@@ -192,7 +192,7 @@ def made(number: int) -> tuple[str, bytes]:
     return f"seed {SEED}, number {number}, {attack.__name__}", attack(chance)
 
 
-def test_bytes_that_are_no_clean_request_are_refused_or_answered_whole(impatient: LiveDaemon) -> None:
+def test_malformed_requests_are_refused_or_answered_completely(impatient: LiveDaemon) -> None:
     def attacked(number: int) -> tuple[str, list[RawReply], str | None]:
         name, data = made(number)
         replies, problem = outcome(impatient, data)
@@ -208,7 +208,7 @@ def test_bytes_that_are_no_clean_request_are_refused_or_answered_whole(impatient
     assert impatient.agent("smuggler").listed() == [], "a request that stood inside another was run"
 
 
-def test_slow_senders_are_cut_off_while_others_are_served(impatient: LiveDaemon) -> None:
+def test_slow_clients_are_disconnected_while_others_are_served(impatient: LiveDaemon) -> None:
     """Each stops at another place of its request, and says no more."""
     request = encoded(b"POST", b"/api/memory/recall", (HOST, JSON), QUERY)
     stops = [1, 10, len(request) // 2, request.index(b"\r\n\r\n") + 4, len(request) - 1]

@@ -378,7 +378,7 @@ def shared() -> Iterator[LiveDaemon]:
         assert daemon.broken_invariants() == []
 
 
-def test_random_lives_of_memories_agree_with_the_reference(shared: LiveDaemon) -> None:
+def test_random_sequences_of_operations_agree_with_the_reference_model(shared: LiveDaemon) -> None:
     MemoryMachine.port = shared.port
     run_state_machine_as_test(
         seeded(SEED)(MemoryMachine) if LONG else MemoryMachine,

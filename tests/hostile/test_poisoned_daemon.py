@@ -39,7 +39,7 @@ class Obedient(ScriptedModel):
         return super().__call__(asked)
 
 
-def test_orders_in_a_note_wait_for_a_person_and_no_prompt_holds_a_secret_or_a_strangers_memory() -> None:
+def test_instructions_in_a_note_wait_for_review_and_no_prompt_contains_secrets_or_private_memories() -> None:
     with pipeline(Obedient(), "    autonomous: {allowUpdateDelete: true}\n") as (daemon, provider):
         kept = daemon.api.remember("The barge is moored at pier nine.")["id"]
         daemon.agent("bob").remember("The barge of bob carries the bobsecret.", visibility="private")

@@ -173,7 +173,7 @@ def visible_in(place: dict[str, Any], owned: Owned) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_changes_nothing_gains_nothing_and_reads_nothing(room: InjectionHarness, name: str) -> None:
+def test_an_injection_attack_has_no_effect(room: InjectionHarness, name: str) -> None:
     attack = ATTACKS[name]
     struck = strike(room, attack)
     assert struck.prompts, "no model was asked"

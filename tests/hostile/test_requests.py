@@ -108,7 +108,7 @@ def told(number: int, request: HostileRequest, reply: RawReply | None, problem: 
     return f"{problem}: {request.what}\n  sent {request.encoded()[:600]!r}\n  got {answer}\n  again: {again}"
 
 
-def test_no_generated_request_is_answered_with_a_fault_or_hurts_what_is_kept(besieged: LiveDaemon) -> None:
+def test_no_generated_request_causes_a_5xx_or_changes_stored_memories(besieged: LiveDaemon) -> None:
     prey = besieged.agent("mallory-0")
     ids = [prey.remember(f"Prey number {number}")["id"] for number in range(30)]
     ids += [row["id"] for row in besieged.agent(KEEPER).listed()]  # named by others, they must look missing

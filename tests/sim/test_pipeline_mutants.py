@@ -92,7 +92,7 @@ MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "scenario"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
-def test_a_broken_pipeline_is_caught(
+def test_a_broken_pipeline_is_detected(
     mutant: Callable[[Patch], str], scenario: Callable[[int], Run], monkeypatch: Patch
 ) -> None:
     symptom = mutant(monkeypatch)

@@ -35,7 +35,7 @@ def told(run: Run) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_no_seed_of_the_pipeline_breaks_a_promise() -> None:
+def test_no_seed_of_the_pipeline_violates_a_guarantee() -> None:
     seen: Counter[str] = Counter()
     for one in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.pipeline", os.cpu_count() or 1):
         assert not one.story, one.story
@@ -54,29 +54,29 @@ def test_a_seed_of_the_pipeline_is_the_same_run_each_time_and_in_every_process()
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs", "limits"])
-def test_a_model_that_is_away_for_ten_minutes_costs_no_attempt_and_work_resumes_by_itself(how: str) -> None:
+def test_a_model_outage_of_ten_minutes_costs_no_attempt_and_work_resumes(how: str) -> None:
     run = outage(1, how)
     assert not run.wrong, told(run)
 
 
 @pytest.mark.parametrize("word", ["nightshade", "hemlock"])
-def test_what_kills_its_worker_dies_after_its_attempts_and_takes_no_other_job_with_it(word: str) -> None:
+def test_a_poison_job_is_dead_after_its_attempts_and_affects_no_other_job(word: str) -> None:
     run = poisoned(1, word)
     assert not run.wrong, told(run)
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["model_there", "model_away"])
-def test_an_answer_that_hands_out_jobs_and_is_lost_on_the_way_strands_none_of_them(away: bool) -> None:
+def test_a_lost_reply_with_leased_jobs_strands_none_of_them(away: bool) -> None:
     run = unheard(1, away=away)
     assert not run.wrong, told(run)
 
 
-def test_a_worker_that_outlives_its_lease_is_fenced_and_doubles_nothing() -> None:
+def test_a_worker_with_an_expired_lease_is_fenced_and_duplicates_nothing() -> None:
     run = overtaken(1)
     assert not run.wrong, told(run)
 
 
-def test_a_wall_clock_that_jumps_doubles_and_strands_nothing() -> None:
+def test_a_clock_jump_duplicates_and_strands_nothing() -> None:
     jumps = [Fault(1.0 + number / 2, "clock", "", CLOCK_JUMPS_MS[number % 5]) for number in range(16)]
     notes = tuple(f"The service clock {number} uses engine clock-{number}." for number in range(24))
     run = simulate(

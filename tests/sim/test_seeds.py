@@ -30,7 +30,7 @@ def played(
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_failing_seeds_are_told_with_their_smallest_faults_and_their_replay_and_the_others_are_played(
+def test_failing_seeds_are_reported_with_their_smallest_faults_and_the_others_run(
     jobs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, told = played(["--seeds", "8", "--jobs", jobs], monkeypatch, capsys)
@@ -43,7 +43,7 @@ def test_failing_seeds_are_told_with_their_smallest_faults_and_their_replay_and_
     assert "2 of 8 seeds failed: 7 virtual seconds" in told
 
 
-def test_seeds_that_keep_every_promise_end_well(
+def test_seeds_without_violations_exit_with_0(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, told = played(["--seeds", "2", "--first", "6", "--jobs", "1"], monkeypatch, capsys)

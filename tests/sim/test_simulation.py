@@ -20,7 +20,7 @@ SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "100"))
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_no_seed_breaks_a_promise() -> None:
+def test_no_seed_violates_a_guarantee() -> None:
     seen: Counter[str] = Counter()
     for told in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.run", os.cpu_count() or 1):
         assert not told.story, told.story

@@ -126,7 +126,7 @@ def broken_as_it_is(scenario: Callable[[int], Run]) -> tuple[str, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "scenario"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
-def test_a_broken_daemon_is_caught(
+def test_a_broken_daemon_is_detected(
     mutant: Callable[[Patch], str], scenario: Callable[[int], Run], monkeypatch: Patch
 ) -> None:
     assert not broken_as_it_is(scenario), "the daemon as it is fails the same check"

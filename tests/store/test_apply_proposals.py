@@ -42,7 +42,7 @@ def counted(room: PipelineHarness) -> tuple[int, int, int, int]:
     )  # type: ignore[return-value]
 
 
-def test_an_added_fact_is_a_memory_of_its_own_in_the_scope_of_its_source(room: PipelineHarness) -> None:
+def test_an_added_fact_is_a_separate_memory_in_the_scope_of_its_source(room: PipelineHarness) -> None:
     source = room.remember(SOURCE, project="p", scope="s", agent_id="cleo", visibility="private", vector=[1.0])
     (made,) = room.extract(add("The user prefers  dark themes.", kind="preference"), vectors=[[0.0, 1.0]])
     assert (made.outcome, made.reason, made.version) == ("created", None, 1)
@@ -140,7 +140,7 @@ def test_every_outcome_leaves_one_event_with_the_documented_metadata(room: Pipel
         (configured(enabled=False), "full", "skipped", "pipeline_disabled"),
     ],
 )
-def test_the_stricter_of_the_runs_mode_and_the_writers_switches_holds(
+def test_the_stricter_of_the_runs_mode_and_the_writers_flags_applies(
     room: PipelineHarness, config: Any, begun_with: str, outcome: str, reason: str
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
@@ -182,7 +182,7 @@ def test_updates_and_deletions_are_blocked_unless_they_are_allowed(room: Pipelin
 
 
 @pytest.mark.parametrize("action", ["update", "delete"])
-def test_a_run_that_began_while_autonomous_changes_were_frozen_says_that_they_were(
+def test_a_run_begun_while_autonomous_changes_were_frozen_reports_this_reason(
     room: PipelineHarness, action: str
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
@@ -194,7 +194,7 @@ def test_a_run_that_began_while_autonomous_changes_were_frozen_says_that_they_we
     assert room.events(source.id)[-1]["metadata"]["blockedReason"] == "autonomous_frozen"
 
 
-def test_the_history_gives_the_decisions_reason_for_each_change(room: PipelineHarness) -> None:
+def test_the_history_contains_the_reason_of_each_decision(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     make = room.remember("The build uses Make", vector=[1.0])
     slow = room.remember("The build takes an hour", vector=[1.0])
@@ -247,7 +247,9 @@ def protected(room: PipelineHarness) -> list[tuple[str, str, tuple[str, int]]]:
 
 
 @pytest.mark.parametrize("action", ["update", "delete"])
-def test_no_model_touches_what_is_protected_changed_gone_or_somewhere_else(room: PipelineHarness, action: str) -> None:
+def test_no_proposal_changes_a_protected_changed_deleted_or_unrelated_memory(
+    room: PipelineHarness, action: str
+) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     cases = [*protected(room), ("blocked", "own_source", (source.id, 1))]
     before = room.connection.execute("SELECT id, content, version, is_deleted FROM memories").fetchall()
@@ -259,7 +261,7 @@ def test_no_model_touches_what_is_protected_changed_gone_or_somewhere_else(room:
     assert [events[number]["blockedReason"] for number in range(len(cases))] == [case[1] for case in cases]
 
 
-def test_two_facts_that_say_the_same_are_one_memory(room: PipelineHarness) -> None:
+def test_two_equal_facts_are_one_memory(room: PipelineHarness) -> None:
     room.remember(SOURCE, vector=[1.0])
     first, second = room.extract(add("Builds take four minutes"), add("builds take four minutes."))
     assert (first.outcome, second.outcome, second.memory_id) == ("created", "deduped", first.memory_id)
@@ -325,7 +327,7 @@ def test_a_lease_that_was_lost_writes_nothing_and_is_counted(room: PipelineHarne
 
 
 @pytest.mark.parametrize("point", ["writer.mid_batch", "writer.before_commit"])
-def test_a_report_that_is_not_committed_left_nothing_and_can_be_repeated(room: PipelineHarness, point: str) -> None:
+def test_an_uncommitted_report_has_no_effect_and_can_be_repeated(room: PipelineHarness, point: str) -> None:
     room.remember(SOURCE, vector=[1.0])
     job = room.take()
     before = counted(room)
@@ -339,7 +341,7 @@ def test_a_report_that_is_not_committed_left_nothing_and_can_be_repeated(room: P
     assert answer.results[0].outcome == "created"
 
 
-def test_facts_of_a_text_that_was_corrected_meanwhile_are_not_written_and_the_new_one_is_read(
+def test_facts_of_an_outdated_text_are_not_stored_and_the_new_text_is_processed(
     room: PipelineHarness,
 ) -> None:
     source = room.remember(SOURCE, vector=[1.0])
@@ -357,7 +359,7 @@ def test_facts_of_a_text_that_was_corrected_meanwhile_are_not_written_and_the_ne
     assert (again.subject.content, again.subject.version) == ("We moved the build to Ninja", 2)
 
 
-def test_facts_of_a_memory_that_was_forgotten_meanwhile_leave_no_trace(room: PipelineHarness) -> None:
+def test_facts_of_a_memory_forgotten_meanwhile_are_not_stored(room: PipelineHarness) -> None:
     source = room.remember(SOURCE, vector=[1.0])
     job = room.take()
     room.ask(ForgetMemory(id=source.id, reason="r", principal=ME))
@@ -395,7 +397,7 @@ def _holds(word: str) -> Any:
     return holds
 
 
-def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineHarness) -> None:
+def test_a_hard_delete_erases_the_texts_of_proposed_facts(room: PipelineHarness) -> None:
     source = room.remember("The zebra moved to quartz street", vector=[1.0])
     other = room.remember("The giraffe stays", vector=[1.0])
     (made, _, _) = room.extract(
@@ -412,7 +414,7 @@ def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineH
     assert everywhere(room, "zebra") == []
 
 
-def test_what_was_counted_today_adds_up(room: PipelineHarness) -> None:
+def test_the_counts_of_today_add_up(room: PipelineHarness) -> None:
     for text in ("first text", "second text"):
         room.remember(text, vector=[1.0])
         room.extract(

@@ -63,7 +63,7 @@ def contents(path: Path) -> set[str]:
         reader.close()
 
 
-def test_a_name_says_when_and_of_which_schema() -> None:
+def test_a_backup_name_contains_time_and_schema() -> None:
     name = backup_name(NOW + 7, 3)
     assert parse_backup_name(name) == (NOW + 7, 3, name)
     older = backup_name(NOW, 12)
@@ -79,7 +79,7 @@ def test_a_name_says_when_and_of_which_schema() -> None:
         assert parse_backup_name(other) is None
 
 
-def test_a_copy_holds_what_was_committed_while_it_was_made(tmp_path: Path) -> None:
+def test_a_copy_contains_commits_made_during_the_copy(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     for number in range(200):
         room.remember(f"before {number} " + "filler " * 60)
@@ -99,7 +99,7 @@ def test_a_copy_holds_what_was_committed_while_it_was_made(tmp_path: Path) -> No
     room.close()
 
 
-def test_a_copy_keeps_no_snapshot_so_that_the_log_is_folded_back_meanwhile(tmp_path: Path) -> None:
+def test_a_copy_does_not_block_checkpoints(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     for number in range(100):
         room.remember(f"before {number} " + "filler " * 60)
@@ -112,7 +112,7 @@ def test_a_copy_keeps_no_snapshot_so_that_the_log_is_folded_back_meanwhile(tmp_p
     room.close()
 
 
-def test_the_writers_work_goes_in_slices_and_is_given_up_when_nobody_asks(tmp_path: Path) -> None:
+def test_the_copy_is_made_in_slices_and_abandoned_without_polling(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     for number in range(100):
         room.remember(f"memory {number} " + "filler " * 60)
@@ -134,7 +134,7 @@ def test_the_writers_work_goes_in_slices_and_is_given_up_when_nobody_asks(tmp_pa
     room.close()
 
 
-def test_a_copy_that_cannot_be_written_fails_and_leaves_the_writer_alone(tmp_path: Path) -> None:
+def test_a_copy_that_cannot_be_written_fails_without_affecting_the_writer(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.remember("kept")
     (tmp_path / "backups").write_text("in the way")
@@ -201,7 +201,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize(("point", "hit", "expected"), POINTS)
-def test_a_restore_that_dies_anywhere_is_old_or_new_for_whoever_comes_next(
+def test_a_restore_killed_anywhere_leaves_the_old_or_the_new_database(
     workspace: Workspace, point: str, hit: int, expected: str
 ) -> None:
     old, new, _ = two_generations(workspace)
@@ -216,7 +216,7 @@ def test_a_restore_that_dies_anywhere_is_old_or_new_for_whoever_comes_next(
     assert contents(workspace.database) == old
 
 
-def test_a_restore_that_dies_twice_is_finished_by_the_third(workspace: Workspace) -> None:
+def test_a_restore_killed_twice_is_completed_by_the_third_run(workspace: Workspace) -> None:
     old, new, _ = two_generations(workspace)
     sync_points.arm("restore.moved_aside=raise:EIO@2")
     with pytest.raises(OSError, match="moved_aside"):
@@ -231,7 +231,7 @@ def test_a_restore_that_dies_twice_is_finished_by_the_third(workspace: Workspace
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign", "missing"])
-def test_a_backup_that_is_not_whole_is_refused_and_the_database_left_alone(workspace: Workspace, damage: str) -> None:
+def test_an_incomplete_backup_is_refused_and_the_database_not_changed(workspace: Workspace, damage: str) -> None:
     _, new, target = two_generations(workspace)
     raw = bytearray(target.read_bytes())
     match damage:
@@ -275,7 +275,7 @@ def test_a_restore_needs_no_readable_database(workspace: Workspace) -> None:
     assert contents(workspace.database) == old
 
 
-def test_a_database_set_aside_is_restored_with_what_only_its_log_holds(workspace: Workspace) -> None:
+def test_a_database_set_aside_is_restored_with_its_log(workspace: Workspace) -> None:
     old, new, _ = two_generations(workspace)
     told, code = restore(workspace, "latest", now_ms=NOW + 90_000)
     assert (code, contents(workspace.database)) == (ExitCode.OK, old)
@@ -310,7 +310,7 @@ def test_a_backup_with_an_interrupted_transaction_is_restored_without_it(workspa
 
 
 @pytest.mark.parametrize("by", ["path", "link", "hard link"])
-def test_the_database_in_use_is_no_backup_of_itself(workspace: Workspace, by: str) -> None:
+def test_the_database_in_use_is_refused_as_a_backup(workspace: Workspace, by: str) -> None:
     _, new, _ = two_generations(workspace)
     source = workspace.root / "same.db"
     if by == "link":
@@ -341,9 +341,7 @@ def test_a_foreign_file_is_refused_before_it_is_copied(workspace: Workspace) -> 
     assert contents(workspace.database) == new
 
 
-def test_a_backup_for_which_there_is_no_room_is_not_copied(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backup_too_large_for_the_disk_is_not_copied(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     _, new, target = two_generations(workspace)
     total = shutil.disk_usage(workspace.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: total._replace(free=target.stat().st_size - 1))
@@ -353,7 +351,7 @@ def test_a_backup_for_which_there_is_no_room_is_not_copied(
     assert not list(workspace.memory_dir.glob("*.incoming*"))
 
 
-def test_a_restore_decides_nothing_when_the_command_that_asked_for_it_is_gone(workspace: Workspace) -> None:
+def test_a_restore_whose_command_has_exited_changes_nothing(workspace: Workspace) -> None:
     _, new, _ = two_generations(workspace)
     told, code = restore(workspace, "latest", now_ms=NOW, parent_pid=os.getpid())
     assert (told.ok, code) == (False, ExitCode.GIVE_UP)
@@ -373,7 +371,7 @@ def test_the_copy_of_an_interrupted_restore_is_removed_by_the_next_start(workspa
 
 
 @pytest.mark.parametrize("decision", ["", "..", "aside-", "aside-1/..", "aside-1\naside-2\n", "aside-1" * 50, "a\xff"])
-def test_a_decision_that_names_no_aside_directory_moves_nothing(workspace: Workspace, decision: str) -> None:
+def test_a_malformed_restore_decision_moves_nothing(workspace: Workspace, decision: str) -> None:
     _, new, target = two_generations(workspace)
     shutil.copy(target, workspace.memory_dir / "memories.db.incoming")
     workspace.restore_file.write_text(decision, "latin-1")
@@ -383,7 +381,7 @@ def test_a_decision_that_names_no_aside_directory_moves_nothing(workspace: Works
     assert not list(workspace.memory_dir.glob("aside-*"))
 
 
-def test_no_source_that_cannot_be_named_is_a_backup(workspace: Workspace) -> None:
+def test_an_invalid_source_path_is_refused(workspace: Workspace) -> None:
     for source in ("n" * 300, "~no-such-user-here/backup.db"):
         told, code = restore(workspace, source, now_ms=NOW)
         assert (told.ok, code) == (False, ExitCode.CONFIG)

@@ -55,7 +55,7 @@ def log_of(room: StoreRoom, command: Any) -> tuple[Any, int]:
     return reply, room.path.with_name(room.path.name + "-wal").stat().st_size
 
 
-def test_a_memory_with_a_long_history_is_erased_in_bounded_commits_and_called_deleted_only_then(
+def test_a_memory_with_a_long_history_is_erased_in_bounded_commits_and_reported_deleted_at_the_end(
     room: StoreRoom,
 ) -> None:
     memory_id = with_long_history(room, "the journal")
@@ -76,7 +76,7 @@ def test_a_memory_with_a_long_history_is_erased_in_bounded_commits_and_called_de
     assert room.ask(command) == reply, "the retry gets the stored reply"
 
 
-def test_the_targets_that_are_done_are_reported_and_the_others_remain(room: StoreRoom) -> None:
+def test_finished_targets_are_reported_and_the_others_remain(room: StoreRoom) -> None:
     short = room.remember("a short one").id
     long = with_long_history(room, "a long one")
     targets = (ForgetTarget(short), ForgetTarget(long))
@@ -98,7 +98,7 @@ def test_forgetting_many_long_memories_takes_several_commits(room: StoreRoom) ->
 
 
 @pytest.mark.parametrize("step", ["tombstones", "history"])
-def test_a_purge_step_is_bounded_in_bytes_and_says_that_there_is_more(room: StoreRoom, step: str) -> None:
+def test_a_purge_step_is_bounded_in_bytes_and_reports_more(room: StoreRoom, step: str) -> None:
     memory_id = with_long_history(room, "the journal")
     room.ask(ForgetMemory(id=memory_id, reason="r", principal=Principal()))
     rows = room.connection.execute("SELECT * FROM memory_history WHERE event <> 'none'").fetchall()
@@ -117,7 +117,7 @@ def test_a_purge_step_is_bounded_in_bytes_and_says_that_there_is_more(room: Stor
             room.connection.execute(f"INSERT INTO memory_history VALUES ({marks})", row)
 
 
-def test_commands_that_are_long_together_are_committed_in_parts(tmp_path: Path) -> None:
+def test_a_batch_with_many_bytes_is_committed_in_parts(tmp_path: Path) -> None:
     scripted = ScriptedWriter(tmp_path)
     scripted.start()
     asked = [Asked(remembering(f"note {number}")[0], f"m{number}") for number in range(6)]

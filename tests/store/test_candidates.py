@@ -32,20 +32,20 @@ def test_a_fact_is_compared_with_what_a_recall_of_it_would_find(room: StoreRoom)
     assert (answer.candidates[0].version, answer.candidates[0].content) == (1, alike.content)
 
 
-def test_a_candidate_carries_the_version_of_the_text_that_is_shown(room: StoreRoom) -> None:
+def test_a_candidate_has_the_version_of_its_text(room: StoreRoom) -> None:
     memory = room.remember("port 5433 is staging")
     room.ask(ModifyMemory(MemoryPatch(memory.id, "moved", content="port 6000 is staging"), ME))
     (candidate,) = found(room, "staging port").candidates
     assert (candidate.version, candidate.content) == (2, "port 6000 is staging")
 
 
-def test_the_memory_that_a_fact_was_taken_from_is_no_candidate(room: StoreRoom) -> None:
+def test_the_source_memory_is_not_a_candidate(room: StoreRoom) -> None:
     source = room.remember("The deploy user is called carol")
     other = room.remember("carol is the deploy user of staging")
     assert ids(found(room, "deploy user carol", without=(source.id,))) == [other.id]
 
 
-def test_only_what_the_same_owner_keeps_in_the_same_place_can_be_changed_by_a_fact(room: StoreRoom) -> None:
+def test_candidates_have_the_same_agent_visibility_project_and_scope(room: StoreRoom) -> None:
     here = room.remember("apple pie recipe", agent_id="alice", visibility="private", project="cook")
     for fields in (
         {"agent_id": "bob", "visibility": "global", "project": "cook"},
@@ -58,20 +58,20 @@ def test_only_what_the_same_owner_keeps_in_the_same_place_can_be_changed_by_a_fa
     assert ids(found(room, "apple pie", agent_id="alice", visibility="private", project="cook")) == [here.id]
 
 
-def test_what_was_forgotten_is_no_candidate(room: StoreRoom) -> None:
+def test_a_forgotten_memory_is_not_a_candidate(room: StoreRoom) -> None:
     memory = room.remember("apple pie recipe")
     room.ask(ForgetMemory(memory.id, "wrong", ME))
     assert found(room, "apple pie").candidates == []
 
 
-def test_at_most_the_asked_number_comes_back_best_first(room: StoreRoom) -> None:
+def test_at_most_the_requested_number_is_returned_best_first(room: StoreRoom) -> None:
     notes = [room.remember(f"note {number} of the release", vector=[1.0, number / 10]) for number in range(8)]
     answer = ids(found(room, "note 3 of the release", vector=[1.0, 0.3], limit=5))
     assert answer[0] == notes[3].id
     assert len(answer) == 5
 
 
-def test_better_matches_of_others_and_of_other_projects_do_not_crowd_out_the_own_one(room: StoreRoom) -> None:
+def test_better_matches_of_other_agents_and_projects_do_not_displace_candidates(room: StoreRoom) -> None:
     own = room.remember("an apple is mentioned in this long note of mine about many other things")
     for number in range(70):
         room.remember(f"apple pie {number}", agent_id="bob")

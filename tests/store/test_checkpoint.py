@@ -37,7 +37,7 @@ def frames(size: int) -> int:
         (KILL_READERS_BYTES, "restart", Pressure.KILL_READERS),
     ],
 )
-def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressure: Pressure) -> None:
+def test_a_longer_log_gets_a_stronger_checkpoint(size: int, mode: str, pressure: Pressure) -> None:
     plan = plan_checkpoint(frames(size), tried=0, resting=None)
     assert plan is not None
     assert (plan.mode, plan.pressure) == (mode, pressure)
@@ -45,19 +45,19 @@ def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressur
     assert plan.pause_ms > 0
 
 
-def test_a_short_log_is_left_alone_and_a_longer_one_folded_back_once_per_thousand_pages() -> None:
+def test_a_short_log_is_not_checkpointed_and_a_longer_one_every_thousand_pages() -> None:
     assert plan_checkpoint(PASSIVE_FRAMES, tried=0, resting=None) is None
     assert plan_checkpoint(PASSIVE_FRAMES + 1, tried=0, resting=None) == Plan("passive", 0)
     assert plan_checkpoint(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, resting=None) is None
 
 
-def test_nothing_waits_for_readers_that_were_in_the_way_a_moment_ago() -> None:
+def test_a_blocked_checkpoint_is_not_retried_at_once() -> None:
     plan = plan_checkpoint(frames(KILL_READERS_BYTES), tried=0, resting=Pressure.KILL_READERS)
     assert plan == Plan("passive", 0)
     assert plan_checkpoint(frames(RESTART_BYTES), tried=0, resting=Pressure.NONE) == Plan("passive", 0)
 
 
-def test_a_log_that_has_entered_a_new_level_is_tried_at_once() -> None:
+def test_a_log_that_reaches_the_next_level_is_checkpointed_at_once() -> None:
     plan = plan_checkpoint(frames(END_SNAPSHOTS_BYTES), tried=0, resting=Pressure.NONE)
     assert plan is not None
     assert plan.pressure is Pressure.END_SNAPSHOTS
@@ -76,7 +76,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees_the_log(store: Path) -> None:
+def test_a_revoked_snapshot_ends_during_a_statement_and_frees_the_log(store: Path) -> None:
     writer = open_writer(store, busy=lambda _: False)
     reader = open_reader(store)
     clock = SystemClock()
@@ -101,7 +101,7 @@ def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees
     writer.close()
 
 
-def test_a_snapshot_past_its_deadline_is_told_from_one_that_had_to_end(store: Path) -> None:
+def test_a_timed_out_snapshot_is_distinguished_from_a_revoked_one(store: Path) -> None:
     reader = open_reader(store)
     clock = SystemClock()
     with pytest.raises(ReadTimeout), open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns()) as view:

@@ -57,7 +57,7 @@ def test_a_group_is_an_entity_that_its_chunks_are_linked_to(room: StoreRoom) -> 
     ]
 
 
-def test_a_group_goes_with_its_last_chunk(room: StoreRoom) -> None:
+def test_a_group_is_deleted_with_its_last_chunk(room: StoreRoom) -> None:
     stored = remember(room, "one.", "two.", "three.", source_id="notes.md")
     for gone, left in ((stored.ids[:1], 1), (stored.ids[1:], 0)):
         room.ask(ForgetMany(tuple(map(ForgetTarget, gone)), "r", ME, hard=True))
@@ -73,21 +73,21 @@ def test_a_refused_long_text_leaves_no_group(room: StoreRoom) -> None:
         assert room.value(f"SELECT count(*) FROM {table}") == 0
 
 
-def test_a_long_text_of_which_a_chunk_was_changed_is_not_there_any_more(room: StoreRoom) -> None:
+def test_a_long_text_with_a_changed_chunk_does_not_count_as_stored(room: StoreRoom) -> None:
     stored = remember(room, "one.", "two.")
     room.ask(ModifyMemory(MemoryPatch(id=stored.ids[0], reason="r", content="another"), ME))
     refused = room.ask(RememberChunks(NewMemory("one.\ntwo.", "fact", 0.8), ("one.", "two."), ME))
     assert refused.detail == "chunk content already exists"
 
 
-def test_a_long_text_that_is_cut_elsewhere_is_the_same(room: StoreRoom) -> None:
+def test_a_long_text_with_other_chunk_boundaries_is_the_same(room: StoreRoom) -> None:
     for fields in ({}, {"idempotency_key": "k"}):
         stored = remember(room, "One.", "two, three.", scope=str(fields), **fields)
         again = remember(room, "one. two,", "THREE.", scope=str(fields), **fields)
         assert (again.ids, again.group_id, again.deduped) == (stored.ids, stored.group_id, True)
 
 
-def test_the_chunks_of_an_earlier_release_get_their_group(tmp_path: Path) -> None:
+def test_chunks_of_an_earlier_release_get_a_group(tmp_path: Path) -> None:
     path = tmp_path / "memories.db"
     shutil.copyfile(GOLDEN / "schema-3.sqlite", path)
     connection = open_writer(path, busy=lambda calls: False)

@@ -78,7 +78,7 @@ def is_found(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_flipped_byte_is_found_or_is_where_nothing_is_stored(pristine: Path, tmp_path: Path, seed: int) -> None:
+def test_every_flipped_byte_is_found_unless_the_byte_is_unused(pristine: Path, tmp_path: Path, seed: int) -> None:
     whole, before = pristine.read_bytes(), stored(pristine)
     rng = random.Random(seed)
     found = 0
@@ -98,7 +98,7 @@ def test_every_flipped_byte_is_found_or_is_where_nothing_is_stored(pristine: Pat
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_zeroed_page_that_held_something_is_found(pristine: Path, tmp_path: Path, seed: int) -> None:
+def test_every_zeroed_page_with_content_is_found(pristine: Path, tmp_path: Path, seed: int) -> None:
     whole, before = pristine.read_bytes(), stored(pristine)
     rng = random.Random(seed)
     for _ in range(8):
@@ -112,7 +112,7 @@ def test_every_zeroed_page_that_held_something_is_found(pristine: Path, tmp_path
 
 
 @pytest.mark.parametrize("keep", [0.05, 0.3, 0.5, 0.9, 0.999])
-def test_a_file_that_was_cut_is_found(pristine: Path, tmp_path: Path, keep: float) -> None:
+def test_a_truncated_file_is_found(pristine: Path, tmp_path: Path, keep: float) -> None:
     whole = pristine.read_bytes()
     path = tmp_path / "memories.db"
     path.write_bytes(whole[: int(len(whole) * keep)])
@@ -181,9 +181,7 @@ def change(pristine: Path, directory: Path, sql: str) -> CheckResult:
         ),
     ],
 )
-def test_each_kind_of_damage_is_named_as_what_it_is(
-    pristine: Path, tmp_path: Path, sql: str, kind: str, words: str
-) -> None:
+def test_each_kind_of_damage_has_its_finding(pristine: Path, tmp_path: Path, sql: str, kind: str, words: str) -> None:
     checked = change(pristine, tmp_path / "changed", sql)
     assert any(finding.kind == kind and words in finding.text for finding in checked.findings), checked.findings
     assert not is_structural(checked.findings)
@@ -229,7 +227,7 @@ DERIVED: tuple[Callable[[apsw.Connection], object], ...] = (
 
 
 @pytest.mark.parametrize("spoil", range(len(DERIVED)))
-def test_what_is_derived_can_be_built_anew_and_no_memory_changes(pristine: Path, tmp_path: Path, spoil: int) -> None:
+def test_derived_data_can_be_rebuilt_without_changing_memories(pristine: Path, tmp_path: Path, spoil: int) -> None:
     path = copy_of(pristine, tmp_path / "spoilt")
     connection = open_copy(path)
     DERIVED[spoil](connection)

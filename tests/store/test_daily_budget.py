@@ -75,7 +75,7 @@ async def granted(days: DailyBudget, tokens: int = 100) -> Reservation:
     return reservation
 
 
-def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: PipelineHarness) -> None:
+def test_an_admitted_call_counts_its_estimate_and_then_its_usage(room: PipelineHarness) -> None:
     async def scenario() -> None:
         days = budget(Writer(room), room, calls=5, tokens=1000)
         reservation = await granted(days, 150)
@@ -92,7 +92,7 @@ def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: Pipeline
 
 
 @pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
-def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineHarness, limits: dict[str, int]) -> None:
+def test_a_returned_reservation_counts_nothing(room: PipelineHarness, limits: dict[str, int]) -> None:
     async def scenario() -> None:
         days = budget(Writer(room), room, **limits)
         made, given_back = await granted(days), await granted(days)
@@ -106,7 +106,7 @@ def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineHarne
 
 
 @pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
-def test_a_call_over_midnight_counts_for_the_day_in_which_it_began_whoever_ends_first(
+def test_a_call_over_midnight_counts_for_the_day_in_which_it_began(
     room: PipelineHarness, limits: dict[str, int]
 ) -> None:
     async def scenario() -> None:
@@ -122,7 +122,7 @@ def test_a_call_over_midnight_counts_for_the_day_in_which_it_began_whoever_ends_
     assert counted(room) == {BEFORE: (1, 1, 2, 0, 10), AFTER: (1, 3, 4, 0, 30)}
 
 
-def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: PipelineHarness) -> None:
+def test_calls_of_a_new_day_are_admitted_while_earlier_calls_run(room: PipelineHarness) -> None:
     async def scenario() -> None:
         days = budget(Writer(room), room, calls=2)
         early = [await granted(days), await granted(days)]
@@ -137,7 +137,7 @@ def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: Pi
     asyncio.run(scenario())
 
 
-def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineHarness) -> None:
+def test_a_clock_that_is_set_back_does_not_reopen_a_day(room: PipelineHarness) -> None:
     async def scenario() -> None:
         days = budget(Writer(room), room, calls=1)
         assert isinstance(await days.reserve(tokens=1), Reservation)
@@ -150,9 +150,7 @@ def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineHarness) -> N
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_however_many_ask_at_once_no_more_calls_are_let_through_than_the_cap(
-    room: PipelineHarness, processes: int
-) -> None:
+def test_concurrent_calls_never_exceed_the_cap_on_calls(room: PipelineHarness, processes: int) -> None:
     async def scenario() -> list[Reservation | BudgetExhausted]:
         each = [budget(Writer(room), room, calls=7, model=f"m{number}") for number in range(processes)]
         return await asyncio.gather(*(each[number % processes].reserve(tokens=10) for number in range(40)))
@@ -162,7 +160,7 @@ def test_however_many_ask_at_once_no_more_calls_are_let_through_than_the_cap(
     assert counted(room)[BEFORE][0] == 7
 
 
-def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room: PipelineHarness) -> None:
+def test_concurrent_reservations_never_exceed_the_cap_on_tokens(room: PipelineHarness) -> None:
     async def scenario() -> None:
         days = budget(Writer(room), room, tokens=1000)
         answers = await asyncio.gather(*(days.reserve(tokens=300) for _ in range(10)))
@@ -179,7 +177,7 @@ def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room
     assert counted(room) == {BEFORE: (4, 250, 50, 700, 0)}
 
 
-def test_the_count_outlives_the_process_and_so_does_what_a_dead_one_had_put_aside(room: PipelineHarness) -> None:
+def test_counts_and_reservations_survive_the_process(room: PipelineHarness) -> None:
     async def scenario() -> None:
         for _ in range(2):
             await granted(budget(Writer(room), room, calls=2))
@@ -188,7 +186,7 @@ def test_the_count_outlives_the_process_and_so_does_what_a_dead_one_had_put_asid
     asyncio.run(scenario())
 
 
-def test_no_call_is_let_through_while_the_writer_does_not_answer_and_one_that_it_counted_stays_counted(
+def test_no_call_is_admitted_while_the_writer_is_down_and_counted_ones_stay_counted(
     room: PipelineHarness,
 ) -> None:
     async def scenario() -> None:
@@ -207,7 +205,7 @@ def test_no_call_is_let_through_while_the_writer_does_not_answer_and_one_that_it
     asyncio.run(scenario())
 
 
-def test_what_cannot_be_settled_stays_put_aside(room: PipelineHarness) -> None:
+def test_an_unsettled_reservation_stays(room: PipelineHarness) -> None:
     async def scenario() -> None:
         writer = Writer(room)
         days = budget(writer, room, tokens=1000)
@@ -221,7 +219,7 @@ def test_what_cannot_be_settled_stays_put_aside(room: PipelineHarness) -> None:
     asyncio.run(scenario())
 
 
-def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_the_end(room: PipelineHarness) -> None:
+def test_without_a_limit_calls_are_counted_afterwards_only(room: PipelineHarness) -> None:
     async def scenario() -> None:
         writer = Writer(room)
         days = budget(writer, room)
@@ -238,7 +236,7 @@ def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_th
     assert counted(room) == {BEFORE: (10, 20, 30, 0, 40)}
 
 
-def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_without_another_call(
+def test_usage_is_recorded_when_the_writer_is_back_without_another_call(
     room: PipelineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daily_budget, "_FLUSH_INTERVAL_S", 0.01)
@@ -264,7 +262,7 @@ def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_
     assert counted(room) == {BEFORE: (1, 2, 3, 0, 4)}
 
 
-def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineHarness) -> None:
+def test_usage_is_not_lost_when_its_report_is_cancelled(room: PipelineHarness) -> None:
     class Stuck(Writer):
         stuck = True
 

@@ -117,16 +117,16 @@ def test_damage_of_an_index_or_a_last_number_is_found_and_repaired(pristine: Pat
 
 
 @pytest.mark.parametrize("damage", ROW_DAMAGE)
-def test_a_row_that_cannot_be_answered_or_changed_is_found(pristine: Path, tmp_path: Path, damage: str) -> None:
+def test_an_unreadable_or_unchangeable_row_is_found(pristine: Path, tmp_path: Path, damage: str) -> None:
     assert ROWS in kinds(damaged(pristine, tmp_path, ROW_DAMAGE[damage]))
 
 
 @pytest.mark.parametrize("damage", FILE_DAMAGE)
-def test_a_file_that_no_release_made_is_damaged_as_a_whole(pristine: Path, tmp_path: Path, damage: str) -> None:
+def test_a_schema_of_no_release_is_structural_damage(pristine: Path, tmp_path: Path, damage: str) -> None:
     assert STRUCTURE in kinds(damaged(pristine, tmp_path, FILE_DAMAGE[damage]))
 
 
-def test_a_database_in_another_encoding_is_damaged_as_a_whole(tmp_path: Path) -> None:
+def test_a_database_in_another_encoding_is_structural_damage(tmp_path: Path) -> None:
     path = tmp_path / "memories.db"
     connection = apsw.Connection(str(path))
     connection.enable_load_extension(True)

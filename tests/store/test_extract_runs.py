@@ -31,7 +31,7 @@ def room(tmp_path: Path) -> Iterator[InjectionHarness]:
         yield room
 
 
-def test_a_run_that_began_frozen_stays_so_when_the_freeze_ends_meanwhile(room: InjectionHarness) -> None:
+def test_a_run_begun_while_frozen_stays_frozen(room: InjectionHarness) -> None:
     free, held = room.config, frozen(room.config, autonomous=True)
     room.remember("The build uses Make on every machine.")
     room.work()
@@ -66,7 +66,7 @@ def turned_away(room: InjectionHarness) -> dict[str, int]:
     ("quoted", "reason"),
     [(TOLD, "echo_exact"), ("The homelab's gateway is listening on that port 3850", None)],
 )
-def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_asking_a_model(
+def test_a_fact_that_repeats_a_recalled_memory_is_rejected_without_a_model_call(
     room: InjectionHarness, quoted: str, reason: str | None
 ) -> None:
     told = room.remember(TOLD, source_type=DERIVED)
@@ -85,7 +85,7 @@ def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_
     assert sorted(stored) == sorted([TOLD, NEWS] if reason else [TOLD, NEWS, quoted])
 
 
-def test_a_memory_that_was_recalled_long_before_the_note_makes_no_echo(room: InjectionHarness) -> None:
+def test_a_memory_recalled_long_before_the_note_causes_no_echo(room: InjectionHarness) -> None:
     told = room.remember(TOLD, source_type=DERIVED)
     recall(room, told.id)
     room.clock.advance(RECALL_ECHO_WINDOW_MS + 60_000)

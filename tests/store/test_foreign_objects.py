@@ -74,13 +74,13 @@ def test_the_database_of_every_release_has_exactly_the_objects_of_its_schema(tmp
     connection.close()
 
 
-def test_a_whole_backup_is_restored(workspace: Workspace) -> None:
+def test_an_undamaged_backup_is_restored(workspace: Workspace) -> None:
     told, code = restore(workspace, "latest", now_ms=NOW)
     assert (code, told.memories_after) == (0, 1), told.findings
 
 
 @pytest.mark.parametrize(("sql", "named"), ADDED)
-def test_a_backup_with_another_object_is_refused_by_the_object_s_name(
+def test_a_backup_with_an_unknown_object_is_refused_and_the_object_named(
     workspace: Workspace, sql: str, named: str
 ) -> None:
     before = workspace.database.read_bytes()
@@ -95,7 +95,7 @@ def test_a_backup_with_another_object_is_refused_by_the_object_s_name(
 
 
 @pytest.mark.parametrize("opened", [open_copy, open_reader])
-def test_no_connection_writes_a_table_behind_an_index_or_trusts_functions_in_a_schema(
+def test_connections_are_defensive_and_do_not_trust_the_schema(
     workspace: Workspace, opened: type[apsw.Connection]
 ) -> None:
     connection = opened(workspace.database)

@@ -44,14 +44,14 @@ def batch_of(room: StoreRoom, count: int) -> list[Asked]:
     return [room.asked(*remembering(f"memory number {index}")) for index in range(count)]
 
 
-def test_everything_that_waits_is_one_commit(room: StoreRoom) -> None:
+def test_all_waiting_commands_are_one_commit(room: StoreRoom) -> None:
     asked = batch_of(room, 40)
     room.group.commit(asked)
     assert (room.group.metrics.commits, room.group.metrics.rows, room.group.metrics.largest_batch) == (1, 40, 40)
     assert len({item.answer.id for item in asked}) == 40
 
 
-def test_nobody_is_answered_before_the_commit(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_is_answered_before_the_commit(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = batch_of(room, 3)
     seen: list[int] = []
     commit = WriteTransaction.commit
@@ -67,7 +67,7 @@ def test_nobody_is_answered_before_the_commit(room: StoreRoom, monkeypatch: pyte
     assert all(item.answers for item in asked)
 
 
-def test_a_refused_command_leaves_the_others_of_its_batch(room: StoreRoom) -> None:
+def test_a_refused_command_does_not_affect_the_others_of_its_batch(room: StoreRoom) -> None:
     before, refused, after = (
         room.asked(*remembering("before")),
         room.asked(PurgeStep(step="everything", cutoff="2026-01-01T00:00:00.000Z", limit=1)),
@@ -79,7 +79,7 @@ def test_a_refused_command_leaves_the_others_of_its_batch(room: StoreRoom) -> No
     assert room.value("SELECT count(*) FROM memories") == 2
 
 
-def test_a_bug_in_one_command_is_that_commands_failure(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_one_command_fails_only_that_command(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = dispatch.execute
 
     def flawed(session: Any, command: Any) -> Any:
@@ -99,7 +99,7 @@ def test_a_bug_in_one_command_is_that_commands_failure(room: StoreRoom, monkeypa
     assert room.value("SELECT count(*) FROM agents WHERE id = 'new-agent'") == 1
 
 
-def test_a_file_that_is_gone_refuses_the_batch_as_not_applied_and_ends_the_writer(room: StoreRoom) -> None:
+def test_a_removed_file_refuses_the_batch_as_not_applied_and_ends_the_writer(room: StoreRoom) -> None:
     first = room.asked(*remembering("answered before"), message_id="first")
     room.group.commit([first])
     assert not isinstance(first.answer, Failure)
@@ -129,7 +129,7 @@ def test_a_foreign_lock_refuses_the_batch_as_not_applied(room: StoreRoom) -> Non
     assert all(not isinstance(item.answer, Failure) for item in again)
 
 
-def test_a_full_disk_refuses_writes_serves_reads_and_heals(room: StoreRoom) -> None:
+def test_a_full_disk_refuses_writes_serves_reads_and_recovers(room: StoreRoom) -> None:
     kept = room.remember("kept from before")
     pages = room.connection.pragma("page_count")
     room.connection.pragma("max_page_count", pages)
@@ -156,7 +156,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_heals(room: StoreRoom) -> N
         ("writer.after_commit", ErrorCode.OUTCOME_UNKNOWN, 2),
     ],
 )
-def test_a_failing_disk_is_answered_by_what_is_certain_and_ends_the_writer(
+def test_a_failing_disk_is_answered_truthfully_and_ends_the_writer(
     room: StoreRoom, point: str, code: ErrorCode, applied: int
 ) -> None:
     asked = batch_of(room, 2)
@@ -193,7 +193,7 @@ def test_a_retry_after_an_unknown_outcome_gets_the_committed_answer(room: StoreR
     assert not answer.deduped
 
 
-def test_touches_are_coalesced_into_one_commit_and_injections_count_apart(room: StoreRoom) -> None:
+def test_accesses_are_coalesced_into_one_commit_and_injections_counted_separately(room: StoreRoom) -> None:
     memory = room.remember("touched")
     for _ in range(3):
         room.group.touches.add(TouchMemories(ids=(memory.id, "gone")))
@@ -204,7 +204,7 @@ def test_touches_are_coalesced_into_one_commit_and_injections_count_apart(room: 
     assert room.value("SELECT count(*) FROM memory_changes") == 0
 
 
-def test_pending_touches_are_bounded(room: StoreRoom) -> None:
+def test_pending_accesses_are_bounded(room: StoreRoom) -> None:
     for start in range(0, 12_000, 100):
         room.group.touches.add(TouchMemories(ids=tuple(f"id-{index}" for index in range(start, start + 100))))
     assert len(room.group.touches) == 10_000
@@ -219,7 +219,7 @@ def test_old_replies_are_pruned_and_young_ones_kept(room: StoreRoom) -> None:
     assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("young",)]
 
 
-def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreRoom) -> None:
+def test_a_retry_of_an_applied_command_is_never_answered_not_applied(room: StoreRoom) -> None:
     command, frames = remembering("applied in an earlier life")
     first = room.ask(command, frames, message_id="m")
     intruder = apsw.Connection(str(room.path))
@@ -232,7 +232,7 @@ def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreR
     room.group.storage_full = False
 
 
-def test_what_frees_space_is_served_on_a_full_disk_from_the_disk_reserve(tmp_path: Path) -> None:
+def test_forgetting_works_on_a_full_disk_because_of_the_disk_reserve(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.group.disk_reserve = DiskReserve(tmp_path / "reserve", 1 << 20)
     assert room.group.disk_reserve.allocate()
@@ -250,7 +250,7 @@ def test_what_frees_space_is_served_on_a_full_disk_from_the_disk_reserve(tmp_pat
     room.close()
 
 
-def test_no_kept_reply_holds_the_content(room: StoreRoom) -> None:
+def test_no_stored_reply_contains_the_content(room: StoreRoom) -> None:
     command, frames = remembering("a canary in the reply")
     answer = room.ask(command, frames, message_id="m")
     assert room.value("SELECT count(*) FROM request_replies WHERE instr(reply, CAST('canary' AS BLOB)) > 0") == 0
@@ -279,7 +279,7 @@ def test_an_unusable_vector_is_not_stored(room: StoreRoom) -> None:
         assert not room.ask(command, [bad]).embedded
 
 
-def test_one_model_at_two_dimensions_lives_in_two_tables(room: StoreRoom) -> None:
+def test_one_model_with_two_dimensions_has_two_tables(room: StoreRoom) -> None:
     room.remember("eight", vector=[1.0])
     memory = NewMemory(content="three", type="fact", importance=0.8, vector=Vector(MODEL, 3, 0))
     assert room.ask(Remember(memory, ME), [np.ones(3, "<f4").tobytes()]).embedded
@@ -291,7 +291,7 @@ def test_one_model_at_two_dimensions_lives_in_two_tables(room: StoreRoom) -> Non
     assert [row.content for row in found.rows] == ["three"]
 
 
-def test_a_transaction_that_ends_in_an_error_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_failed_transaction_has_no_effect(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.remember("answered")
 

@@ -61,7 +61,7 @@ def exported(room: StoreRoom, agent: str = "default", **query: Any) -> list[dict
     return lines
 
 
-def test_a_line_becomes_a_whole_memory_with_its_history_job_and_vector(room: StoreRoom) -> None:
+def test_a_line_becomes_a_memory_with_history_job_and_vector(room: StoreRoom) -> None:
     line = ImportLine(
         line=1,
         memory=new(
@@ -118,7 +118,7 @@ def test_a_line_becomes_a_whole_memory_with_its_history_job_and_vector(room: Sto
     assert room.value("SELECT count(*) FROM memory_jobs WHERE memory_id = ?", ID) == 1
 
 
-def test_an_id_that_is_in_use_gives_way_to_a_new_one(room: StoreRoom) -> None:
+def test_an_id_in_use_is_replaced_by_a_new_one(room: StoreRoom) -> None:
     lines = [ImportLine(line=n, memory=new(f"memory {n}"), id=ID) for n in (1, 2)]
     assert imported(room, *lines).imported == 2
     ids = [line["id"] for line in exported(room)]
@@ -126,7 +126,7 @@ def test_an_id_that_is_in_use_gives_way_to_a_new_one(room: StoreRoom) -> None:
     assert len(set(ids)) == 2
 
 
-def test_what_is_there_already_is_recognised_however_often_it_comes(room: StoreRoom) -> None:
+def test_a_repeated_line_is_always_recognised(room: StoreRoom) -> None:
     line = ImportLine(line=1, memory=new("Said once"), id=ID)
     assert outcome(room, line, msgspec.structs.replace(line, line=2)) == (1, 1, [])
     assert outcome(room, line) == (0, 1, [])
@@ -138,12 +138,12 @@ def test_two_memories_of_one_session_stay_two(room: StoreRoom) -> None:
     assert imported(room, *lines).imported == 2
 
 
-def test_a_line_without_a_past_is_recognised_by_its_source(room: StoreRoom) -> None:
+def test_a_line_without_an_id_is_recognised_by_its_source(room: StoreRoom) -> None:
     lines = [ImportLine(line=n, memory=new(f"memory {n}", source_id="note-1", session_bound=False)) for n in (1, 2)]
     assert outcome(room, *lines) == (1, 1, [])
 
 
-def test_a_batch_that_is_sent_twice_is_stored_once_and_answered_alike(room: StoreRoom) -> None:
+def test_a_batch_sent_twice_is_stored_once_and_answered_equally(room: StoreRoom) -> None:
     key = Idempotency("key", "digest")
     first = imported(room, ImportLine(line=1, memory=new("one")), idempotency=key)
     assert imported(room, ImportLine(line=1, memory=new("one")), idempotency=key) == first
@@ -170,13 +170,13 @@ def test_an_oversized_line_is_stored_in_parts_or_not_at_all(room: StoreRoom) -> 
     assert room.group.metrics.commits == 2
 
 
-def test_vectors_that_do_not_fit_their_frame_are_left_out(room: StoreRoom) -> None:
+def test_vectors_of_another_size_are_not_stored(room: StoreRoom) -> None:
     line = ImportLine(line=1, memory=new("one", vector=Vector(MODEL, DIMENSIONS, 0)))
     assert imported(room, line, frame=b"odd").imported == 1
     assert room.value("SELECT count(*) FROM embeddings") == 0
 
 
-def test_an_export_holds_what_its_reader_may_read_in_every_scope(room: StoreRoom) -> None:
+def test_an_export_contains_what_its_agent_may_read_in_every_scope(room: StoreRoom) -> None:
     room.remember("open", agent_id="bob")
     room.remember("secret", agent_id="bob", visibility="private")
     room.remember("scoped", scope="room")
@@ -201,7 +201,7 @@ def erased(room: StoreRoom, memory_id: str) -> None:
     assert room.value("SELECT count(*) FROM memories WHERE id = ?", memory_id) == 0
 
 
-def test_a_job_at_work_on_an_erased_memory_does_not_reach_the_one_that_is_imported_in_its_place(
+def test_a_job_of_an_erased_memory_does_not_change_an_imported_one(
     room: StoreRoom,
 ) -> None:
     """Not even where both say the same, and no trace but the job is left of the first."""
@@ -220,7 +220,7 @@ def test_a_job_at_work_on_an_erased_memory_does_not_reach_the_one_that_is_import
     assert room.ask(lease).jobs == []
 
 
-def test_an_id_that_was_in_use_before_is_not_given_to_another_memory(room: StoreRoom) -> None:
+def test_an_id_of_an_erased_memory_is_not_reused(room: StoreRoom) -> None:
     """Proposals, reviews and undos name a memory by its id and version, long after its jobs have ended."""
     imported(room, ImportLine(line=1, memory=new("It was here before"), id=ID))
     erased(room, ID)

@@ -75,20 +75,20 @@ def failing_disk(fault: Fault) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_a_copy_for_which_no_descriptor_is_left_is_not_called_damaged(backup: Path, left: int) -> None:
+def test_a_copy_that_cannot_be_opened_is_not_reported_as_damaged(backup: Path, left: int) -> None:
     with descriptors(left), pytest.raises(CheckIncomplete, match="could not be checked"):
         verify_backup(backup, parse_backup_name(NAME))
     assert verify_backup(backup, parse_backup_name(NAME)) == ([], 200)
 
 
 @pytest.mark.parametrize("nth", [1, 2, 5, 20, 60])
-def test_a_copy_that_the_disk_does_not_read_is_not_called_damaged(backup: Path, nth: int) -> None:
+def test_a_copy_with_a_read_error_is_not_reported_as_damaged(backup: Path, nth: int) -> None:
     with failing_disk(Fault("read", nth, stays=True)), pytest.raises(CheckIncomplete, match="could not be checked"):
         verify_copy(backup)
     assert verify_copy(backup) == ([], 200)
 
 
-def test_the_process_that_verifies_a_copy_reports_why_it_could_not_and_no_damage(backup: Path) -> None:
+def test_an_incomplete_verification_reports_its_reason_and_no_damage(backup: Path) -> None:
     partial = backup.rename(backup.with_name(NAME + PARTIAL))
     connection = apsw.Connection(str(partial))
     connection.execute("PRAGMA journal_mode = WAL")  # the check makes it a single file again, which writes
@@ -120,7 +120,7 @@ def test_a_restore_that_cannot_check_the_backup_changes_nothing_and_keeps_it(bac
     reader.close()
 
 
-def test_the_check_of_a_database_that_cannot_be_read_is_no_finding_of_damage(backup: Path) -> None:
+def test_a_check_with_a_read_error_reports_no_damage(backup: Path) -> None:
     workspace = Workspace(backup.parents[2])
     backup.rename(workspace.database)
     check = [sys.executable, "-m", "signet_actors.writer", "--check"]

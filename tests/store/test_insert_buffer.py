@@ -22,7 +22,7 @@ from signet_actors.writer.command_context import CommandContext
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, broken_invariants, remembering
 
 
-def test_a_large_batch_is_stored_whole_in_order_and_found_by_word_and_vector(room: StoreRoom) -> None:
+def test_a_large_batch_is_stored_in_order_and_found_by_word_and_vector(room: StoreRoom) -> None:
     asked = [
         room.asked(
             *remembering(f"alpha word{index} 東京{index}", vector=[1.0, index / 100], tags=("a", f"t{index}", "a"))
@@ -42,7 +42,7 @@ def test_a_large_batch_is_stored_whole_in_order_and_found_by_word_and_vector(roo
     assert broken_invariants(room.connection) == []
 
 
-def test_numbers_go_on_after_a_deletion_and_are_never_given_twice(room: StoreRoom) -> None:
+def test_row_numbers_are_never_reused(room: StoreRoom) -> None:
     first = room.remember("first", vector=[1.0])
     room.remember("second", vector=[1.0])
     room.connection.execute("DELETE FROM memories")
@@ -62,7 +62,7 @@ def test_numbers_go_on_after_a_deletion_and_are_never_given_twice(room: StoreRoo
         ({"scope": "x", "project": "p"}, {"scope": "x", "project": "p"}),
     ],
 )
-def test_a_memory_repeats_one_that_stands_before_it_in_the_same_batch(
+def test_a_duplicate_within_a_batch_is_recognised(
     room: StoreRoom, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     asked = [
@@ -81,7 +81,7 @@ def test_the_same_content_of_two_agents_in_one_batch_is_two_memories(room: Store
     assert len({item.answer.id for item in asked}) == 2
 
 
-def test_one_key_twice_in_a_batch_is_done_once_and_answered_twice(room: StoreRoom) -> None:
+def test_a_key_twice_in_a_batch_is_applied_once_and_answered_twice(room: StoreRoom) -> None:
     command, frames = remembering("once", idempotency=Idempotency("key", "digest"))
     other, _ = remembering("other", idempotency=Idempotency("key", "another digest"))
     asked = [room.asked(command, frames), room.asked(command, frames), room.asked(other)]
@@ -92,7 +92,7 @@ def test_one_key_twice_in_a_batch_is_done_once_and_answered_twice(room: StoreRoo
     assert room.group.metrics.replayed == 2
 
 
-def test_a_chunked_content_conflicts_with_a_memory_of_its_batch_and_undoes_only_itself(room: StoreRoom) -> None:
+def test_a_chunked_content_that_conflicts_within_its_batch_is_undone_alone(room: StoreRoom) -> None:
     small = room.asked(*remembering("one part"))
     chunked = room.asked(
         RememberChunks(
@@ -113,7 +113,7 @@ def test_a_chunked_content_conflicts_with_a_memory_of_its_batch_and_undoes_only_
     assert broken_invariants(room.connection) == []
 
 
-def test_a_change_sees_the_memory_that_stands_before_it_in_the_same_batch(room: StoreRoom) -> None:
+def test_a_change_sees_earlier_memories_of_the_same_batch(room: StoreRoom) -> None:
     room.clock.advance(1)
     made = room.asked(*remembering("made"))
     room.group.commit([made])
@@ -130,9 +130,7 @@ def test_a_change_sees_the_memory_that_stands_before_it_in_the_same_batch(room: 
     assert broken_invariants(room.connection) == []
 
 
-def test_a_row_that_the_store_refuses_fails_its_own_command_only(
-    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_the_store_rejects_fails_only_its_command(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = CommandContext.new_id
     monkeypatch.setattr(CommandContext, "new_id", lambda session: "the-same-id")
     asked = [room.asked(*remembering(f"memory {index}", vector=[1.0])) for index in range(3)]
@@ -146,7 +144,7 @@ def test_a_row_that_the_store_refuses_fails_its_own_command_only(
     assert broken_invariants(room.connection) == []
 
 
-def test_a_refusal_that_wrote_nothing_lets_the_batch_go_on_at_once(
+def test_a_refusal_without_a_write_does_not_roll_the_batch_back(
     room: StoreRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[object] = []
@@ -163,7 +161,7 @@ def test_a_refusal_that_wrote_nothing_lets_the_batch_go_on_at_once(
     assert room.value("SELECT count(*) FROM memories") == 2
 
 
-def test_a_twin_that_looks_for_its_answer_does_not_die_of_a_row_that_waits(room: StoreRoom) -> None:
+def test_a_duplicate_lookup_works_with_buffered_rows(room: StoreRoom) -> None:
     good, frames = remembering("good")
     bad = remembering("bad", importance=7.0)[0]
     asked = [

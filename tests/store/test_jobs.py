@@ -113,7 +113,7 @@ def test_the_configuration_decides_which_jobs_a_new_memory_gets(
     assert set(kinds) <= {kind.name for kind in JOB_KINDS}
 
 
-def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: PipelineHarness) -> None:
+def test_a_content_changed_repeatedly_has_one_pending_job(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     edited(room, memory_id, "Second text")
     edited(room, memory_id, "Third text")
@@ -123,7 +123,7 @@ def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: Pi
     assert (subject.content, subject.version) == ("Third text", 3)
 
 
-def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: PipelineHarness) -> None:
+def test_a_text_changed_during_its_job_is_processed_again(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     job = room.take()
     edited(room, memory_id, "Second text")
@@ -138,7 +138,7 @@ def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: P
     assert room.take_all() == []
 
 
-def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_again(room: PipelineHarness) -> None:
+def test_a_tag_changed_during_the_job_causes_no_other_job(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     job = room.take()
     room.ask(ModifyMemory(MemoryPatch(id=memory_id, reason="r", tags=("new",)), ME))
@@ -146,7 +146,7 @@ def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_aga
     assert room.take_all() == []
 
 
-def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: PipelineHarness) -> None:
+def test_a_dead_job_marks_its_memory_and_a_newer_text_gets_another_job(room: PipelineHarness) -> None:
     memory_id = stored(room, "First text")
     died(room)
     assert room.memory(memory_id, "extraction_status") == ("failed",)
@@ -158,7 +158,7 @@ def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: 
 # who gets a job
 
 
-def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineHarness) -> None:
+def test_a_job_is_leased_with_its_memory(room: PipelineHarness) -> None:
     memory_id = stored(room, "A text", agent_id="cleo", visibility="private", project="p", scope="s", pinned=True)
     subject = room.take().subject
     assert subject is not None
@@ -168,7 +168,7 @@ def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineHarn
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineHarness, hard: bool) -> None:
+def test_a_job_of_a_deleted_memory_is_completed_and_never_leased(room: PipelineHarness, hard: bool) -> None:
     gone, kept = stored(room, "Gone"), stored(room, "Kept")
     if hard:
         room.ask(ForgetMany(targets=(ForgetTarget(gone),), reason="r", principal=ME, hard=True))
@@ -180,7 +180,7 @@ def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineH
         assert ended.fetchall() == [("completed", 0, '{"skipped":"memory_gone"}')]
 
 
-def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: PipelineHarness) -> None:
+def test_a_job_that_ends_after_its_memory_was_erased_stores_no_text(room: PipelineHarness) -> None:
     memory_id = stored(room, "The zebra text")
     job = room.take()
     room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=True))
@@ -188,7 +188,7 @@ def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: P
     assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"skipped":"memory_gone"}'
 
 
-def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineHarness) -> None:
+def test_a_repeated_lease_request_returns_the_current_memory_and_stores_no_copy(room: PipelineHarness) -> None:
     from signet_actors.protocol.leases import LeaseJobs
 
     first, second = stored(room, "The zebra text"), stored(room, "The other text")
@@ -200,7 +200,7 @@ def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_
     assert [job.memory_id for job in room.ask(command, message_id="m").jobs] == [second]
 
 
-def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_came_later(
+def test_a_failing_job_neither_blocks_others_nor_loses_its_turn(
     room: PipelineHarness,
 ) -> None:
     stored(room, "Fails")
@@ -214,7 +214,7 @@ def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_c
     assert order[3] == failing.memory_id
 
 
-def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineHarness) -> None:
+def test_a_clock_set_back_delays_no_job(room: PipelineHarness) -> None:
     stored(room, "Fails")
     job = room.take()
     room.ask(FailJob(job.id, job.lease_id, "no answer"))
@@ -224,7 +224,7 @@ def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineHarness) -> N
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["take", "fail", "release", "complete", "pass", "reap", "expire"]), max_size=30))
-def test_whatever_happens_to_jobs_none_is_lost_and_no_attempt_is_invented(
+def test_no_sequence_of_events_loses_a_job_or_adds_an_attempt(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     room = PipelineHarness(tmp_path_factory.mktemp("store"))
@@ -260,7 +260,7 @@ def test_whatever_happens_to_jobs_none_is_lost_and_no_attempt_is_invented(
 # what is given back, revived and found missing
 
 
-def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: PipelineHarness) -> None:
+def test_a_returned_attempt_is_never_spent(room: PipelineHarness) -> None:
     stored(room, "Waits for its provider")
     waits = []
     for _ in range(40):
@@ -281,7 +281,7 @@ def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: Pipeline
     assert row == ("pending", 0, "ollama does not answer")
 
 
-def test_a_lease_that_was_lost_is_not_given_back(room: PipelineHarness) -> None:
+def test_a_lost_lease_cannot_be_returned(room: PipelineHarness) -> None:
     stored(room, "First")
     stored(room, "Second")
     (late,) = room.take_all(limit=1)
@@ -308,7 +308,7 @@ def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: Pipe
         assert (extract.leased, extract.stale_leases) == (3, stale)
 
 
-def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineHarness) -> None:
+def test_a_poison_job_is_dead_after_its_last_attempt(room: PipelineHarness) -> None:
     stored(room, "Poison")
     for _ in range(3):
         assert len(room.take_all(limit=1)) == 1
@@ -323,7 +323,7 @@ def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineHarn
     assert [job.memory_id for job in room.take_all()] == [other]
 
 
-def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: PipelineHarness) -> None:
+def test_a_dead_job_is_requeued_once_with_others_and_again_only_by_id(room: PipelineHarness) -> None:
     memory_id = stored(room, "Poison")
     job_id = died(room)
     assert room.ask(RequeueJobs(kinds=("embed",))).requeued == []
@@ -339,7 +339,7 @@ def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: Pipelin
     assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,))).refused] == ["not_dead"]
 
 
-def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(room: PipelineHarness) -> None:
+def test_a_dead_job_with_a_live_successor_or_without_its_memory_is_not_requeued(room: PipelineHarness) -> None:
     changed, gone = stored(room, "Changes"), stored(room, "Goes")
     first, second = died(room), died(room)
     edited(room, changed, "Changed")
@@ -367,7 +367,7 @@ def test_a_named_job_of_a_memory_that_the_caller_may_not_read_is_not_found(room:
     assert room.ask(RequeueJobs(ids=(job_id,), read=owner)).requeued == [job_id]
 
 
-def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineHarness) -> None:
+def test_many_dead_jobs_are_requeued_in_steps(room: PipelineHarness) -> None:
     for number in range(5):
         stored(room, f"Memory number {number}")
         died(room)
@@ -378,7 +378,7 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineHarness) -> No
     assert (len(answer.requeued), answer.more) == (3, False)
 
 
-def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: PipelineHarness) -> None:
+def test_requeues_have_a_cooldown_and_an_hourly_limit(room: PipelineHarness) -> None:
     limits = RepairConfig(requeue_cooldown_ms=5_000, requeue_hourly_budget=2)
     room.reconfigure(repairing(limits))
     stored(room, "Poison")
@@ -408,7 +408,7 @@ def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: Pipe
     ] == [("none", "requeueDeadJobs", "tester", {"repair": "requeueDeadJobs", "affected": 1})] * 4
 
 
-def test_a_requeue_that_revives_nothing_and_a_retry_of_one_are_no_requeues(room: PipelineHarness) -> None:
+def test_a_requeue_without_effect_and_a_retry_do_not_count(room: PipelineHarness) -> None:
     stored(room, "Poison")
     job_id = died(room)
     for _ in range(3):
@@ -450,7 +450,7 @@ def reconciled(room: PipelineHarness, limit: int = 2) -> int:
         after = answer.next
 
 
-def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineHarness) -> None:
+def test_a_missing_job_is_enqueued(room: PipelineHarness) -> None:
     lost = stored(room, "Its job was lost")
     bare = room.remember("It has neither job nor vector").id
     stored(room, "It waits as it should")
@@ -461,7 +461,7 @@ def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineHar
     assert reconciled(room) == 0
 
 
-def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surprise(room: PipelineHarness) -> None:
+def test_reconciliation_enqueues_neither_ended_jobs_nor_old_extractions(room: PipelineHarness) -> None:
     stored(room, "Died")
     died(room)
     room.reconfigure(configured(enabled=False))
@@ -484,9 +484,7 @@ def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surpr
 
 
 @pytest.mark.parametrize("end", ["failed", "worker_lost"])
-def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(
-    room: PipelineHarness, end: str
-) -> None:
+def test_a_dead_embed_job_is_retried_only_with_another_model(room: PipelineHarness, end: str) -> None:
     memory_id = room.remember("No model has read it yet").id
 
     def dies() -> None:
@@ -514,7 +512,7 @@ def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(
     assert reconciled(room) == 1
 
 
-def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(
+def test_after_a_model_change_every_memory_is_embedded_again_and_found_by_its_old_vector_until_then(
     room: PipelineHarness,
 ) -> None:
     first, second = stored(room, "The first"), stored(room, "The second")
@@ -552,7 +550,7 @@ def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineHa
     assert reconciled(room) == 1
 
 
-def test_without_a_provider_no_vector_is_missed(room: PipelineHarness) -> None:
+def test_without_a_provider_no_embed_job_is_enqueued(room: PipelineHarness) -> None:
     stored(room, "Embedded")
     none = msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none"))
     room.reconfigure(none)
@@ -562,7 +560,7 @@ def test_without_a_provider_no_vector_is_missed(room: PipelineHarness) -> None:
     assert embedding_jobs(room, bare) == []
 
 
-def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineHarness) -> None:
+def test_a_recovered_memory_gets_its_missing_job(room: PipelineHarness) -> None:
     memory_id = stored(room, "Gone and back")
     forgotten(room, memory_id)
     assert room.take_all() == []
@@ -573,7 +571,7 @@ def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineHar
 # hints, vectors, usage
 
 
-def test_hints_are_replaced_found_and_gone_with_what_they_ask_about(tmp_path: Path) -> None:
+def test_hints_are_replaced_found_and_deleted_with_their_memory(tmp_path: Path) -> None:
     room = PipelineHarness(tmp_path, config=configured(hints=True))
     memory_id = stored(room, "The build uses Bazel")
     job = room.take("prospective_index")
@@ -600,7 +598,7 @@ def test_hints_are_replaced_found_and_gone_with_what_they_ask_about(tmp_path: Pa
     room.close()
 
 
-def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineHarness) -> None:
+def test_a_vector_is_stored_only_for_the_text_that_it_was_computed_from(room: PipelineHarness) -> None:
     memory_id = room.remember("Without a vector").id
     job = room.take("embed")
     assert job.subject is not None
@@ -619,7 +617,7 @@ def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineHarne
     assert not room.ask(StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, 3), [b"short"]).stored
 
 
-def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: PipelineHarness) -> None:
+def test_daily_caps_are_never_exceeded_and_unused_reservations_are_returned(room: PipelineHarness) -> None:
     caps: dict[str, Any] = {"call_limit": 5, "token_limit": 1000, "model": "m"}
     granted = room.ask(ReserveCalls("ollama", calls=3, tokens=600, **caps))
     assert (granted.granted, granted.calls, granted.tokens, granted.day) == (True, 3, 600, "2026-01-01")
@@ -673,7 +671,7 @@ def note(text: str, message_id: str) -> Asked:
     return Asked(command, message_id, frames)
 
 
-def test_whoever_waits_is_called_by_the_commit_that_made_a_job_ready(scripted: ScriptedWriter) -> None:
+def test_a_waiter_is_notified_by_the_commit_that_makes_a_job_ready(scripted: ScriptedWriter) -> None:
     asked = watching(scripted)
     other = watching(scripted, "prospective_index", message_id="other")
     assert asked.answers == []
@@ -682,14 +680,14 @@ def test_whoever_waits_is_called_by_the_commit_that_made_a_job_ready(scripted: S
     assert other.answers == []
 
 
-def test_whoever_asks_late_is_called_at_once_and_in_the_same_batch_too(scripted: ScriptedWriter) -> None:
+def test_a_waiter_is_notified_at_once_if_a_job_is_already_ready(scripted: ScriptedWriter) -> None:
     together = Asked(WatchJobs(("extract",)), "together")
     handed(scripted, together, note("a text", "1"))
     assert together.answer == JobsReady(("extract",))
     assert watching(scripted).answer == JobsReady(("extract",))
 
 
-def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(scripted: ScriptedWriter) -> None:
+def test_a_waiter_is_notified_of_a_delayed_job_when_it_is_due(scripted: ScriptedWriter) -> None:
     from signet_actors.protocol.leases import LeaseJobs
 
     leasing = Asked(LeaseJobs(("extract",), 1, LEASE_MS), "lease")
@@ -710,7 +708,7 @@ def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(scri
     assert asked.answer == JobsReady(("extract",))
 
 
-def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(scripted: ScriptedWriter) -> None:
+def test_a_wait_ends_at_its_limit_or_the_callers_deadline(scripted: ScriptedWriter) -> None:
     short = watching(scripted, wait_ms=1_000, message_id="short")
     hurried = watching(scripted, message_id="hurried", within_ms=5_000)
     scripted.clock.advance(1_000)
@@ -722,7 +720,7 @@ def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(scr
     assert hurried.answer == JobsReady()
 
 
-def test_a_few_may_wait_and_the_oldest_makes_room(scripted: ScriptedWriter) -> None:
+def test_the_number_of_waiters_is_limited_and_the_oldest_is_released(scripted: ScriptedWriter) -> None:
     asks = [watching(scripted, message_id=str(number)) for number in range(MAX_WAITERS + 2)]
     assert [len(asked.answers) for asked in asks] == [1, 1] + [0] * MAX_WAITERS
     assert scripted.writer.counters()["watches"] == MAX_WAITERS
@@ -732,7 +730,7 @@ def test_a_few_may_wait_and_the_oldest_makes_room(scripted: ScriptedWriter) -> N
     assert asks[MAX_WAITERS].answers == [], "one answer is enough for both"
 
 
-def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(scripted: ScriptedWriter) -> None:
+def test_a_full_disk_notifies_no_waiter_and_a_stop_releases_all(scripted: ScriptedWriter) -> None:
     group = scripted.writer.group
     assert group is not None
     asked = watching(scripted)
@@ -749,9 +747,7 @@ def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(scripted: Scripte
     assert last.answer == JobsReady()
 
 
-def test_an_empty_queue_of_watches_costs_a_commit_nothing(
-    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_waiters_a_commit_looks_nothing_up(scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobWaiters, "notify", lambda *_, **__: pytest.fail("nobody waits"))
     handed(scripted, note("a text", "1"))
     scripted.writer.tick()

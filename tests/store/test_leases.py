@@ -47,7 +47,7 @@ def assert_lost(answer: Any) -> None:
     assert answer.code is ErrorCode.LEASE_LOST
 
 
-def test_jobs_are_leased_oldest_first_and_to_one_asker_only(room: StoreRoom) -> None:
+def test_jobs_are_leased_oldest_first_and_to_one_worker_only(room: StoreRoom) -> None:
     memories = [room.remember(f"Memory number {number}") for number in range(3)]
     first = leased(room, 2)
     assert [job.memory_id for job in first] == [memory.id for memory in memories[:2]]
@@ -56,7 +56,7 @@ def test_jobs_are_leased_oldest_first_and_to_one_asker_only(room: StoreRoom) -> 
     assert leased(room, 2) == []
 
 
-def test_a_job_that_failed_while_the_clock_was_a_year_ahead_goes_before_jobs_that_were_created_later(
+def test_a_job_that_failed_with_a_future_clock_is_leased_before_later_jobs(
     room: StoreRoom,
 ) -> None:
     first = room.remember("The first memory")
@@ -77,7 +77,7 @@ def test_a_repeated_request_for_jobs_gets_the_same_jobs_again(room: StoreRoom) -
     assert room.value("SELECT count(*) FROM memory_jobs WHERE status = 'leased'") == 1
 
 
-def test_other_kinds_are_left_alone(room: StoreRoom) -> None:
+def test_jobs_of_other_kinds_are_not_leased(room: StoreRoom) -> None:
     room.remember("A memory")
     assert room.ask(LeaseJobs(kinds=("summarize",), limit=5, lease_ms=LEASE_MS)).jobs == []
 
@@ -93,7 +93,7 @@ def test_a_completed_job_keeps_its_result_and_is_never_leased_again(room: StoreR
     assert leased(room) == []
 
 
-def test_a_failed_attempt_waits_before_the_next_and_the_last_one_is_the_end(room: StoreRoom) -> None:
+def test_a_failed_attempt_delays_the_next_and_the_last_one_makes_the_job_dead(room: StoreRoom) -> None:
     room.remember("A memory")
     for attempt in (1, 2, 3):
         (job,) = leased(room)
@@ -106,7 +106,7 @@ def test_a_failed_attempt_waits_before_the_next_and_the_last_one_is_the_end(room
     assert room.value("SELECT error FROM memory_jobs WHERE id = ?", job.id) == "the model said nothing"
 
 
-def test_a_worker_that_comes_back_late_finds_its_lease_lost_and_changes_nothing(room: StoreRoom) -> None:
+def test_a_late_worker_has_lost_its_lease_and_changes_nothing(room: StoreRoom) -> None:
     room.remember("A memory")
     (job,) = leased(room)
     room.clock.advance(LEASE_MS + 1)
@@ -126,7 +126,7 @@ def test_a_worker_that_comes_back_late_finds_its_lease_lost_and_changes_nothing(
     assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == "in time"
 
 
-def test_a_lease_past_its_time_changes_nothing_even_before_it_is_taken_back(room: StoreRoom) -> None:
+def test_an_expired_lease_changes_nothing_even_before_the_reaper_runs(room: StoreRoom) -> None:
     room.remember("A memory")
     (job,) = leased(room)
     room.clock.advance(LEASE_MS)
@@ -134,7 +134,7 @@ def test_a_lease_past_its_time_changes_nothing_even_before_it_is_taken_back(room
     assert state(room, job) == "leased"
 
 
-def test_a_renewed_lease_is_not_taken_back(room: StoreRoom) -> None:
+def test_a_renewed_lease_is_not_reaped(room: StoreRoom) -> None:
     room.remember("A memory")
     (job,) = leased(room)
     room.clock.advance(LEASE_MS - 1)
@@ -157,7 +157,7 @@ def taken_by(room: StoreRoom, name: str, incarnation: int, limit: int = 8) -> li
     return asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS), name, incarnation).jobs  # type: ignore[no-any-return]
 
 
-def test_a_worker_in_a_new_life_ends_what_its_former_lives_held_and_nobody_elses(room: StoreRoom) -> None:
+def test_a_new_incarnation_expires_only_the_leases_of_its_earlier_incarnations(room: StoreRoom) -> None:
     for number in range(3):
         room.remember(f"Memory number {number}")
     (mine,) = taken_by(room, "extractor", 1, 1)
@@ -173,7 +173,7 @@ def test_a_worker_in_a_new_life_ends_what_its_former_lives_held_and_nobody_elses
     assert room.ask(CompleteJob(again.id, again.lease_id)).state == "completed"
 
 
-def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(room: StoreRoom) -> None:
+def test_a_late_message_of_an_earlier_incarnation_leases_nothing_for_long(room: StoreRoom) -> None:
     room.remember("A memory")
     assert taken_by(room, "extractor", 2, 0) == []
     (late,) = taken_by(room, "extractor", 1)
@@ -183,7 +183,7 @@ def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(roo
     assert again.id == late.id
 
 
-def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_others(room: StoreRoom) -> None:
+def test_poison_jobs_are_leased_one_at_a_time_after_other_jobs(room: StoreRoom) -> None:
     lost = [room.remember(f"Memory number {number}").id for number in range(3)]
     assert len(taken_by(room, "extractor", 1)) == 3
     assert taken_by(room, "extractor", 2) == []
@@ -200,7 +200,7 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
     assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
 
 
-def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_extractor_leaves_them_to_it(
+def test_the_quarantine_leases_only_poison_jobs_and_the_extractor_none(
     room: StoreRoom,
 ) -> None:
     def taken(name: str, incarnation: int, poison_jobs: PoisonJobs) -> list[str | None]:
@@ -235,7 +235,7 @@ def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_ex
     assert taken("quarantine", 2, PoisonJobs.ONLY) == [lost[1]], "its own death ends the lease on the first"
 
 
-def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_longer(room: StoreRoom) -> None:
+def test_a_poison_job_waits_behind_other_jobs_for_at_most_a_minute(room: StoreRoom) -> None:
     lost = room.remember("Memory number 0").id
     assert len(taken_by(room, "extractor", 1)) == 1
     assert taken_by(room, "extractor", 2) == []
@@ -246,7 +246,7 @@ def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_l
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == [lost]
 
 
-def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_it(room: StoreRoom) -> None:
+def test_a_poison_job_is_dead_after_its_attempts_and_costs_no_other_job_its_attempts(room: StoreRoom) -> None:
     poison = room.remember("A memory that kills whoever reads it").id
     innocent = [room.remember(f"Memory number {number}").id for number in range(12)]
     incarnation = 1
@@ -275,7 +275,7 @@ def told_what(room: StoreRoom, incarnation: int, *holding: LeasedJob, limit: int
     return answer.jobs  # type: ignore[no-any-return]
 
 
-def test_a_worker_that_was_never_told_of_its_jobs_gets_them_again_in_the_same_attempt(room: StoreRoom) -> None:
+def test_jobs_of_a_lost_reply_are_delivered_again_in_the_same_attempt(room: StoreRoom) -> None:
     for number in range(3):
         room.remember(f"Memory number {number}")
     (held,) = taken_by(room, "extractor", 1, 1)
@@ -293,14 +293,14 @@ def test_a_worker_that_was_never_told_of_its_jobs_gets_them_again_in_the_same_at
     assert told_what(room, 1, third, last) == []
 
 
-def test_what_another_process_holds_is_handed_to_nobody_who_does_not_know_of_it(room: StoreRoom) -> None:
+def test_jobs_of_another_process_are_not_delivered_again(room: StoreRoom) -> None:
     room.remember("A memory")
     (job,) = taken_by(room, "extractor-2", 1)
     assert told_what(room, 1) == []
     assert room.ask(CompleteJob(job.id, job.lease_id)).state == "completed"
 
 
-def test_an_attempt_that_nobody_was_told_of_ends_with_its_memory(room: StoreRoom) -> None:
+def test_an_undelivered_attempt_ends_with_its_memory(room: StoreRoom) -> None:
     memory = room.remember("A memory")
     (job,) = taken_by(room, "extractor", 1)
     room.ask(ForgetMemory(id=memory.id, reason="r", principal=Principal()))
@@ -308,7 +308,7 @@ def test_an_attempt_that_nobody_was_told_of_ends_with_its_memory(room: StoreRoom
     assert state(room, job) == "completed"
 
 
-def test_a_memory_that_changed_before_its_job_was_handed_out_again_has_another_job_after_it(room: StoreRoom) -> None:
+def test_a_memory_changed_before_redelivery_gets_another_job(room: StoreRoom) -> None:
     memory = room.remember("A memory")
     taken_by(room, "extractor", 1)
     patch = MemoryPatch(id=memory.id, reason="r", content="A memory of something else")
@@ -321,7 +321,7 @@ def test_a_memory_that_changed_before_its_job_was_handed_out_again_has_another_j
     assert successor.id != again.id
 
 
-def test_handing_out_jobs_compiles_no_statement_again_for_another_value(room: StoreRoom) -> None:
+def test_leasing_jobs_compiles_no_statement_twice(room: StoreRoom) -> None:
     compiled: list[tuple[Any, ...]] = []
 
     def asked(*what: Any) -> int:

@@ -29,7 +29,7 @@ def writer(path: Path) -> apsw.Connection:
     return open_writer(path, busy=lambda calls: False)
 
 
-def test_a_new_file_bears_our_id_before_anything_else_and_is_private(tmp_path: Path) -> None:
+def test_a_new_database_has_our_application_id_first_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "memory" / "memories.db"
     connection = writer(path)
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
@@ -41,7 +41,7 @@ def test_a_new_file_bears_our_id_before_anything_else_and_is_private(tmp_path: P
     connection.close()
 
 
-def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_migration_run_changes_nothing(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     assert migrate(room.connection, room.path, room.clock) == 0
     assert room.value("SELECT count(*) FROM schema_migrations") == len(load_migrations())
@@ -56,7 +56,7 @@ def foreign_database(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [foreign_database, lambda path: path.write_bytes(b"not a database at all" * 20)])
-def test_a_foreign_file_is_refused_and_not_touched(tmp_path: Path, make: object) -> None:
+def test_a_foreign_file_is_refused_and_not_changed(tmp_path: Path, make: object) -> None:
     path = tmp_path / "memories.db"
     make(path)  # type: ignore[operator]
     before, names = digest(path), sorted(tmp_path.iterdir())
@@ -65,7 +65,7 @@ def test_a_foreign_file_is_refused_and_not_touched(tmp_path: Path, make: object)
     assert (digest(path), sorted(tmp_path.iterdir())) == (before, names)
 
 
-def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
+def test_a_newer_schema_is_refused_and_not_changed(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.connection.pragma("user_version", 99)
     room.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -76,7 +76,7 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
     room.close()
 
 
-def test_a_migration_that_changed_after_it_was_applied_is_noticed(tmp_path: Path) -> None:
+def test_a_migration_changed_after_it_was_applied_is_refused(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.connection.execute("UPDATE schema_migrations SET checksum = 'other'")
     with pytest.raises(UpgradeRefused, match="a different text"):
@@ -100,7 +100,7 @@ def test_an_upgrade_makes_a_verified_backup_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["statement", "sync_point"])
-def test_an_interrupted_migration_leaves_the_old_schema_whole(tmp_path: Path, fault: str) -> None:
+def test_an_interrupted_migration_leaves_the_old_schema(tmp_path: Path, fault: str) -> None:
     room = StoreRoom(tmp_path)
     room.remember("kept")
     broken = (
@@ -120,7 +120,7 @@ def test_an_interrupted_migration_leaves_the_old_schema_whole(tmp_path: Path, fa
     room.close()
 
 
-def test_a_backup_holds_what_is_still_in_the_log(tmp_path: Path) -> None:
+def test_a_backup_contains_commits_that_are_only_in_the_log(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     for index in range(50):
         room.remember(f"memory {index}")

@@ -64,7 +64,7 @@ class AnyName(dict[str, str]):
         return self._value
 
 
-def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineHarness) -> None:
+def test_a_repeated_source_is_looked_up_by_index(room: PipelineHarness) -> None:
     first = room.remember("The build uses Make", source_type="manual", source_id="page-1")
     asked = Asked(room.connection)
     again = room.remember("The build uses Ninja", source_type="manual", source_id="page-1")
@@ -73,7 +73,7 @@ def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineHar
     assert any("m.source_id = ?" in sql for sql in asked.questions)
 
 
-def test_readers_of_one_agent_find_rows_by_their_numbers(room: PipelineHarness) -> None:
+def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> None:
     target = room.remember("The build KA-6 uses Make", vector=[1.0], agent_id="alone").id
     room.remember("The build KA-6 does not use Make", vector=[1.0, 0.1], agent_id="alone")
     room.report(room.take())

@@ -50,7 +50,7 @@ def searcher_in(room: StoreRoom, loop: Loop) -> Searcher:
     return searcher
 
 
-def test_the_query_is_answered_first_and_the_question_after_it(room: StoreRoom) -> None:
+def test_a_gateway_query_is_answered_before_a_preempted_candidate_search(room: StoreRoom) -> None:
     memory = room.remember("staging uses port 5433")
     loop = Loop(room)
     searcher = searcher_in(room, loop)
@@ -70,7 +70,7 @@ def test_the_query_is_answered_first_and_the_question_after_it(room: StoreRoom) 
     assert searcher.counters()["made_way"] == 1
 
 
-def test_it_makes_way_once_however_many_keep_coming(room: StoreRoom) -> None:
+def test_a_candidate_search_is_preempted_only_once(room: StoreRoom) -> None:
     memory = room.remember("staging uses port 5433")
     loop = Loop(room, ceaseless=True)
     searcher = searcher_in(room, loop)
@@ -81,7 +81,7 @@ def test_it_makes_way_once_however_many_keep_coming(room: StoreRoom) -> None:
     assert searcher.counters()["made_way"] == 1
 
 
-def test_what_was_committed_while_it_had_stepped_back_is_among_its_candidates(room: StoreRoom) -> None:
+def test_a_restarted_candidate_search_sees_commits_made_meanwhile(room: StoreRoom) -> None:
     loop = Loop(room)
     searcher = searcher_in(room, loop)
     committed: list[str] = []
@@ -98,9 +98,7 @@ def test_what_was_committed_while_it_had_stepped_back_is_among_its_candidates(ro
 
 
 @pytest.mark.parametrize("vector", [None, [1.0, 0.5]], ids=["words", "words and vectors"])
-def test_whatever_step_it_left_the_caches_answer_the_next_query_rightly(
-    room: StoreRoom, vector: list[float] | None
-) -> None:
+def test_the_caches_are_correct_after_a_preemption_at_any_step(room: StoreRoom, vector: list[float] | None) -> None:
     for number in range(30):
         room.remember(f"note {number}: staging uses port {5000 + number}", vector=vector)
     expected = [row.id for row in room.recall("staging port 5003", vector=vector).rows]
@@ -117,7 +115,7 @@ def test_whatever_step_it_left_the_caches_answer_the_next_query_rightly(
         assert [row.id for row in room.recall("staging port 5003", vector=vector).rows] == expected
 
 
-def test_a_store_that_breaks_under_the_query_ends_the_process_and_both_are_told_to_ask_again(
+def test_a_disk_error_during_the_gateway_query_ends_the_process_and_both_queries_are_retryable(
     room: StoreRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room.remember("staging uses port 5433")
@@ -134,7 +132,7 @@ def test_a_store_that_breaks_under_the_query_ends_the_process_and_both_are_told_
     assert [asked.answer.code for asked in (loop.served[0], question)] == [ErrorCode.UNAVAILABLE] * 2
 
 
-def test_a_question_whose_time_ran_out_meanwhile_is_not_worked_on_again(room: StoreRoom) -> None:
+def test_a_preempted_search_past_its_deadline_is_not_restarted(room: StoreRoom) -> None:
     loop = Loop(room)
     searcher = searcher_in(room, loop)
     question = room.asked(QUESTION)
@@ -151,7 +149,7 @@ def test_a_question_whose_time_ran_out_meanwhile_is_not_worked_on_again(room: St
     assert "deadline" in question.answer.detail
 
 
-def test_the_end_of_the_process_is_no_answer(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exit_of_the_process_is_not_a_reply(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: Any) -> Any:
         raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 

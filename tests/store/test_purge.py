@@ -33,7 +33,7 @@ def mention(room: StoreRoom, memory_id: str, entity: str) -> None:
     )
 
 
-def test_the_ordered_steps_remove_an_expired_tombstone_with_all_that_hangs_on_it(room: StoreRoom) -> None:
+def test_the_ordered_steps_remove_an_expired_tombstone_with_all_its_rows(room: StoreRoom) -> None:
     gone = forgotten(room, "the canary", vector=[1.0], tags=("t",))
     kept = room.remember("alive", vector=[0.0, 1.0])
     mention(room, gone, "bird")
@@ -64,7 +64,7 @@ def test_a_tombstone_inside_its_window_stays(room: StoreRoom) -> None:
         assert purge(room, step, cutoff="2025-12-31T00:00:00.000Z") == 0
 
 
-def test_a_step_takes_at_most_its_limit_and_says_that_there_is_more(room: StoreRoom) -> None:
+def test_a_step_purges_at_most_its_limit_and_reports_more(room: StoreRoom) -> None:
     for index in range(5):
         forgotten(room, f"memory {index}")
     answer = room.ask(PurgeStep(step="tombstones", cutoff=LATER, limit=2))
@@ -81,7 +81,7 @@ def test_content_forgotten_and_remembered_again_survives_the_purge_with_its_vect
     assert room.value("SELECT count(*) FROM vec_embeddings_1") == 1
 
 
-def test_old_history_and_finished_jobs_go_and_waiting_jobs_stay(room: StoreRoom) -> None:
+def test_old_history_and_ended_jobs_are_purged_and_pending_jobs_stay(room: StoreRoom) -> None:
     for content, status, column in (
         ("a", "completed", "completed_at"),
         ("b", "dead", "failed_at"),
@@ -103,7 +103,7 @@ def test_old_history_and_finished_jobs_go_and_waiting_jobs_stay(room: StoreRoom)
         room.connection.execute(f"INSERT INTO memory_history VALUES ({marks})", row)
 
 
-def test_an_expired_lease_is_given_back_or_buried(room: StoreRoom) -> None:
+def test_a_job_with_an_expired_lease_is_requeued_or_dead(room: StoreRoom) -> None:
     first, last, held = (room.remember(text, vector=[1.0]) for text in ("first", "last", "held"))
     for memory, attempts, boot, expires_ns in (
         (first, 1, "boot", room.clock.mono_ns - 1),
@@ -122,7 +122,7 @@ def test_an_expired_lease_is_given_back_or_buried(room: StoreRoom) -> None:
     assert "last attempt" in room.value("SELECT error FROM memory_jobs WHERE status = 'dead'")
 
 
-def test_a_lease_of_an_earlier_life_is_expired_whatever_its_time(room: StoreRoom) -> None:
+def test_a_lease_of_an_earlier_daemon_run_counts_as_expired(room: StoreRoom) -> None:
     room.remember("orphaned", vector=[1.0])
     room.connection.execute(
         "UPDATE memory_jobs SET status = 'leased', lease_id = 'l', attempts = 1, lease_boot = 'before',"
@@ -132,7 +132,7 @@ def test_a_lease_of_an_earlier_life_is_expired_whatever_its_time(room: StoreRoom
     assert room.ask(ReapLeases()).requeued == 1
 
 
-def test_the_high_water_mark_answers_what_it_was_before(room: StoreRoom) -> None:
+def test_advancing_the_high_water_mark_returns_the_previous_one(room: StoreRoom) -> None:
     first = room.ask(AdvanceHighWaterMark(now="2026-01-01T00:00:00.000Z"))
     second = room.ask(AdvanceHighWaterMark(now="2027-01-01T00:00:00.000Z", suspected_leap_since="x", accept=False))
     third = room.ask(AdvanceHighWaterMark(now="2026-01-02T00:00:00.000Z"))
@@ -141,7 +141,7 @@ def test_the_high_water_mark_answers_what_it_was_before(room: StoreRoom) -> None
     assert (third.previous, third.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", "x")
 
 
-def test_what_is_due_is_found_by_index_and_never_by_what_there_is(room: StoreRoom) -> None:
+def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
     mention(room, forgotten(room, "the canary", vector=[1.0]), "bird")
     asked: list[str] = []
 

@@ -55,7 +55,7 @@ class TestRanking:
         assert ids(found) == [alike.id]
         assert (found.method, found.rows[0].source) == ("hybrid", "vector")
 
-    def test_a_keyword_match_gets_its_true_cosine_also_outside_the_vector_pool(self, room: StoreRoom) -> None:
+    def test_a_keyword_match_outside_the_vector_pool_gets_its_true_cosine(self, room: StoreRoom) -> None:
         both = room.remember("car words", vector=[1.0])
         word = room.remember("car words again", vector=[0.0, 1.0])
         found = room.recall("car words", vector=[1.0])
@@ -77,9 +77,7 @@ class TestRanking:
             ("it fails with E0412 at link", "it fails with E04125 at link", "E0412"),
         ],
     )
-    def test_an_identifier_is_found_to_the_letter(
-        self, room: StoreRoom, content: str, near_miss: str, query: str
-    ) -> None:
+    def test_an_identifier_is_matched_exactly(self, room: StoreRoom, content: str, near_miss: str, query: str) -> None:
         for index in range(30):
             room.remember(f"fixed link config number {index} read main app", vector=[1.0, index])
         room.remember(near_miss, vector=[1.0])
@@ -101,7 +99,7 @@ class TestRanking:
         room.remember("a quiet row")
         room.recall(query)
 
-    def test_min_score_and_limit_hold(self, room: StoreRoom) -> None:
+    def test_min_score_and_limit_apply(self, room: StoreRoom) -> None:
         for index in range(20):
             room.remember(f"apple {'pear ' * index}", vector=[1.0, index / 10])
         everything = room.recall("apple pear", vector=[1.0], limit=50)
@@ -127,7 +125,7 @@ class TestOddQueries:
         filters = Filters(tags=tuple(f"t{index}" for index in range(40_000)))
         assert len(room.recall("tagged", filters=filters).rows) == 1
 
-    def test_min_score_holds_beside_an_exact_identifier(self, room: StoreRoom) -> None:
+    def test_min_score_applies_with_an_exact_identifier(self, room: StoreRoom) -> None:
         room.remember("KA-6 is done", vector=[1.0])
         for index in range(20):
             room.remember(f"done {'with other things ' * index}", vector=[1.0, index])
@@ -167,7 +165,7 @@ class TestFilters:
             (Filters(type="rule", who="nobody"), set()),
         ],
     )
-    def test_each_filter_holds_in_every_leg(self, room: StoreRoom, filters: Filters, expected: set[str]) -> None:
+    def test_each_filter_applies_in_every_leg(self, room: StoreRoom, filters: Filters, expected: set[str]) -> None:
         day = "2026-01-0{}T00:00:00.000Z"
         room.remember("apple a", vector=[1.0], tags=("red",), pinned=True, importance=0.9, created_at=day.format(1))
         room.remember("apple b", vector=[1.0], tags=("blue",), type="rule", who="bob", created_at=day.format(2))
@@ -226,7 +224,7 @@ class TestReadPolicies:
             ),
         ],
     )
-    def test_searches_show_a_scope_and_access_by_id_what_the_policy_admits(
+    def test_searches_respect_the_scope_and_access_by_id_only_the_policy(
         self, shared: StoreRoom, read: ReadScope, expected: set[str], scoped: set[str]
     ) -> None:
         """``scoped``: what the policy admits and only the scope keeps out of searches and lists."""
@@ -266,7 +264,7 @@ class TestReadPolicies:
 
 
 class TestFollowing:
-    def test_what_was_answered_is_found_by_the_next_recall(self, room: StoreRoom) -> None:
+    def test_an_acknowledged_memory_is_found_by_the_next_recall(self, room: StoreRoom) -> None:
         other = room.open_reader()
         for index in range(50):
             memory = room.remember(f"token{index}x", vector=[1.0, index])
@@ -277,7 +275,7 @@ class TestFollowing:
                 assert memory.id in ids(recall(other, view, command, [raw([1.0, index])]))
         other.close()
 
-    def test_changes_of_known_rows_are_followed(self, room: StoreRoom) -> None:
+    def test_changes_of_known_rows_are_applied(self, room: StoreRoom) -> None:
         first = room.remember("apple one", vector=[1.0])
         second = room.remember("apple two", vector=[1.0])
         assert len(room.recall("apple", vector=[1.0]).rows) == 2
@@ -295,7 +293,7 @@ class TestFollowing:
         room.ask(ForgetMany(targets=(ForgetTarget(first.id),), reason="r", principal=ME, hard=True))
         assert room.recall("pear", vector=[0.0, 1.0]).rows == []
 
-    def test_a_reader_that_missed_a_cut_of_the_feed_starts_over(self, room: StoreRoom) -> None:
+    def test_a_reader_that_missed_truncated_changes_starts_over(self, room: StoreRoom) -> None:
         memory = room.remember("apple", vector=[1.0])
         room.recall("apple")
         room.ask(ModifyMemory(MemoryPatch(id=memory.id, reason="r", type="rule"), ME))
@@ -360,7 +358,7 @@ class TestVectorFile:
         other.close()
 
     @pytest.mark.parametrize("damage", ["header", "records", "truncated", "foreign", "empty", "removed"])
-    def test_a_damaged_file_is_set_aside_and_built_anew(self, filled: StoreRoom, damage: str) -> None:
+    def test_a_damaged_file_is_set_aside_and_rebuilt(self, filled: StoreRoom, damage: str) -> None:
         self.nearest(filled, filled.reader, [1.0])
         (path,) = filled.index_dir.glob("*.vectors")
         if damage == "header":
@@ -388,7 +386,7 @@ class TestVectorFile:
         filled.remember("one more", vector=[1.0, 1.0])
         assert self.nearest(filled, filled.reader, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
 
-    def test_a_file_that_is_being_built_is_answered_from_the_stored_form(
+    def test_while_the_file_is_built_queries_use_the_stored_vectors(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("signet_actors.searcher.legs.vector.SYNC_ROWS", 10)
@@ -408,7 +406,7 @@ class TestVectorFile:
             )
         fresh.close()
 
-    def test_a_full_disk_is_a_slower_query_not_a_failed_one(
+    def test_a_full_disk_makes_a_query_slower_but_does_not_fail_it(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def full(*_: object) -> int:
@@ -454,9 +452,7 @@ class TestVectorFile:
             )
             assert cosine == pytest.approx(float(np.frombuffer(vector, np.float32) @ query), abs=1e-6)
 
-    def test_a_file_of_mostly_dead_records_is_built_anew(
-        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_of_mostly_dead_records_is_rebuilt(self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("signet_actors.searcher.vector_matrix.DEAD_ALLOWED", 10)
         keep = filled.value("SELECT id FROM memories LIMIT 1")
         doomed = [i for (i,) in filled.connection.execute("SELECT id FROM memories WHERE id <> ?", (keep,))]
@@ -468,7 +464,7 @@ class TestVectorFile:
             assert leg is not None
             assert leg.matrix.count == 1
 
-    def test_a_scope_behind_a_large_other_one_is_searched_whole_while_the_file_is_built(
+    def test_a_small_scope_is_searched_completely_while_the_file_is_built(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("signet_actors.searcher.legs.vector._SCAN_K", 10)
@@ -484,7 +480,7 @@ class TestVectorFile:
         assert ids(found)[0] == mine.id
         fresh.close()
 
-    def test_a_large_gap_is_closed_step_by_step(self, filled: StoreRoom) -> None:
+    def test_many_missing_records_are_appended_in_steps(self, filled: StoreRoom) -> None:
         fresh = filled.open_reader()
         with fresh.open_snapshot() as view:
             leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
@@ -507,13 +503,13 @@ class TestCommonWords:
             assert set(words.words) == {"caroline", "said", "twice"}
             assert common_words(room.reader, view, GetCommonWords(ReadScope("b"))).words == []
 
-    def test_a_small_scope_has_none(self, room: StoreRoom) -> None:
+    def test_a_small_scope_has_no_common_words(self, room: StoreRoom) -> None:
         for index in range(99):
             room.remember(f"Caroline said thing{index}")
         with room.reader.open_snapshot() as view:
             assert common_words(room.reader, view, GetCommonWords(ReadScope())).words == []
 
-    def test_a_recall_brings_the_words_when_the_callers_are_old(self, room: StoreRoom) -> None:
+    def test_a_recall_returns_the_common_words_if_the_callers_are_outdated(self, room: StoreRoom) -> None:
         for index in range(120):
             room.remember(f"Caroline number{index}", vector=[1.0, index])
         first = room.recall("Caroline", vector=[1.0]).common_words
@@ -541,7 +537,7 @@ class TestPruning:
             assert frequencies.prune(view, ["common", "missing", "rare1"], budget=90) == ("common", "missing", "rare1")
 
 
-def test_a_read_past_its_deadline_is_ended(room: StoreRoom) -> None:
+def test_a_read_past_its_deadline_is_interrupted(room: StoreRoom) -> None:
     for index in range(300):
         room.remember(f"apple {index}")
 

@@ -22,7 +22,7 @@ def room(tmp_path: Path) -> Iterator[StoreRoom]:
     room.close()
 
 
-def test_words_that_no_row_holds_do_not_pile_up(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_without_rows_do_not_fill_the_cache(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "MAX_CACHED_LISTS", 19)
     room.remember("a single memory")
     for number in range(50):
@@ -30,7 +30,7 @@ def test_words_that_no_row_holds_do_not_pile_up(room: StoreRoom, monkeypatch: py
     assert len(room.reader.postings._cache) < 20
 
 
-def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom) -> None:
+def test_an_idle_searcher_releases_its_pages_and_answers_as_before(room: StoreRoom) -> None:
     for number in range(200):
         room.remember(f"falcon note {number} " + "of some length " * 20)
     before = [row.id for row in room.recall("falcon 77").rows]
@@ -41,7 +41,7 @@ def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom
     assert [row.id for row in room.recall("falcon 77").rows] == before
 
 
-def test_an_agent_that_changes_its_group_is_not_told_the_common_words_of_the_former_one(room: StoreRoom) -> None:
+def test_an_agent_with_a_changed_group_does_not_get_the_common_words_of_the_old_one(room: StoreRoom) -> None:
     for number in range(120):
         room.remember(f"falcon note {number}", agent_id="ann", visibility="global")
         room.remember(f"heron note {number}", agent_id="bob", visibility="global")

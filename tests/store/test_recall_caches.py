@@ -172,7 +172,7 @@ def test_a_list_of_rows_is_extended_by_new_ones_and_read_once(room: StoreRoom, m
     assert [least for _, least in asked] == [0, 2, 0]
 
 
-def test_kept_lists_are_bounded(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_lists_are_bounded(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "MAX_CACHED_ROWS", 25)
     for index in range(10):
         room.remember(f"apple pear plum fig {index}", tags=("red",))
@@ -185,7 +185,7 @@ def test_kept_lists_are_bounded(room: StoreRoom, monkeypatch: pytest.MonkeyPatch
         assert room.reader.postings._rows == sum(len(rows) for rows, _ in room.reader.postings._cache.values())
 
 
-def test_a_kept_mask_cannot_be_spoilt_by_a_query(room: StoreRoom) -> None:
+def test_a_query_cannot_change_a_cached_mask(room: StoreRoom) -> None:
     first = room.remember("apple one", vector=[1.0])
     room.remember("apple two", vector=[1.0, 0.1])
     with room.reader.open_snapshot() as view:

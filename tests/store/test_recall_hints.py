@@ -105,7 +105,7 @@ def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_con
         assert merged == pytest.approx(expected)
 
 
-def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_only_says_it(
+def test_a_matching_hint_does_not_add_to_matching_content(
     room: PipelineHarness,
 ) -> None:
     asked_about = hint_only(room, "the staging port is open", "the staging port is open")
@@ -115,7 +115,7 @@ def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_onl
     assert found.rows[0].score == found.rows[1].score
 
 
-def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineHarness) -> None:
+def test_a_memory_scores_as_its_best_hint_and_not_as_their_sum(room: PipelineHarness) -> None:
     hint_only(room, "many", *(f"about the port {word}" for word in WORDS[1:]))
     hint_only(room, "one", "port about the oven")
     _, hints, _ = strengths(room, "port")
@@ -123,7 +123,7 @@ def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineHarness
     assert many == pytest.approx(one)
 
 
-def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineHarness) -> None:
+def test_hints_match_only_for_agents_that_may_read_the_memory(room: PipelineHarness) -> None:
     room.connection.execute(
         "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES ('alice', 'a', 'isolated', '', '')"
     )
@@ -137,7 +137,7 @@ def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineHarness) 
         assert ids(room.recall("port", hints=True, filters=filters)) == [project]
 
 
-def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: PipelineHarness) -> None:
+def test_hints_of_a_forgotten_or_changed_memory_are_deleted(room: PipelineHarness) -> None:
     gone = hint_only(room, "gone", "Which port?")
     erased = hint_only(room, "erased", "Which port?")
     edited = hint_only(room, "old", "Which port?")
@@ -149,7 +149,7 @@ def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: Pipel
     assert ids(room.recall("port", hints=True)) == [kept]
 
 
-def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineHarness) -> None:
+def test_new_hints_of_a_memory_replace_the_old_ones(room: PipelineHarness) -> None:
     memory = hint_only(room, "5433", "Which port?")
     assert ids(room.recall("port", hints=True)) == [memory]
     room.ask(ModifyMemory(MemoryPatch(id=memory, reason="r", content="5434"), ME))
@@ -163,7 +163,7 @@ def test_hints_without_spaces_are_found(room: PipelineHarness) -> None:
     assert ids(room.recall("ポート", hints=True)) == [memory]
 
 
-def test_a_word_of_too_many_hints_is_left_to_the_content(
+def test_a_word_in_too_many_hints_is_searched_in_the_content_only(
     room: PipelineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hints_leg, "TERM_AT_LEAST", 3)
@@ -175,7 +175,7 @@ def test_a_word_of_too_many_hints_is_left_to_the_content(
         assert ids(room.recall("user", hints=True)) == []
 
 
-def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineHarness) -> None:
+def test_the_best_results_are_reranked_by_their_vectors(room: PipelineHarness) -> None:
     strong = room.remember("port port staging", vector=[0.1, 1.0]).id
     alike = room.remember("port of call", vector=[1.0]).id
     question = {"vector": [1.0], "alpha": 0.05}
@@ -187,7 +187,7 @@ def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineHarn
         assert row.score == pytest.approx(0.7 * first[row.id] + 0.3 * cosines[row.id], abs=1e-5)
 
 
-def test_an_identifier_to_the_letter_stays_first_whatever_the_vectors_say(room: PipelineHarness) -> None:
+def test_an_exact_identifier_stays_first_after_reranking(room: PipelineHarness) -> None:
     exact = room.remember("fixed in KA-6", vector=[0.0, 1.0]).id
     for number in range(5):
         room.remember(f"KA fixed 6 times {number}", vector=[1.0, number / 10])

@@ -72,7 +72,7 @@ def whole(room: PipelineHarness) -> list[Any]:
     return room.connection.execute("SELECT id, content, is_deleted, type, tags FROM memories ORDER BY seq").fetchall()
 
 
-def test_an_approved_change_is_carried_out_once_in_the_persons_name(room: PipelineHarness) -> None:
+def test_an_approved_change_is_applied_once_in_the_name_of_the_person(room: PipelineHarness) -> None:
     proposal, target = waiting(room)
     decided = room.ask(ApproveProposal(proposal, ME, reason="true"))
     assert (decided.status, decided.already, decided.memory_id) == ("approved", False, target)
@@ -94,7 +94,7 @@ def test_an_approved_deletion_can_be_recovered(room: PipelineHarness) -> None:
     assert room.ask(RecoverMemory(id=target, reason="r", principal=ME)).status == "recovered"
 
 
-def test_a_rejected_change_leaves_an_event_and_nothing_else(room: PipelineHarness) -> None:
+def test_a_rejected_change_only_leaves_an_event(room: PipelineHarness) -> None:
     proposal, target = waiting(room)
     before = whole(room)
     decided = room.ask(RejectProposal(proposal, ME, reason="wrong"))
@@ -120,9 +120,7 @@ def test_a_rejected_change_leaves_an_event_and_nothing_else(room: PipelineHarnes
         (lambda room, target: room.reconfigure(configured(frozen=True)), "frozen"),
     ],
 )
-def test_an_approval_never_goes_over_what_happened_meanwhile(
-    room: PipelineHarness, meanwhile: Any, status: str
-) -> None:
+def test_an_approval_never_overwrites_a_later_change(room: PipelineHarness, meanwhile: Any, status: str) -> None:
     proposal, target = waiting(room)
     meanwhile(room, target)
     before = whole(room)
@@ -132,7 +130,7 @@ def test_an_approval_never_goes_over_what_happened_meanwhile(
     assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
 
 
-def test_what_was_blocked_by_the_switch_alone_can_be_approved_and_nothing_else_is_reviewable(
+def test_of_blocked_proposals_only_those_blocked_by_the_switch_can_be_approved(
     room: PipelineHarness,
 ) -> None:
     room.reconfigure(configured())
@@ -151,7 +149,9 @@ def test_what_was_blocked_by_the_switch_alone_can_be_approved_and_nothing_else_i
 
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("against", ["other_scope", "own_source", "constraint"])
-def test_what_no_model_may_touch_never_waits_for_a_person(room: PipelineHarness, against: str, allowed: bool) -> None:
+def test_a_proposal_for_a_protected_memory_never_enters_the_review_queue(
+    room: PipelineHarness, against: str, allowed: bool
+) -> None:
     room.reconfigure(configured(allow_update_delete=allowed))
     project = "other" if against == "other_scope" else None
     kind = "constraint" if against == "constraint" else "fact"
@@ -180,9 +180,7 @@ def test_what_no_model_may_touch_never_waits_for_a_person(room: PipelineHarness,
         ("UPDATE memory_proposals SET memory_id = target_id", "own_source"),
     ],
 )
-def test_an_approval_has_no_more_authority_than_the_model_that_it_approves_of(
-    room: PipelineHarness, sql: str, status: str
-) -> None:
+def test_an_approval_has_no_more_authority_than_the_proposal(room: PipelineHarness, sql: str, status: str) -> None:
     """However it came to wait: a store that was put together from parts may hold it."""
     proposal, target = waiting(room)
     room.connection.execute(sql, {"target": target} if ":target" in sql else {})
@@ -194,7 +192,7 @@ def test_an_approval_has_no_more_authority_than_the_model_that_it_approves_of(
     assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
 
 
-def test_what_waits_of_a_run_is_closed_when_the_run_is_undone(room: PipelineHarness) -> None:
+def test_pending_reviews_of_a_run_are_closed_by_its_undo(room: PipelineHarness) -> None:
     proposal, target = waiting(room)
     other, _ = waiting(room, project="p")
     run, source = room.connection.execute(
@@ -217,7 +215,7 @@ def test_what_waits_of_a_run_is_closed_when_the_run_is_undone(room: PipelineHarn
     assert room.value("SELECT count FROM pipeline_counters WHERE name = 'review.closed'") == 1
 
 
-def test_a_decision_with_a_key_is_answered_once_and_the_key_serves_no_other(room: PipelineHarness) -> None:
+def test_a_decision_with_a_key_is_applied_once_and_the_key_is_not_valid_for_another(room: PipelineHarness) -> None:
     proposal, target = waiting(room)
     run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
     for number, command in enumerate(
@@ -241,7 +239,7 @@ def ordering(room: PipelineHarness, **fields: Any) -> tuple[str, str]:
     return room.value("SELECT id FROM memory_proposals WHERE memory_id = ?", source), source
 
 
-def test_a_fact_that_gives_orders_is_no_memory_until_a_person_has_said_so(room: PipelineHarness) -> None:
+def test_an_instruction_is_stored_only_after_a_person_approves_it(room: PipelineHarness) -> None:
     proposal, source = ordering(room, agent_id="cleo", visibility="private", project="p")
     owner = ReadScope(agent_id="cleo")
     (item,) = listed(room, owner).items
@@ -268,7 +266,7 @@ def test_a_fact_that_gives_orders_is_no_memory_until_a_person_has_said_so(room: 
     assert [kept.reason for kept in room.ask(UndoRun(run_id, ME, owner)).results] == ["approved_by_a_person"]
 
 
-def test_an_order_that_a_person_rejects_never_becomes_a_memory(room: PipelineHarness) -> None:
+def test_a_rejected_instruction_is_never_stored(room: PipelineHarness) -> None:
     proposal, source = ordering(room)
     assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
     assert room.ask(ApproveProposal(proposal, ME)).status == "decided_otherwise"
@@ -283,7 +281,7 @@ def test_an_order_that_a_person_rejects_never_becomes_a_memory(room: PipelineHar
         (lambda room, _: room.reconfigure(configured(frozen=True)), "frozen"),
     ],
 )
-def test_an_approved_order_needs_its_note_room_for_it_and_no_brake(
+def test_an_approved_instruction_still_needs_its_source_and_open_gates(
     room: PipelineHarness, meanwhile: Any, status: str
 ) -> None:
     proposal, source = ordering(room)
@@ -294,7 +292,7 @@ def test_an_approved_order_needs_its_note_room_for_it_and_no_brake(
 
 
 @pytest.mark.parametrize("actor_type", ["agent", "pipeline", "harness", "sdk", "daemon"])
-def test_what_waits_for_a_person_is_approved_by_an_operator_alone(room: PipelineHarness, actor_type: str) -> None:
+def test_reviews_are_decided_by_operators_only(room: PipelineHarness, actor_type: str) -> None:
     proposal, _ = waiting(room)
     before = whole(room)
     agent = Principal(changed_by="cleo", actor_type=actor_type)
@@ -303,7 +301,7 @@ def test_what_waits_for_a_person_is_approved_by_an_operator_alone(room: Pipeline
     assert room.ask(RejectProposal(proposal, agent)).status == "rejected", "to put aside harms nobody"
 
 
-def test_only_who_may_read_the_memory_sees_and_decides_its_reviews(room: PipelineHarness) -> None:
+def test_reviews_are_visible_only_to_agents_that_may_read_the_memory(room: PipelineHarness) -> None:
     proposal, _ = waiting(room, agent_id="cleo", visibility="private")
     stranger, owner = ReadScope(agent_id="bob"), ReadScope(agent_id="cleo")
     assert (listed(room, stranger).items, listed(room, stranger).total) == ([], 0)
@@ -357,7 +355,7 @@ def a_run(room: PipelineHarness) -> tuple[str, str, str, str]:
     return answer.run_id, answer.results[0].memory_id, changed, deleted
 
 
-def test_an_undone_run_has_changed_nothing_and_a_second_undo_does_nothing(room: PipelineHarness) -> None:
+def test_an_undo_restores_everything_and_a_second_one_does_nothing(room: PipelineHarness) -> None:
     run, made, changed, deleted = a_run(room)
     answer = room.ask(UndoRun(run, ME))
     assert answer.status == "undone"
@@ -378,7 +376,7 @@ def test_an_undone_run_has_changed_nothing_and_a_second_undo_does_nothing(room: 
     assert room.ask(UndoRun("no-such-run", ME)).status == "not_found"
 
 
-def test_what_changed_since_is_kept_and_the_answer_says_why(room: PipelineHarness) -> None:
+def test_an_undo_keeps_memories_changed_since_and_reports_why(room: PipelineHarness) -> None:
     run, made, changed, deleted = a_run(room)
     room.ask(ModifyMemory(MemoryPatch(id=made, reason="r", importance=1.0), ME))
     room.ask(ModifyMemory(MemoryPatch(id=changed, reason="r", content="The build uses Ninja"), ME))
@@ -395,7 +393,7 @@ def test_what_changed_since_is_kept_and_the_answer_says_why(room: PipelineHarnes
     assert (again.status, again.results) == ("already_undone", answer.results)
 
 
-def test_a_fact_that_somebody_remembered_since_stays(room: PipelineHarness) -> None:
+def test_an_undo_keeps_a_fact_that_was_remembered_again(room: PipelineHarness) -> None:
     run, made, _, _ = a_run(room)
     assert room.remember("builds take four minutes", vector=[1.0]).id == made
     answer = room.ask(UndoRun(run, ME))
@@ -403,7 +401,7 @@ def test_a_fact_that_somebody_remembered_since_stays(room: PipelineHarness) -> N
     assert room.memory(made, "is_deleted") == (0,)
 
 
-def test_an_update_stays_when_somebody_remembered_what_the_memory_says_since(room: PipelineHarness) -> None:
+def test_an_undo_keeps_an_update_whose_text_was_remembered_again(room: PipelineHarness) -> None:
     run, _, changed, _ = a_run(room)
     assert room.remember("The build uses Bazel", vector=[1.0]).id == changed
     answer = room.ask(UndoRun(run, ME))
@@ -411,7 +409,7 @@ def test_an_update_stays_when_somebody_remembered_what_the_memory_says_since(roo
     assert room.memory(changed, "content") == ("The build uses Bazel",)
 
 
-def test_what_was_remembered_before_an_update_keeps_no_undo_from_it(room: PipelineHarness) -> None:
+def test_a_text_remembered_before_an_update_does_not_prevent_its_undo(room: PipelineHarness) -> None:
     _, made, _, _ = a_run(room)
     assert room.remember("Builds take four minutes", vector=[1.0]).id == made
     room.remember("Builds have become faster", vector=[1.0])
@@ -420,7 +418,7 @@ def test_what_was_remembered_before_an_update_keeps_no_undo_from_it(room: Pipeli
     assert room.memory(made, "content") == ("Builds take four minutes",)
 
 
-def test_what_cannot_come_back_says_so(room: PipelineHarness) -> None:
+def test_an_undo_reports_changes_that_cannot_be_restored(room: PipelineHarness) -> None:
     run, made, changed, _ = a_run(room)
     room.ask(ForgetMany(targets=(ForgetTarget(made),), reason="r", principal=ME, hard=True))
     twin = room.remember("The build uses Make", vector=[1.0])
@@ -430,7 +428,7 @@ def test_what_cannot_come_back_says_so(room: PipelineHarness) -> None:
     assert [one.reason for one in answer.results] == ["gone", "duplicate_content_hash", "duplicate_content_hash"]
 
 
-def test_an_undo_leaves_what_a_person_approved(room: PipelineHarness) -> None:
+def test_an_undo_keeps_changes_that_a_person_approved(room: PipelineHarness) -> None:
     proposal, target = waiting(room)
     room.ask(ApproveProposal(proposal, ME))
     run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
@@ -466,7 +464,7 @@ def test_undo_restores_exactly_what_any_run_changed(
     room.close()
 
 
-def test_the_status_counts_the_queue_its_dead_its_runs_and_what_was_turned_away(room: PipelineHarness) -> None:
+def test_the_status_counts_jobs_dead_jobs_runs_and_rejected_facts(room: PipelineHarness) -> None:
     a_run(room)
     room.remember("Another without a vector")
     room.remember("A third", vector=[1.0])
@@ -490,7 +488,7 @@ def test_the_status_counts_the_queue_its_dead_its_runs_and_what_was_turned_away(
     assert told.today["outcome.created"] == 1
 
 
-def test_a_run_goes_with_its_proposals_when_its_window_is_over_and_before_its_history(room: PipelineHarness) -> None:
+def test_a_run_is_purged_with_its_proposals_before_its_history(room: PipelineHarness) -> None:
     a_run(room)
     room.clock.advance(86_400_000)
     later = iso(room.clock.wall)

@@ -101,7 +101,7 @@ def reasons_in_history(room: PipelineHarness) -> list[str | None]:
     ]
 
 
-def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no_other(room: PipelineHarness) -> None:
+def test_erasing_a_memory_erases_every_reason_that_may_quote_it_and_no_other(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     assert {"memories", "memory_proposals", "memory_history"} <= set(everywhere(room, CANARY))
     assert reasons_in_history(room) == rationales(room)
@@ -115,7 +115,7 @@ def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no
     ], "facts were taken from the source alone"
 
 
-def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineHarness) -> None:
+def test_the_purge_of_a_tombstone_erases_such_reasons_too(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     forget(room, secret)
     for step in ("graph_links", "embeddings", "tombstones"):
@@ -143,7 +143,7 @@ def changed(room: PipelineHarness) -> tuple[str, list[str]]:
     return secret, [str(result.memory_id) for result in answer.results]
 
 
-def test_the_historys_reason_of_a_change_goes_with_the_memory_that_it_quotes(room: PipelineHarness) -> None:
+def test_the_reason_in_a_history_event_is_erased_with_the_quoted_memory(room: PipelineHarness) -> None:
     secret, memories = changed(room)
     assert [CANARY in trail(room, memory)[-1] for memory in memories] == [True, True]
     forget(room, secret)
@@ -164,7 +164,7 @@ def test_a_review_without_its_reason_can_still_be_decided(room: PipelineHarness)
     assert room.memory(other, "content") == ("The build does not use Make",)
 
 
-def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(room: PipelineHarness) -> None:
+def test_a_reason_that_may_quote_a_memory_erased_meanwhile_is_not_stored(room: PipelineHarness) -> None:
     secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
     other = room.remember("The build uses Make", vector=[1.0]).id
     room.remember("We have moved the build", vector=[1.0])
@@ -184,7 +184,7 @@ def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(roo
     assert rationales(room) == reasons_in_history(room) == [None, None, "it says so"]
 
 
-def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineHarness) -> None:
+def test_a_reason_is_hidden_while_a_quoted_memory_is_forgotten(room: PipelineHarness) -> None:
     secret, _, source = decided(room)
     before = proposals(room)
     forget(room, secret)
@@ -198,7 +198,7 @@ def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineHa
     assert [CANARY in event for event in trail(room, source)].count(True) == 2
 
 
-def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_or_carried_out(
+def test_proposals_of_a_forgotten_source_are_neither_shown_nor_applied(
     room: PipelineHarness,
 ) -> None:
     _, other, source = decided(room)
@@ -215,7 +215,7 @@ def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_o
     assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "approved"
 
 
-def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: PipelineHarness) -> None:
+def test_no_event_or_relation_shows_the_text_of_a_forgotten_source(room: PipelineHarness) -> None:
     other = room.remember("The build uses Make", vector=[1.0]).id
     source = room.remember(f"The {CANARY} has ended the use of Make", vector=[1.0]).id
     room.report(room.take())
@@ -235,7 +235,7 @@ def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: 
     assert (trail(room, other), relations(room)) == before
 
 
-def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: PipelineHarness) -> None:
+def test_a_fact_is_hidden_while_its_memory_is_forgotten(room: PipelineHarness) -> None:
     decided(room)
     made = proposals(room)[2].result_memory_id
     assert made is not None
@@ -243,7 +243,7 @@ def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: Pi
     assert [row.fact_content is None for row in proposals(room)] == [False, False, True]
 
 
-def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineHarness) -> None:
+def test_the_error_of_a_job_is_erased_with_its_memory(room: PipelineHarness) -> None:
     words = f"the server has never heard of a {CANARY}"
     erased = [room.remember(f"The {CANARY} of room {number}", vector=[1.0]).id for number in range(3)]
     dead, late, returned = room.take_all()
@@ -257,7 +257,7 @@ def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineHarness) -
     assert room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the memory was erased"
 
 
-def test_what_is_erased_is_found_by_index(room: PipelineHarness) -> None:
+def test_rows_to_erase_are_found_by_index(room: PipelineHarness) -> None:
     secret, _, _ = decided(room)
     changes: list[str] = []
 
@@ -278,14 +278,14 @@ def test_what_is_erased_is_found_by_index(room: PipelineHarness) -> None:
 
 
 @pytest.mark.parametrize("shown", [((),), (tuple(f"m{n}" for n in range(MAX_CANDIDATES + 1)), ())])
-def test_an_unclear_account_of_what_was_shown_is_refused(room: PipelineHarness, shown: Any) -> None:
+def test_an_incomplete_list_of_shown_memories_is_refused(room: PipelineHarness, shown: Any) -> None:
     room.remember("We have moved the build", vector=[1.0])
     job = room.take()
     answer = refused(room.report(job, add("One fact of it"), add("Another fact of it"), shown=shown))
     assert (answer.code, answer.field) == (ErrorCode.INVALID_REQUEST, "shown")
 
 
-def test_what_was_shown_goes_with_its_run(room: PipelineHarness) -> None:
+def test_the_list_of_shown_memories_is_purged_with_its_run(room: PipelineHarness) -> None:
     decided(room)
     assert room.value("SELECT count(*) FROM shown_memories") == 5
     room.ask(PurgeStep("pipeline_runs", LATER, 500))

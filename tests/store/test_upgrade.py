@@ -95,7 +95,7 @@ def test_there_is_a_golden_database_of_every_released_schema() -> None:
     assert [path.stem for path in GOLDEN] == [f"schema-{number}" for number in range(1, NEXT)]
 
 
-def test_todays_code_finds_every_memory_of_an_older_release(golden: Path) -> None:
+def test_the_current_code_finds_every_memory_of_an_older_release(golden: Path) -> None:
     written = expected(golden)
     connection = opened(golden)
     migrate(connection, golden, SetClock())
@@ -105,7 +105,7 @@ def test_todays_code_finds_every_memory_of_an_older_release(golden: Path) -> Non
     assert check_database(golden, deep=True).findings == []
 
 
-def test_the_next_migration_runs_on_it_and_its_backup_is_whole(golden: Path) -> None:
+def test_the_next_migration_succeeds_and_its_backup_is_complete(golden: Path) -> None:
     written = expected(golden)
     connection = opened(golden)
     assert migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC)) >= 1
@@ -138,7 +138,7 @@ def state(path: Path) -> str:
 
 
 @pytest.mark.parametrize("statement", range(1, len(STATEMENTS) + 4))
-def test_an_upgrade_stopped_before_any_statement_was_never_there(golden: Path, statement: int) -> None:
+def test_an_upgrade_stopped_before_any_statement_has_no_effect(golden: Path, statement: int) -> None:
     """The statements of the migration, and the three that record it."""
     written = expected(golden)
     sync_points.arm(f"writer.mid_migration=raise:EIO@{statement}")
@@ -157,7 +157,7 @@ def test_an_upgrade_stopped_before_any_statement_was_never_there(golden: Path, s
     assert state(golden) == "new"
 
 
-def test_a_real_upgrade_stopped_before_any_statement_was_never_there(tmp_path: Path) -> None:
+def test_a_real_upgrade_stopped_before_any_statement_has_no_effect(tmp_path: Path) -> None:
     """The migrations of this release on the oldest database, whatever they will be."""
     path = tmp_path / "memories.db"
     shutil.copyfile(GOLDEN[0], path)
@@ -180,7 +180,7 @@ def test_a_real_upgrade_stopped_before_any_statement_was_never_there(tmp_path: P
     assert check_database(path, deep=True).findings == []
 
 
-def test_an_older_backup_is_held_against_the_invariants_of_its_own_schema(tmp_path: Path) -> None:
+def test_an_older_backup_is_checked_with_the_invariants_of_its_schema(tmp_path: Path) -> None:
     for golden in GOLDEN:
         copy = tmp_path / golden.name
         shutil.copyfile(golden, copy)
@@ -209,7 +209,7 @@ def interrupted(path: Path, clock: SetClock) -> None:
     clock.advance(1000)
 
 
-def test_an_upgrade_that_begins_again_makes_no_other_backup_and_leaves_no_half_of_one(golden: Path) -> None:
+def test_a_repeated_upgrade_reuses_its_backup_and_leaves_no_partial_one(golden: Path) -> None:
     clock = SetClock()
     interrupted(golden, clock)
     (first,) = backups_of(golden)
@@ -225,7 +225,7 @@ def test_an_upgrade_that_begins_again_makes_no_other_backup_and_leaves_no_half_o
 
 
 @pytest.mark.parametrize("what", ["database", "backup"])
-def test_an_upgrade_whose_backup_is_not_the_database_any_more_makes_another(golden: Path, what: str) -> None:
+def test_an_upgrade_makes_another_backup_if_the_database_has_changed(golden: Path, what: str) -> None:
     clock = SetClock()
     interrupted(golden, clock)
     (first,) = backups_of(golden)
@@ -252,7 +252,7 @@ def in_another_program(path: Path, sql: str) -> str:
     return done.stdout.strip()
 
 
-def test_to_compare_the_backup_leaves_the_writer_its_locks(golden: Path) -> None:
+def test_comparing_the_backup_keeps_the_writers_locks(golden: Path) -> None:
     interrupted(golden, SetClock())
     connection = opened(golden)
     try:
@@ -265,7 +265,7 @@ def test_to_compare_the_backup_leaves_the_writer_its_locks(golden: Path) -> None
         connection.close()
 
 
-def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
+def test_backups_of_upgrades_are_limited(golden: Path) -> None:
     clock = SetClock()
     for _ in range(3):
         connection = opened(golden)
@@ -291,7 +291,7 @@ def test_the_backup_of_an_upgrade_is_kept_whatever_the_clock_says(golden: Path) 
     assert backups_of(golden) == [backup_name(clock.wall_ms(), schema), later[-1]]
 
 
-def test_a_long_statement_of_an_upgrade_shows_that_it_goes_on(golden: Path) -> None:
+def test_a_long_statement_of_an_upgrade_sends_heartbeats(golden: Path) -> None:
     doing: list[str] = []
     beats: dict[str, int] = {}
 
@@ -316,7 +316,7 @@ class HurriedClock(SetClock):
         return super().monotonic_ns()
 
 
-def test_the_backup_before_an_upgrade_says_how_far_it_is(golden: Path) -> None:
+def test_the_backup_before_an_upgrade_reports_its_progress(golden: Path) -> None:
     doing: list[str] = []
     connection = opened(golden)
     migrate(connection, golden, HurriedClock(), migrations=(*load_migrations(), SYNTHETIC), progress=doing.append)
@@ -328,7 +328,7 @@ def test_the_backup_before_an_upgrade_says_how_far_it_is(golden: Path) -> None:
 
 @pytest.mark.parametrize("oldest", [False, True], ids=["newest", "oldest"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path, oldest: bool) -> None:
+def test_an_upgrade_stopped_at_any_write_or_sync_leaves_the_old_or_the_new_schema(tmp_path: Path, oldest: bool) -> None:
     seen = {"old": 0, "new": 0}
     written = None
     stops = 0
@@ -373,7 +373,7 @@ def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path, o
         ("ALTER TABLE memories RENAME COLUMN content TO body;", "no such column"),
     ],
 )
-def test_an_upgrade_that_spoils_something_is_undone_and_says_why(golden: Path, sql: str, why: str) -> None:
+def test_a_failing_upgrade_is_rolled_back_and_reports_why(golden: Path, sql: str, why: str) -> None:
     written, schema = expected(golden), own_schema(golden)
     connection = opened(golden)
     with pytest.raises(UpgradeRefused, match=why):
@@ -393,7 +393,7 @@ def test_several_migrations_are_one_upgrade(golden: Path) -> None:
     assert state(golden) == "old"
 
 
-def test_an_upgrade_without_room_for_it_changes_nothing(golden: Path) -> None:
+def test_an_upgrade_without_free_disk_space_changes_nothing(golden: Path) -> None:
     connection = opened(golden)
     with pytest.raises(UpgradeRefused, match="free disk"):
         migrate(

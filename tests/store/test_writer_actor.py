@@ -56,7 +56,7 @@ def scripted(tmp_path: Path) -> Any:
     scripted.abandon()
 
 
-def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_nothing(scripted: ScriptedWriter) -> None:
+def test_damage_reported_in_a_batch_refuses_the_batch_and_keeps_the_writer_running(scripted: ScriptedWriter) -> None:
     before, reported, after = sent(note("before"), "1"), sent(ReportDamage("page 7 is torn"), "2"), sent(note("x"), "3")
     asked = sent(GetWriterStatus(), "4")
     handle(scripted, before, reported, after, asked)
@@ -67,7 +67,7 @@ def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_noth
     assert scripted.writer.tick() is None
 
 
-def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(scripted: ScriptedWriter) -> None:
+def test_on_a_damaged_store_a_retry_has_an_unknown_outcome(scripted: ScriptedWriter) -> None:
     keyed = note("keyed", idempotency=Idempotency("key", "digest"))
     first, held = sent(note("kept"), "1"), sent(keyed, "2")
     handle(scripted, first, held)
@@ -81,7 +81,7 @@ def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(scripted
     assert new.answer.code is ErrorCode.NOT_APPLIED
 
 
-def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_there_is_room(
+def test_a_writer_started_on_a_full_disk_can_forget_and_recovers_when_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = Config(writer=WriterConfig(ballast_bytes=1 << 20))
@@ -124,7 +124,7 @@ def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_t
         scripted.release()
 
 
-def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
+def test_a_batch_is_completed_when_the_supervisor_has_exited(
     scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def orphaned() -> None:
@@ -139,7 +139,7 @@ def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
     assert scripted.connection.execute("SELECT count(*) FROM memories").get == 3
 
 
-def test_readers_are_told_of_a_large_log_in_one_round_and_not_after_it_was_folded_back(
+def test_readers_are_asked_once_to_end_snapshots_and_not_after_the_checkpoint(
     scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[WalPressure] = []
@@ -153,7 +153,7 @@ def test_readers_are_told_of_a_large_log_in_one_round_and_not_after_it_was_folde
     assert [pressure.severe for pressure in told] == [True, False], "asked, and those that began anew asked once more"
 
 
-def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_start(tmp_path: Path) -> None:
+def test_erased_text_left_in_the_log_is_removed_after_the_start(tmp_path: Path) -> None:
     earlier = ScriptedWriter(tmp_path)
     earlier.start()
     handle(earlier, sent(note("a text that will be erased")))
@@ -169,7 +169,7 @@ def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_star
         scripted.abandon()
 
 
-def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_writes_beside_it(tmp_path: Path) -> None:
+def test_a_short_deadline_of_a_periodic_command_does_not_shorten_the_wait_of_other_writes(tmp_path: Path) -> None:
     scripted = ScriptedWriter(tmp_path)
     scripted.start()
     limits = scripted.config.writer
@@ -197,7 +197,7 @@ def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_write
         scripted.abandon()
 
 
-def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_next_start(
+def test_damage_found_by_housekeeping_causes_a_full_check_at_the_next_start(
     scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def torn(*_: Any) -> None:
@@ -212,7 +212,7 @@ def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_n
     assert scripted.workspace.integrity_check_file.exists()
 
 
-def test_the_writer_refuses_everything_while_its_database_is_away_and_ends_once_it_is_back(
+def test_the_writer_refuses_everything_while_its_database_is_missing_and_exits_when_it_is_back(
     scripted: ScriptedWriter,
 ) -> None:
     away = scripted.path.with_name("away.db")
@@ -231,7 +231,7 @@ def test_the_writer_refuses_everything_while_its_database_is_away_and_ends_once_
 
 
 @pytest.mark.parametrize("name", ["memories.db", "memories.db-wal"])
-def test_nothing_is_applied_once_a_file_was_truncated_even_if_it_grows_again(
+def test_nothing_is_applied_after_a_file_was_truncated_even_if_it_grows_again(
     scripted: ScriptedWriter, name: str
 ) -> None:
     handle(scripted, sent(note("before"), "1"))
@@ -251,9 +251,7 @@ def test_nothing_is_applied_once_a_file_was_truncated_even_if_it_grows_again(
 
 
 @pytest.mark.parametrize("statement", ["PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)", "VACUUM"])
-def test_a_database_or_log_that_sqlite_itself_made_shorter_is_in_order(
-    scripted: ScriptedWriter, statement: str
-) -> None:
+def test_a_file_truncated_by_sqlite_is_in_order(scripted: ScriptedWriter, statement: str) -> None:
     for number in range(40):
         handle(scripted, sent(note(f"{number} " + "long text " * 2000), f"a{number}"))
     scripted.connection.execute("DELETE FROM memories WHERE content NOT LIKE '0 %'")

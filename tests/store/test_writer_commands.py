@@ -70,7 +70,7 @@ def test_the_same_content_in_another_scope_is_another_memory(room: StoreRoom, ot
     assert not second.deduped
 
 
-def test_source_id_beats_idempotency_key_beats_content(room: StoreRoom) -> None:
+def test_duplicates_are_found_by_source_id_then_key_then_content(room: StoreRoom) -> None:
     by_source = room.remember("one", source_id="file-1")
     by_key = room.remember("two", idempotency_key="key-1")
     by_content = room.remember("three")
@@ -85,7 +85,7 @@ def test_a_source_id_that_is_a_session_never_dedupes(room: StoreRoom) -> None:
     assert first.id != second.id
 
 
-def test_a_forgotten_memory_does_not_swallow_its_content_or_key(room: StoreRoom) -> None:
+def test_content_and_key_of_a_forgotten_memory_can_be_used_again(room: StoreRoom) -> None:
     first = room.remember("again and again", idempotency_key="key-1")
     forget(room, first.id)
     second = room.remember("again and again", idempotency_key="key-1")
@@ -93,7 +93,7 @@ def test_a_forgotten_memory_does_not_swallow_its_content_or_key(room: StoreRoom)
     assert room.remember("other text", idempotency_key="key-1").id == second.id
 
 
-def test_a_memory_without_a_vector_gets_one_from_its_repetition(room: StoreRoom) -> None:
+def test_a_repeated_memory_supplies_a_missing_vector(room: StoreRoom) -> None:
     assert not room.remember("late vector").embedded
     assert room.remember("late vector", vector=[1.0]).embedded
     assert room.value("SELECT count(*) FROM vec_embeddings_1") == 1
@@ -179,7 +179,7 @@ def test_every_outcome_of_a_patch_has_its_status(room: StoreRoom) -> None:
     assert status(type="fact") == "deleted"
 
 
-def test_a_batch_applies_what_it_can(room: StoreRoom) -> None:
+def test_a_batch_applies_its_valid_patches(room: StoreRoom) -> None:
     first, second = room.remember("first"), room.remember("second")
     patches = (
         MemoryPatch(id=first.id, reason="r", content="second"),
@@ -202,7 +202,7 @@ def test_every_outcome_of_a_deletion_has_its_status(room: StoreRoom) -> None:
     assert forget(room, plain.id).status == "already_deleted"  # type: ignore[attr-defined]
 
 
-def test_a_forgotten_memory_leaves_every_index_and_comes_back_into_all(room: StoreRoom) -> None:
+def test_a_forgotten_memory_leaves_every_index_and_returns_on_recovery(room: StoreRoom) -> None:
     memory = room.remember("the canary sings", vector=[1.0])
     forget(room, memory.id)
     assert room.recall("canary", vector=[1.0]).rows == []
@@ -229,7 +229,7 @@ def test_every_outcome_of_a_recovery_has_its_status(room: StoreRoom) -> None:
     assert recover(memory.id) == "retention_expired"
 
 
-def test_a_hard_delete_leaves_events_without_content(room: StoreRoom) -> None:
+def test_a_hard_delete_keeps_events_without_content(room: StoreRoom) -> None:
     memory = room.remember("a secret canary", vector=[1.0], tags=("x",), pinned=True)
     answer = room.ask(
         ForgetMany(targets=(ForgetTarget(memory.id, 1), ForgetTarget("nobody")), reason="r", principal=ME, hard=True)
@@ -241,7 +241,7 @@ def test_a_hard_delete_leaves_events_without_content(room: StoreRoom) -> None:
     assert events == [("created", None, None), ("deleted", None, None)]
 
 
-def test_a_batch_deletes_exactly_the_versions_that_were_seen(room: StoreRoom) -> None:
+def test_a_batch_deletes_exactly_the_given_versions(room: StoreRoom) -> None:
     first, second = room.remember("first"), room.remember("second")
     room.ask(ModifyMemory(MemoryPatch(id=second.id, reason="r", type="rule"), ME))
     answer = room.ask(

@@ -14,7 +14,7 @@ from tests.support.bus_harness import child_environment
 pytestmark = pytest.mark.system
 
 
-def test_bench_quick_measures_a_daemon_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+def test_bench_quick_measures_a_temporary_daemon_and_leaves_nothing(tmp_path: Path) -> None:
     temporary, workspace = tmp_path / "tmp", tmp_path / "mine"
     temporary.mkdir()
     ran = subprocess.run(

@@ -100,14 +100,14 @@ def test_the_code_keeps_every_contract(tree: Path) -> None:
         assert f"{name} KEPT" in said
 
 
-def test_there_is_a_planted_violation_for_every_contract() -> None:
+def test_every_contract_has_a_planted_violation() -> None:
     assert {name for name, _, _ in PLANTS} == set(contract_names())
 
 
 @pytest.mark.parametrize(
     ("name", "path", "line"), PLANTS, ids=[f"{path.removeprefix('signet_actors/')}: {line}" for _, path, line in PLANTS]
 )
-def test_a_planted_violation_is_caught(tree: Path, name: str, path: str, line: str) -> None:
+def test_a_planted_violation_is_detected(tree: Path, name: str, path: str, line: str) -> None:
     file = tree / path
     file.parent.mkdir(exist_ok=True)
     if file.exists():
@@ -127,7 +127,7 @@ def test_a_planted_violation_is_caught(tree: Path, name: str, path: str, line: s
     [("writer", True), ("searcher", True), ("gateway", False)],
     ids=["writer", "searcher", "gateway"],
 )
-def test_a_network_connection_planted_in_a_storing_process_is_refused(tree: Path, role: str, *, refused: bool) -> None:
+def test_a_network_connection_in_writer_or_searcher_is_refused(tree: Path, role: str, *, refused: bool) -> None:
     """The real entry point arms the refusal before the planted code, the first that it calls, is run."""
     boot = tree / "signet_actors" / "runtime" / "processes" / "child_context.py"
     planted = "def read_context():\n    import socket\n    socket.create_connection(('127.0.0.1', 9))\n"

@@ -58,7 +58,7 @@ def test_health_names_every_process(daemon: LiveDaemon) -> None:
     assert daemon.api.get("/health/ready").ok()["ready"] is True
 
 
-def test_health_tells_how_extraction_goes_and_what_the_daemon_costs(own: LiveDaemon) -> None:
+def test_health_shows_the_state_of_extraction_and_the_resources(own: LiveDaemon) -> None:
     eventually(lambda: own.api.get("/health").ok()["pipeline"]["extractionRunning"], what="the extractor is up")
 
     def stalled() -> bool:
@@ -74,7 +74,7 @@ def test_health_tells_how_extraction_goes_and_what_the_daemon_costs(own: LiveDae
     assert health["resources"]["cpuSeconds"] > 0
 
 
-def test_the_identity_comes_from_the_files_that_a_person_writes(own: LiveDaemon) -> None:
+def test_the_identity_is_read_from_the_users_files(own: LiveDaemon) -> None:
     assert own.api.get("/api/identity").ok() == {
         "name": "Agent",
         "description": None,
@@ -97,9 +97,7 @@ def test_the_identity_comes_from_the_files_that_a_person_writes(own: LiveDaemon)
     (own.workspace / "agent.yaml").write_text(before)
 
 
-def test_the_identity_comes_from_linked_files_and_never_waits_for_what_is_no_file(
-    own: LiveDaemon, tmp_path: Path
-) -> None:
+def test_the_identity_follows_links_and_never_blocks_on_special_files(own: LiveDaemon, tmp_path: Path) -> None:
     config, document = own.workspace / "agent.yaml", own.workspace / "IDENTITY.md"
     before = config.read_text()
     (tmp_path / "agent.yaml").write_text(f"{before}agent:\n  name: Eve\n")
@@ -121,7 +119,7 @@ def test_the_identity_comes_from_linked_files_and_never_waits_for_what_is_no_fil
         config.write_text(before)
 
 
-def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
+def test_status_summarises_everything(daemon: LiveDaemon) -> None:
     daemon.agent("lone").remember("Counted by the status")
     eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")
     status = daemon.api.get("/api/status").ok()
@@ -161,7 +159,7 @@ def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
     assert {actor["restarts"] for actor in status["actors"]} == {0}
 
 
-def test_features_and_identity_are_told(daemon: LiveDaemon) -> None:
+def test_features_and_identity_are_returned(daemon: LiveDaemon) -> None:
     features = daemon.api.get("/api/features").ok()
     assert features["memory"] is True
     assert all(isinstance(flag, bool) for flag in features.values())
@@ -184,7 +182,7 @@ def test_a_sweep_on_demand_reports_its_steps(daemon: LiveDaemon) -> None:
     daemon.api.post("/api/repair/retention-sweep", {"confirmClock": "yes"}).refused(400, field="confirmClock")
 
 
-def test_every_answer_carries_a_trace_and_no_cors_header(daemon: LiveDaemon) -> None:
+def test_every_response_has_a_trace_id_and_no_cors_header(daemon: LiveDaemon) -> None:
     traces = set()
     for method, target in (("GET", "/health"), ("GET", "/nowhere"), ("OPTIONS", "/api/memories"), ("GET", "/")):
         answer = daemon.api.request(method, target)
@@ -199,7 +197,7 @@ def test_an_unknown_path_is_a_json_404(daemon: LiveDaemon, target: str) -> None:
     daemon.api.get(target).refused(404, code="not_found")
 
 
-def test_a_wrong_method_is_a_json_405_that_names_the_right_ones(daemon: LiveDaemon) -> None:
+def test_a_wrong_method_is_a_json_405_with_the_allowed_ones(daemon: LiveDaemon) -> None:
     answer = daemon.api.request("PUT", "/api/memory/remember", {"content": "x"})
     answer.refused(405, code="method_not_allowed")
     assert answer.headers["allow"] == "POST"
@@ -237,7 +235,7 @@ def test_configuration_files_are_listed_and_replaced(own: LiveDaemon) -> None:
         ({"file": "agent.yaml", "content": "auth:\n  mode: team\n"}, None),
     ],
 )
-def test_a_file_that_would_break_the_daemon_is_refused(own: LiveDaemon, body: Any, text: str | None) -> None:
+def test_a_configuration_file_that_cannot_start_is_refused(own: LiveDaemon, body: Any, text: str | None) -> None:
     before = (own.workspace / "agent.yaml").read_text()
     refused = own.api.post("/api/config", body).refused(400, code="invalid_request")
     if text is not None:
@@ -274,7 +272,7 @@ def test_the_api_page_works_without_a_network(daemon: LiveDaemon) -> None:
 # the emergency brake
 
 
-def test_while_mutations_are_frozen_every_write_is_refused_and_reads_go_on() -> None:
+def test_while_mutations_are_frozen_every_write_is_refused_and_reads_work() -> None:
     with live_daemon() as daemon:
         memory_id = daemon.api.remember("Written before the freeze")["id"]
         assert daemon.stop() == 0

@@ -107,9 +107,7 @@ def test_a_damaged_database_ends_the_start_or_is_served_as_degraded_with_the_rem
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known workspace", "workspace without notes"])
-def test_a_database_cut_to_no_bytes_is_refused_with_the_remedy_and_not_taken_for_a_first_start(
-    daemon: LiveDaemon, known: bool
-) -> None:
+def test_a_database_of_zero_bytes_is_refused_with_the_remedy(daemon: LiveDaemon, known: bool) -> None:
     daemon.database.parent.mkdir(mode=0o700)
     daemon.database.touch(0o600)
     log = daemon.database.with_name("memories.db-wal")
@@ -147,7 +145,7 @@ def status(daemon: LiveDaemon) -> str:
     return str(daemon.health().get("status"))
 
 
-def test_what_is_sound_of_a_damaged_database_is_read(daemon: LiveDaemon, sound: tuple[bytes, list[str]]) -> None:
+def test_undamaged_rows_of_a_damaged_database_are_read(daemon: LiveDaemon, sound: tuple[bytes, list[str]]) -> None:
     whole, ids = sound
     daemon.database.parent.mkdir(mode=0o700)
     rotten = whole.index(f"note {MEMORIES // 2} about".encode()) // PAGE * PAGE

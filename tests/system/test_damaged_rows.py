@@ -40,7 +40,7 @@ def stopped() -> Iterator[LiveDaemon]:
         yield daemon
 
 
-def test_a_row_that_cannot_be_read_kills_no_searcher_and_hides_no_other_row(stopped: LiveDaemon) -> None:
+def test_an_unreadable_row_ends_no_searcher_and_hides_no_other_row(stopped: LiveDaemon) -> None:
     stopped.edit("UPDATE memories SET tags = '{\"a\":{\"b\":1}}' WHERE content LIKE 'The kettle%'")
     (sound,) = stopped.read("SELECT id FROM memories WHERE content LIKE 'Berlin%'")[0]
     stopped.launch()
@@ -55,7 +55,7 @@ def test_a_row_that_cannot_be_read_kills_no_searcher_and_hides_no_other_row(stop
 
 
 @pytest.mark.parametrize("table", ["memories", "memory_history"])
-def test_a_table_without_a_next_number_is_told_at_the_start_and_repaired(stopped: LiveDaemon, table: str) -> None:
+def test_a_missing_row_number_sequence_is_reported_at_start_and_repaired(stopped: LiveDaemon, table: str) -> None:
     stopped.edit("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = ?", table)
     stopped.launch()
     eventually(lambda: stopped.health().get("status") == "degraded", within_s=60, what="degraded")
@@ -70,7 +70,7 @@ def test_a_table_without_a_next_number_is_told_at_the_start_and_repaired(stopped
     assert len(stopped.api.listed()) == 3
 
 
-def test_a_database_of_other_migrations_ends_the_start_with_78_and_is_no_backup(stopped: LiveDaemon) -> None:
+def test_a_database_of_other_migrations_ends_the_start_with_78_and_is_refused_as_a_backup(stopped: LiveDaemon) -> None:
     stopped.edit("UPDATE schema_migrations SET checksum = 'x' WHERE version = 2")
     code, said = stopped.refused_start()
     assert code == 78

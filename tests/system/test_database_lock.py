@@ -112,7 +112,7 @@ def test_two_workspaces_use_one_database_file_in_turn_and_find_what_the_other_st
         assert first.broken_invariants() == []
 
 
-def test_a_log_that_was_left_while_another_workspace_changed_the_file_is_not_applied() -> None:
+def test_a_stale_log_of_another_workspace_is_not_applied() -> None:
     with live_daemon() as first:
         first.api.remember("In both")
         assert first.stop() == 0
@@ -155,7 +155,7 @@ def test_a_daemon_does_not_start_on_a_database_that_another_process_has_locked()
         assert [row["id"] for row in daemon.api.listed()] == [stored]
 
 
-def test_a_daemon_holds_the_database_from_its_first_start_through_restarts_of_the_writer() -> None:
+def test_a_daemon_keeps_the_database_lock_during_restarts_of_the_writer() -> None:
     with live_daemon() as daemon:  # whose database did not exist when it was started
         assert is_locked(daemon.database)
         daemon.kill("writer")
@@ -171,7 +171,7 @@ def test_a_daemon_holds_the_database_from_its_first_start_through_restarts_of_th
         assert not is_locked(daemon.database)
 
 
-def test_a_restored_database_is_held_by_the_daemon_that_finishes_the_restore() -> None:
+def test_a_daemon_that_completes_a_restore_locks_the_restored_database() -> None:
     with live_daemon() as daemon:
         daemon.api.remember("in the backup")
         code, said = tool(daemon, "backup")
@@ -184,7 +184,7 @@ def test_a_restored_database_is_held_by_the_daemon_that_finishes_the_restore() -
         assert is_locked(daemon.database)
 
 
-def test_a_restored_database_that_another_daemon_holds_ends_the_start_before_anything_is_served() -> None:
+def test_a_restored_database_locked_by_another_daemon_ends_the_start() -> None:
     with live_daemon() as daemon:
         daemon.api.remember("in the backup")
         assert tool(daemon, "backup")[0] == 0

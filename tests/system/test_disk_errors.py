@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 @pytest.mark.parametrize(
     "point", ["writer.after_begin", "writer.mid_batch", "writer.before_commit", "writer.after_commit"]
 )
-def test_an_io_error_again_and_again_loses_nothing_and_the_writer_comes_back(point: str) -> None:
+def test_repeated_io_errors_lose_nothing_and_the_writer_restarts(point: str) -> None:
     config = "searcher:\n  processes: 2\nsupervision:\n  settledMs: 0\n"
     with live_daemon(config=config, environ={"SIGNET_SYNC_POINTS": f"{point}=raise:EIO@12"}) as daemon:
         with load_on(daemon) as load:

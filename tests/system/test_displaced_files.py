@@ -83,7 +83,7 @@ DISPLACE = [
 
 
 @pytest.mark.parametrize("displace", DISPLACE)
-def test_no_write_is_acknowledged_once_a_file_of_the_database_is_gone(displace: Callable[[LiveDaemon], None]) -> None:
+def test_no_write_is_acknowledged_after_a_database_file_was_removed(displace: Callable[[LiveDaemon], None]) -> None:
     with live_daemon() as daemon:
         daemon.api.remember("Answered while everything was in its place")
         displace(daemon)
@@ -95,7 +95,7 @@ def test_no_write_is_acknowledged_once_a_file_of_the_database_is_gone(displace: 
 
 
 @pytest.mark.parametrize("displace", [move_workspace, replace_workspace])
-def test_every_write_is_refused_for_certain_for_as_long_as_a_displaced_workspace_goes_unnoticed(
+def test_every_write_to_a_displaced_workspace_is_answered_not_applied(
     displace: Callable[[LiveDaemon], None],
 ) -> None:
     with live_daemon() as daemon:
@@ -111,7 +111,7 @@ def test_every_write_is_refused_for_certain_for_as_long_as_a_displaced_workspace
         assert ended(daemon) == 74
 
 
-def test_a_new_idempotency_key_is_told_for_certain_that_nothing_was_applied() -> None:
+def test_a_request_with_a_new_key_is_answered_not_applied() -> None:
     with live_daemon() as daemon:
         remove_database(daemon)
         answer = daemon.api.post("/api/memory/remember", {"content": "With a key"}, idempotency_key="a key")
@@ -119,7 +119,7 @@ def test_a_new_idempotency_key_is_told_for_certain_that_nothing_was_applied() ->
         assert ended(daemon) == 74
 
 
-def test_the_repetition_of_an_answered_write_is_not_acknowledged_out_of_a_removed_database() -> None:
+def test_a_retry_is_not_acknowledged_from_a_removed_database() -> None:
     with live_daemon() as daemon:
         body = {"content": "Answered under a key"}
         daemon.api.post("/api/memory/remember", body, idempotency_key="a key").ok()
@@ -128,7 +128,7 @@ def test_the_repetition_of_an_answered_write_is_not_acknowledged_out_of_a_remove
         assert ended(daemon) == 74
 
 
-def test_an_idle_daemon_notices_by_itself_and_its_health_names_the_file_before_it_ends() -> None:
+def test_an_idle_daemon_notices_a_removed_file_reports_it_and_exits() -> None:
     with live_daemon() as daemon:
         assert daemon.api.recall("anything")["results"] == []
         seen: list[dict[str, Any]] = []
@@ -146,7 +146,7 @@ def test_an_idle_daemon_notices_by_itself_and_its_health_names_the_file_before_i
 
 
 @pytest.mark.parametrize("truncate", TRUNCATE)
-def test_an_idle_daemon_notices_that_a_file_was_truncated_in_place_and_ends(
+def test_an_idle_daemon_notices_a_truncated_file_and_exits(
     truncate: Callable[[LiveDaemon], None],
 ) -> None:
     with live_daemon() as daemon:
@@ -157,7 +157,7 @@ def test_an_idle_daemon_notices_that_a_file_was_truncated_in_place_and_ends(
         assert "truncated" in daemon.terminal().splitlines()[-1]
 
 
-def test_a_database_that_is_back_before_anybody_but_the_writer_noticed_is_opened_again() -> None:
+def test_a_database_that_is_back_before_the_supervisor_noticed_is_opened_again() -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
         stored = daemon.api.remember("Before the move")["id"]
@@ -175,7 +175,7 @@ def test_a_database_that_is_back_before_anybody_but_the_writer_noticed_is_opened
         assert daemon.stop() == 0
 
 
-def test_nothing_that_was_asked_after_the_removal_is_answered_200_under_load() -> None:
+def test_under_load_no_write_after_the_removal_is_answered_200() -> None:
     with live_daemon() as daemon, load_on(daemon) as load:
         load.progress()
         remove_database(daemon)
@@ -186,7 +186,7 @@ def test_nothing_that_was_asked_after_the_removal_is_answered_200_under_load() -
         assert ended(daemon) == 74
 
 
-def test_a_later_start_takes_a_removed_database_for_lost_and_not_for_a_first_start() -> None:
+def test_a_start_without_the_removed_database_is_refused() -> None:
     with live_daemon() as daemon:
         daemon.api.remember("The only memory")
         shutil.copy(daemon.database, daemon.root / "kept.db")
@@ -205,7 +205,7 @@ def test_a_later_start_takes_a_removed_database_for_lost_and_not_for_a_first_sta
         assert daemon.api.listed() == []
 
 
-def test_a_removed_log_is_folded_into_the_database_and_nothing_that_was_answered_is_lost() -> None:
+def test_a_removed_log_is_applied_to_the_database_and_no_acknowledged_write_is_lost() -> None:
     with live_daemon() as daemon:
         stored = [daemon.api.remember(f"Memory number {number}")["id"] for number in range(5)]
         remove_log(daemon)
@@ -214,7 +214,7 @@ def test_a_removed_log_is_folded_into_the_database_and_nothing_that_was_answered
         assert {row["id"] for row in daemon.api.listed()} == set(stored)
 
 
-def test_a_database_that_was_moved_away_holds_everything_that_was_answered() -> None:
+def test_a_moved_database_contains_every_acknowledged_write() -> None:
     with live_daemon() as daemon:
         stored = daemon.api.remember("Answered before the move")["id"]
         kept = daemon.root / "moved.db"
@@ -227,7 +227,7 @@ def test_a_database_that_was_moved_away_holds_everything_that_was_answered() -> 
         assert [row["id"] for row in daemon.api.listed()] == [stored]
 
 
-def test_a_moved_workspace_is_not_made_again_at_its_old_path_and_runs_at_the_new_one(tmp_path: Path) -> None:
+def test_a_moved_workspace_is_not_created_again_at_its_old_path(tmp_path: Path) -> None:
     with live_daemon() as daemon:
         stored = daemon.api.remember("In the workspace that moves")["id"]
         move_workspace(daemon)
@@ -238,7 +238,7 @@ def test_a_moved_workspace_is_not_made_again_at_its_old_path_and_runs_at_the_new
         assert [row["id"] for row in daemon.api.listed()] == [stored]
 
 
-def test_a_writer_that_is_replaced_does_not_make_another_database() -> None:
+def test_a_restarted_writer_does_not_create_another_database() -> None:
     with live_daemon() as daemon:
         daemon.api.remember("Before")
         writer = daemon.children()["writer"]
@@ -248,7 +248,7 @@ def test_a_writer_that_is_replaced_does_not_make_another_database() -> None:
         assert not daemon.database.exists()
 
 
-def test_without_its_daemon_directory_a_daemon_keeps_a_second_one_away_serves_on_and_puts_it_back() -> None:
+def test_a_daemon_without_its_daemon_directory_keeps_serving_and_creates_it_again() -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
         shutil.rmtree(daemon.workspace / ".daemon")
@@ -272,7 +272,7 @@ def test_without_its_daemon_directory_a_daemon_keeps_a_second_one_away_serves_on
 
 
 @pytest.mark.parametrize("name", ["address", "pid", "lock"])
-def test_a_single_file_that_is_removed_from_the_daemon_directory_is_put_back(name: str) -> None:
+def test_a_removed_file_of_the_daemon_directory_is_created_again(name: str) -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
         removed = daemon.workspace / ".daemon" / name
@@ -301,7 +301,7 @@ def tool(daemon: LiveDaemon, *arguments: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def test_no_second_daemon_runs_on_a_database_through_a_hard_link_and_the_first_goes_on() -> None:
+def test_a_second_daemon_on_a_hard_link_of_the_database_is_refused() -> None:
     with live_daemon() as daemon:
         stored = daemon.api.remember("Before the link")["id"]
         second = LiveDaemon(daemon.root, name="second")
@@ -340,7 +340,7 @@ def linked(daemon: LiveDaemon) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("left", ["the log", "a backup", "a database set aside"])
-def test_what_is_left_of_a_database_keeps_a_start_from_making_an_empty_one(left: str) -> None:
+def test_remains_of_a_database_prevent_the_creation_of_an_empty_one(left: str) -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
         stored = daemon.api.remember("Answered before the crash")["id"]
@@ -395,9 +395,7 @@ def unix_socket(path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["memory/memories.db", "memory/memories.db-wal", "memory/memories.db-shm", ".daemon/restore"]
 )
-def test_something_else_in_the_place_of_a_file_of_the_database_is_named_and_refused(
-    name: str, put: Callable[[Path], None]
-) -> None:
+def test_a_special_file_in_place_of_a_database_file_is_refused(name: str, put: Callable[[Path], None]) -> None:
     with live_daemon(started=False) as daemon:
         for folder in ("memory", ".daemon"):
             (daemon.workspace / folder).mkdir(mode=0o700)
@@ -414,7 +412,7 @@ def test_something_else_in_the_place_of_a_file_of_the_database_is_named_and_refu
         assert os.path.lexists(path)
 
 
-def test_a_name_that_no_file_can_have_is_no_backup() -> None:
+def test_an_invalid_file_name_is_refused_as_a_backup() -> None:
     with live_daemon(started=False) as daemon:
         code, said = tool(daemon, "restore", "n" * 300, "--yes")
         assert code == 78

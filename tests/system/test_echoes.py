@@ -41,7 +41,7 @@ def test_a_note_that_quotes_what_recall_returned_adds_only_what_is_new(quoted: s
 
 
 @pytest.mark.parametrize("shape", ["lines", "one line"])
-def test_recalls_marks_in_a_note_never_reach_the_model_and_the_rest_of_the_note_does(shape: str) -> None:
+def test_recall_blocks_in_a_note_are_removed_before_the_model_reads_it(shape: str) -> None:
     note = f"{MARKS}\n{NEWS}"
     with pipeline() as (daemon, provider):
         daemon.api.remember(note if shape == "lines" else " ".join(note.split()))
@@ -51,7 +51,7 @@ def test_recalls_marks_in_a_note_never_reach_the_model_and_the_rest_of_the_note_
         assert derived(daemon) == [NEWS]
 
 
-def test_questions_are_made_of_what_the_user_wrote_alone() -> None:
+def test_hints_are_generated_from_the_users_text_only() -> None:
     with pipeline(more="    hints: {enabled: true}\n") as (daemon, provider):
         daemon.api.remember(f"{MARKS}\n{NEWS}")
         daemon.api.remember(MARKS)

@@ -52,9 +52,7 @@ def counts(result: Result) -> dict[str, Any]:
     return told
 
 
-def test_what_was_exported_and_imported_is_exported_again_line_for_line(
-    origin: LiveDaemon, target: LiveDaemon, tmp_path: Path
-) -> None:
+def test_an_imported_export_is_exported_equally(origin: LiveDaemon, target: LiveDaemon, tmp_path: Path) -> None:
     alice = origin.agent("alice")
     alice.remember("critical: [Ops,Ünïcode]: the pager is on line two 🚒", project="p", who="alice")
     alice.remember("私は東京に住んでいます", type="fact", importance=0.25, occurredAt="2024-02-29")
@@ -93,7 +91,7 @@ def test_what_was_exported_and_imported_is_exported_again_line_for_line(
     assert signet(target, "export", "-", "--agent", "alice").stdout.count("\n") == text.count("\n")
 
 
-def test_wrong_lines_are_named_secrets_are_cut_and_the_rest_is_stored(target: LiveDaemon) -> None:
+def test_invalid_lines_are_reported_secrets_redacted_and_the_rest_stored(target: LiveDaemon) -> None:
     given = b"\n".join(
         [
             b'{"format":"signet-memories","version":1}',
@@ -117,7 +115,7 @@ def test_wrong_lines_are_named_secrets_are_cut_and_the_rest_is_stored(target: Li
     assert AWS_KEY not in str(target.read("SELECT content, normalized_content FROM memories"))
 
 
-def test_a_writer_that_is_killed_between_commit_and_answer_doubles_and_loses_nothing() -> None:
+def test_a_writer_killed_between_commit_and_reply_duplicates_and_loses_nothing() -> None:
     # An import is sent in parts, and each writer is killed at its fourth commit: more often than the default budget.
     config = "supervision:\n  budgets:\n    writer: {restarts: 100, windowMs: 60000}\n"
     with live_daemon(started=False, config=config) as daemon:
@@ -131,7 +129,7 @@ def test_a_writer_that_is_killed_between_commit_and_answer_doubles_and_loses_not
         assert daemon.broken_invariants() == []
 
 
-def test_an_import_that_was_killed_goes_on_and_stores_each_line_once(target: LiveDaemon, tmp_path: Path) -> None:
+def test_a_killed_import_continues_and_stores_each_line_once(target: LiveDaemon, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(lines(8000))
     state = tmp_path / "in.jsonl.import-state"
@@ -152,7 +150,7 @@ def test_an_import_that_was_killed_goes_on_and_stores_each_line_once(target: Liv
 
 
 @pytest.mark.parametrize("back_to", ["a backup from before", "a fresh workspace"])
-def test_an_import_that_goes_on_after_the_store_went_back_stores_every_line(tmp_path: Path, back_to: str) -> None:
+def test_an_import_continued_on_a_restored_store_stores_every_line(tmp_path: Path, back_to: str) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(lines(8000))
     with live_daemon(started=False) as daemon:
@@ -199,7 +197,7 @@ def run_signet(daemon: LiveDaemon, *arguments: str) -> str:
     return done.stdout
 
 
-def test_only_what_an_agent_may_read_leaves_by_its_export(origin: LiveDaemon) -> None:
+def test_an_export_contains_only_what_its_agent_may_read(origin: LiveDaemon) -> None:
     origin.agent("carol").remember("carol's own diary", visibility="private")
     for reader in ("dave", "default"):
         assert "carol's own diary" not in signet(origin, "export", "-", "--agent", reader).stdout

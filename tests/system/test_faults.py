@@ -62,7 +62,7 @@ def replaced(daemon: LiveDaemon, name: str, dead: int, *, incarnation: int = 2) 
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_a_killed_child_comes_back_and_nothing_answered_is_lost(fresh: LiveDaemon, name: str) -> None:
+def test_a_killed_child_is_restarted_and_no_acknowledged_write_is_lost(fresh: LiveDaemon, name: str) -> None:
     with load_on(fresh) as load:
         dead = fresh.kill(name)
         replaced(fresh, name, dead)
@@ -76,7 +76,7 @@ def test_a_killed_child_comes_back_and_nothing_answered_is_lost(fresh: LiveDaemo
             assert UNKNOWN not in load.statuses
 
 
-def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(fresh: LiveDaemon) -> None:
+def test_a_write_while_the_writer_is_down_waits_for_its_next_incarnation(fresh: LiveDaemon) -> None:
     """Also without an Idempotency-Key: nothing was sent to anybody, or it is sent again under the same id.
 
     It is refused, as not applied, only when the writer stayed away for longer than anybody is made to wait.
@@ -101,7 +101,7 @@ def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(
     assert sorted(row[0] for row in stored) == sorted(answer["id"] for answer in answered)
 
 
-def test_interpreters_stand_by_only_when_nobody_waits_for_a_birth(fresh: LiveDaemon) -> None:
+def test_standby_processes_are_started_only_when_no_child_is_starting(fresh: LiveDaemon) -> None:
     tail = LogTail(fresh.workspace)
     eventually(lambda: tail.events("standby_prepared", child="writer"), within_s=60, what="a writer stands by")
     supervisor = [(line["event"], line.get("child")) for line in tail.lines if line.get("actor") == "supervisor"]
@@ -119,7 +119,7 @@ def test_children_killed_one_after_the_other_lose_nothing(fresh: LiveDaemon) -> 
         load.check()
 
 
-def test_all_children_killed_at_once_come_back_and_nothing_is_lost(fresh: LiveDaemon) -> None:
+def test_all_children_killed_at_once_are_restarted_and_nothing_is_lost(fresh: LiveDaemon) -> None:
     with load_on(fresh) as load:
         pids = fresh.children()
         for pid in pids.values():
@@ -145,7 +145,7 @@ def test_all_children_killed_at_once_come_back_and_nothing_is_lost(fresh: LiveDa
         3,
     ),
 )
-def test_a_death_at_the_worst_moment_again_and_again_never_loses_or_doubles(point: str, name: str) -> None:
+def test_repeated_kills_at_the_worst_moment_lose_and_duplicate_nothing(point: str, name: str) -> None:
     config = f"{TWO_SEARCHERS}supervision:\n  settledMs: 0\n"
     with live_daemon(config=config, environ={"SIGNET_SYNC_POINTS": f"{point}=kill@12"}) as daemon:
         with load_on(daemon) as load:
@@ -210,7 +210,7 @@ def parent_of(pid: int) -> int:
 # stopping
 
 
-def test_an_orderly_stop_under_load_loses_nothing_that_was_answered(fresh: LiveDaemon) -> None:
+def test_an_orderly_stop_under_load_loses_no_acknowledged_write(fresh: LiveDaemon) -> None:
     with load_on(fresh) as load:
         assert fresh.stop() == 0
         load.stop(settle=False)
@@ -261,7 +261,7 @@ def test_a_second_request_to_stop_ends_the_daemon_at_once_and_loses_nothing(fres
 # somebody else is in the way
 
 
-def test_a_foreign_lock_delays_writes_and_loses_none(fresh: LiveDaemon) -> None:
+def test_a_lock_of_another_program_delays_writes_and_loses_none(fresh: LiveDaemon) -> None:
     with load_on(fresh) as load:
         before = load.statuses[503]
         with foreign_lock(fresh.database):
@@ -276,7 +276,7 @@ def test_a_foreign_lock_delays_writes_and_loses_none(fresh: LiveDaemon) -> None:
     assert {actor["restarts"] for actor in fresh.actors().values()} == {0}
 
 
-def test_a_writer_that_cannot_start_is_named_while_recall_goes_on(fresh: LiveDaemon) -> None:
+def test_a_writer_that_cannot_start_is_reported_while_recall_works(fresh: LiveDaemon) -> None:
     fresh.api.remember("Recalled while nothing can be written")
     with foreign_lock(fresh.database):
         fresh.kill("writer")
@@ -298,7 +298,7 @@ def test_a_writer_that_cannot_start_is_named_while_recall_goes_on(fresh: LiveDae
     assert fresh.actors()["writer"]["incarnation"] == 2
 
 
-def test_a_second_daemon_on_the_same_workspace_is_refused_and_harms_nothing(fresh: LiveDaemon, tmp_path: Path) -> None:
+def test_a_second_daemon_on_the_same_workspace_is_refused(fresh: LiveDaemon, tmp_path: Path) -> None:
     assert fresh.process is not None
     second = LiveDaemon(tmp_path, environ={"SIGNET_WORKSPACE": str(fresh.workspace)})
     code, said = second.refused_start()
@@ -309,7 +309,7 @@ def test_a_second_daemon_on_the_same_workspace_is_refused_and_harms_nothing(fres
 
 
 @pytest.mark.parametrize("kind", ["another program's", "no database at all"])
-def test_a_foreign_database_is_refused_and_left_untouched(kind: str) -> None:
+def test_a_foreign_database_is_refused_and_not_changed(kind: str) -> None:
     with live_daemon(started=False) as daemon:
         daemon.database.parent.mkdir(mode=0o700)
         if kind.startswith("another"):
@@ -329,7 +329,7 @@ def test_a_foreign_database_is_refused_and_left_untouched(kind: str) -> None:
         assert [path.name for path in daemon.database.parent.iterdir()] == [daemon.database.name]
 
 
-def test_a_database_of_a_newer_release_is_refused_and_left_untouched() -> None:
+def test_a_database_of_a_newer_release_is_refused_and_not_changed() -> None:
     with live_daemon() as daemon:
         daemon.api.remember("Written by this release")
         assert daemon.stop() == 0
@@ -341,7 +341,7 @@ def test_a_database_of_a_newer_release_is_refused_and_left_untouched() -> None:
         assert hashlib.sha256(daemon.database.read_bytes()).hexdigest() == before
 
 
-def test_a_taken_port_is_refused_by_name() -> None:
+def test_a_port_in_use_is_refused_with_its_number() -> None:
     with live_daemon(started=False) as daemon, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, said = daemon.refused_start(SIGNET_PORT=str(port))
@@ -364,7 +364,7 @@ def test_every_problem_of_the_configuration_is_listed() -> None:
     ("config", "word"),
     [("auth:\n  mode: team\n", "auth.mode"), ("gateway:\n  host: 0.0.0.0\n", "gateway.host"), ("a: [\n", "agent.yaml")],
 )
-def test_a_configuration_that_cannot_be_kept_is_refused(config: str, word: str) -> None:
+def test_an_unsupported_configuration_is_refused(config: str, word: str) -> None:
     with live_daemon(config=config, started=False) as daemon:
         code, said = daemon.refused_start()
         assert code == 78

@@ -82,7 +82,7 @@ def test_each_filter_selects(room: Client, wanted: dict[str, str], other: dict[s
     assert [candidate["id"] for candidate in preview(room, **wanted)["candidates"]] == [chosen]
 
 
-def test_times_select(room: Client) -> None:
+def test_times_filter_a_forget(room: Client) -> None:
     ids = [room.remember(f"Of {year}", createdAt=f"{year}-06-01T00:00:00Z")["id"] for year in (2023, 2024, 2025)]
     for body, expected in (
         ({"since": "2024-01-01T00:00:00Z"}, ids[1:]),
@@ -92,7 +92,7 @@ def test_times_select(room: Client) -> None:
         assert sorted(c["id"] for c in preview(room, **body)["candidates"]) == sorted(expected)
 
 
-def test_executing_deletes_softly_and_passes_over_pinned_ones(room: Client) -> None:
+def test_executing_soft_deletes_and_skips_pinned_memories(room: Client) -> None:
     pinned = room.remember("critical: stale but pinned", tags="stale")["id"]
     ids = many(room, 3)
     answer = execute(room, tags="stale", confirm_token=preview(room, tags="stale")["confirmToken"]).ok()
@@ -135,7 +135,7 @@ def test_a_limit_does_not_get_around_the_token(fresh: LiveDaemon, limit: int) ->
     assert execute(fresh.api, **confirmed).ok()["deleted"] == limit
 
 
-def test_slices_by_ids_are_counted_together_whoever_says_to_have_sent_them(fresh: LiveDaemon) -> None:
+def test_slices_by_ids_are_counted_together_for_all_principals(fresh: LiveDaemon) -> None:
     ids = many(fresh.api, 31)
     assert execute(fresh.api, ids=ids[:20]).ok()["deleted"] == 20
     assert execute(fresh.api.acting(x_signet_actor="another"), ids=ids[20:25]).ok()["deleted"] == 5
@@ -149,7 +149,7 @@ def test_slices_by_ids_are_counted_together_whoever_says_to_have_sent_them(fresh
 
 
 @pytest.mark.parametrize("killed", ["writer", "gateway", "searcher-1", "supervisor"])
-def test_a_death_or_a_restart_does_not_reset_what_was_counted(fresh: LiveDaemon, killed: str) -> None:
+def test_a_crash_or_restart_does_not_reset_the_count(fresh: LiveDaemon, killed: str) -> None:
     ids = many(fresh.api, 26)
     assert execute(fresh.api, ids=ids[:25]).ok()["deleted"] == 25
     if killed == "supervisor":
@@ -171,7 +171,7 @@ def test_confirmed_batches_count_too_and_single_deletions_do_not(fresh: LiveDaem
     execute(fresh.api, ids=ids[36:37]).refused(400, requiresConfirm=True)
 
 
-def test_slices_at_the_same_moment_cannot_pass_the_count_together(fresh: LiveDaemon) -> None:
+def test_concurrent_slices_cannot_exceed_the_limit_together(fresh: LiveDaemon) -> None:
     ids = many(fresh.api, 60)
     with ThreadPoolExecutor(12) as callers:
         slices = [ids[start : start + 5] for start in range(0, 60, 5)]
@@ -180,7 +180,7 @@ def test_slices_at_the_same_moment_cannot_pass_the_count_together(fresh: LiveDae
     assert len(live_ids(fresh.api)) == 35
 
 
-def test_a_retry_of_the_slice_that_used_the_count_up_is_given_the_first_answer(fresh: LiveDaemon) -> None:
+def test_a_retry_of_the_last_permitted_slice_gets_the_first_answer(fresh: LiveDaemon) -> None:
     ids = many(fresh.api, 26)
     body = {"mode": "execute", "reason": "r", "ids": ids[:25]}
     first = fresh.api.post(FORGET, body, Idempotency_Key="slice").ok()
@@ -230,7 +230,7 @@ def test_a_forged_token_deletes_nothing(room: Client) -> None:
 
 
 @pytest.mark.parametrize("change", ["more", "fewer", "edited", "another set", "force"])
-def test_a_token_is_good_for_exactly_what_was_seen(room: Client, change: str) -> None:
+def test_a_token_is_valid_for_exactly_the_previewed_set(room: Client, change: str) -> None:
     ids = many(room, 26)
     body: dict[str, Any] = {"tags": "stale", "limit": 200}
     body["confirm_token"] = preview(room, **body)["confirmToken"]
@@ -264,7 +264,7 @@ def test_an_expired_token_deletes_nothing(brisk: LiveDaemon) -> None:
     assert set(ids) <= live_ids(room)
 
 
-def test_force_removes_for_good_and_always_needs_a_token(room: Client) -> None:
+def test_force_deletes_permanently_and_always_needs_a_token(room: Client) -> None:
     pinned = room.remember("critical: forced out although pinned")["id"]
     execute(room, ids=[pinned], force=True).refused(400, requiresConfirm=True)
     seen = preview(room, ids=[pinned], force=True)
@@ -278,7 +278,7 @@ def test_force_removes_for_good_and_always_needs_a_token(room: Client) -> None:
     room.post(f"/api/memory/{pinned}/recover", {"reason": "r"}).refused(404)
 
 
-def test_what_was_removed_with_force_is_nowhere_on_disk() -> None:
+def test_a_memory_deleted_with_force_is_nowhere_on_disk() -> None:
     with live_daemon() as daemon:
         room = daemon.api
         memory_id = room.remember("The word is xylophonist", tags="secretive")["id"]
@@ -295,7 +295,7 @@ def test_what_was_removed_with_force_is_nowhere_on_disk() -> None:
         assert holders == []
 
 
-def test_unknown_ids_and_other_peoples_are_not_found(room: Client, daemon: LiveDaemon) -> None:
+def test_unknown_ids_and_ids_of_other_agents_are_not_found(room: Client, daemon: LiveDaemon) -> None:
     private = daemon.agent("wide").remember("Private to somebody else", visibility="private")["id"]
     mine = room.remember("Mine to forget")["id"]
     ids = [mine, private, MISSING]
@@ -321,19 +321,19 @@ def test_unknown_ids_and_other_peoples_are_not_found(room: Client, daemon: LiveD
         ({"mode": "execute", "tags": "stale", "reason": "r", "force": "maybe"}, "force must be a boolean"),
     ],
 )
-def test_a_forget_that_is_not_valid_says_why(room: Client, body: Any, text: str) -> None:
+def test_an_invalid_forget_is_refused_with_a_reason(room: Client, body: Any, text: str) -> None:
     ids = many(room, 1)
     room.post(FORGET, body).refused(400, error=text, code="invalid_request")
     assert live_ids(room) == set(ids)
 
 
-def test_a_batch_forget_knows_no_version(room: Client) -> None:
+def test_a_batch_forget_accepts_no_version(room: Client) -> None:
     ids = many(room, 1)
     execute(room, ids=ids, if_version=1).refused(400, field="if_version")
     assert live_ids(room) == set(ids)
 
 
-def test_a_retried_execute_is_given_the_first_answer(room: Client) -> None:
+def test_a_retried_execute_gets_the_first_answer(room: Client) -> None:
     many(room, 26)
     body = {"mode": "execute", "reason": "r", "tags": "stale", "limit": 200}
     body["confirm_token"] = preview(room, tags="stale", limit=200)["confirmToken"]
@@ -345,7 +345,7 @@ def test_a_retried_execute_is_given_the_first_answer(room: Client) -> None:
 # modify
 
 
-def test_a_batch_of_patches_succeeds_in_part(room: Client) -> None:
+def test_valid_patches_of_a_batch_are_applied(room: Client) -> None:
     first, second, third, fourth = many(room, 4)
     gone = many(room, 1, "gone")[0]
     room.request("DELETE", f"/api/memory/{gone}?reason=r").ok()
@@ -437,7 +437,7 @@ def test_many_long_memories_are_forgotten_in_parts_and_a_retry_gets_the_same_ans
     assert brisk.read("SELECT 1 FROM request_replies WHERE request_id LIKE 'key:%#%'"), "it was one transaction"
 
 
-def test_a_memory_with_a_long_history_is_answered_deleted_when_no_event_has_its_text(brisk: LiveDaemon) -> None:
+def test_a_memory_with_a_long_history_is_reported_deleted_when_no_event_has_its_text(brisk: LiveDaemon) -> None:
     client = brisk.api
     memory_id = client.remember("the journal")["id"]
     for number in range(8):

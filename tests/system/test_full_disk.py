@@ -73,7 +73,7 @@ class Writes:
         assert not self.refused & set(stored.values()), "refused, and there"
 
 
-def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(daemon: LiveDaemon) -> None:
+def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(daemon: LiveDaemon) -> None:
     filler = daemon.workspace / "filler"
     writes = Writes(daemon)
     for _ in range(10):
@@ -117,7 +117,7 @@ def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(
     assert daemon.faults() == []
 
 
-def test_files_beside_the_database_are_refused_as_a_full_disk_too(daemon: LiveDaemon) -> None:
+def test_writes_of_other_files_on_a_full_disk_are_refused_too(daemon: LiveDaemon) -> None:
     filler = daemon.workspace / "filler"
     former = (daemon.workspace / "agent.yaml").read_text()
     fill(filler)
@@ -133,7 +133,9 @@ def test_files_beside_the_database_are_refused_as_a_full_disk_too(daemon: LiveDa
     assert daemon.faults() == []
 
 
-def test_a_daemon_starts_on_a_full_disk_serves_reads_and_takes_writes_when_there_is_room(daemon: LiveDaemon) -> None:
+def test_a_daemon_started_on_a_full_disk_serves_reads_and_accepts_writes_when_there_is_space(
+    daemon: LiveDaemon,
+) -> None:
     filler = daemon.workspace / "filler"
     writes = Writes(daemon)
     for _ in range(5):
@@ -157,7 +159,7 @@ def test_a_daemon_starts_on_a_full_disk_serves_reads_and_takes_writes_when_there
     assert daemon.broken_invariants() == []
 
 
-def test_a_stopped_daemon_starts_on_a_full_disk_because_of_its_reserve(daemon: LiveDaemon) -> None:
+def test_a_daemon_starts_on_a_full_disk_because_of_its_reserve(daemon: LiveDaemon) -> None:
     daemon.api.remember("stored while there was room")
     reserve = next(daemon.workspace.glob("**/*ballast*"))
     assert daemon.stop() == 0
@@ -179,7 +181,7 @@ def test_a_stopped_daemon_starts_on_a_full_disk_because_of_its_reserve(daemon: L
     assert daemon.broken_invariants() == []
 
 
-def test_a_start_that_finds_no_room_at_all_leaves_no_drafts(daemon: LiveDaemon) -> None:
+def test_a_start_without_any_disk_space_leaves_no_partial_files(daemon: LiveDaemon) -> None:
     assert daemon.stop() == 0
     next(daemon.workspace.glob("**/*ballast*")).unlink()
     fill(daemon.workspace / "filler")
@@ -188,7 +190,7 @@ def test_a_start_that_finds_no_room_at_all_leaves_no_drafts(daemon: LiveDaemon) 
     assert not [path for path in (daemon.workspace / ".daemon").iterdir() if path.name.startswith(".")]
 
 
-def test_a_used_up_quota_is_a_full_disk_and_writes_resume_by_themselves_when_it_is_raised() -> None:
+def test_an_exhausted_quota_is_a_full_disk_and_writes_resume_when_it_is_raised() -> None:
     with live_daemon(config="writer:\n  ballastBytes: 0\n") as daemon:
         writes = Writes(daemon)
         for _ in range(5):

@@ -105,14 +105,16 @@ def test_doctor_names_a_lock_that_is_no_regular_file(stopped: LiveDaemon, put: C
 
 @KINDS
 @pytest.mark.parametrize("name", ["address", "pid"])
-def test_a_note_that_is_no_regular_file_is_no_note(stopped: LiveDaemon, put: Callable[[Path], None], name: str) -> None:
+def test_a_daemon_file_that_is_not_regular_counts_as_no_daemon(
+    stopped: LiveDaemon, put: Callable[[Path], None], name: str
+) -> None:
     put(stopped.workspace / ".daemon" / name)
     done = signet(stopped, "status")
     assert (done.returncode, "Traceback" in done.stderr) == (3, False)
 
 
 @KINDS
-def test_a_log_that_is_no_regular_file_is_passed_over(stopped: LiveDaemon, put: Callable[[Path], None]) -> None:
+def test_logs_skips_a_log_that_is_not_a_regular_file(stopped: LiveDaemon, put: Callable[[Path], None]) -> None:
     logs = stopped.workspace / ".daemon" / "logs"
     logs.mkdir(mode=0o700)
     put(logs / "daemon-2026-01-01.log")
@@ -120,7 +122,7 @@ def test_a_log_that_is_no_regular_file_is_passed_over(stopped: LiveDaemon, put: 
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
-def test_a_fifo_in_place_of_the_disk_reserve_is_named_and_refused_instead_of_waited_for(stopped: LiveDaemon) -> None:
+def test_a_fifo_in_place_of_the_disk_reserve_does_not_block_the_start(stopped: LiveDaemon) -> None:
     reserve = stopped.workspace / ".daemon" / "ballast"
     fifo(reserve)
     code, said = stopped.refused_start()
@@ -132,7 +134,7 @@ def test_a_fifo_in_place_of_the_disk_reserve_is_named_and_refused_instead_of_wai
 
 
 @KINDS
-def test_vectors_are_searched_without_a_file_where_something_else_is_in_its_place(
+def test_vectors_are_searched_without_a_file_if_a_special_file_is_in_its_place(
     stopped: LiveDaemon, put: Callable[[Path], None]
 ) -> None:
     stopped.start()
@@ -168,7 +170,7 @@ def test_a_daemon_does_not_start_on_a_log_that_is_no_regular_file(
 
 
 @pytest.mark.parametrize("name", ["lock", "log"])
-def test_a_file_with_a_second_name_is_neither_truncated_nor_appended_to(stopped: LiveDaemon, name: str) -> None:
+def test_a_file_with_a_hard_link_is_neither_truncated_nor_appended_to(stopped: LiveDaemon, name: str) -> None:
     path = today(stopped) if name == "log" else stopped.workspace / ".daemon" / name
     path.parent.mkdir(mode=0o700, exist_ok=True)
     other = stopped.root / "another program's"
@@ -180,7 +182,7 @@ def test_a_file_with_a_second_name_is_neither_truncated_nor_appended_to(stopped:
     assert other.read_text() == "not touched\n"
 
 
-def test_the_disk_reserve_and_the_start_log_do_not_overwrite_a_file_by_its_second_name(stopped: LiveDaemon) -> None:
+def test_the_disk_reserve_and_the_start_log_do_not_overwrite_a_hard_linked_file(stopped: LiveDaemon) -> None:
     other = stopped.root / "another program's"
     other.write_text("not touched\n")
     (stopped.workspace / ".daemon" / "ballast").hardlink_to(other)

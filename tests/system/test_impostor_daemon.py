@@ -82,7 +82,7 @@ def remember(daemon: LiveDaemon, port: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_while_no_daemon_runs_nothing_is_told_to_the_program_on_its_configured_port() -> None:
+def test_without_a_daemon_no_data_is_sent_to_a_program_on_its_port() -> None:
     with live_daemon(started=False) as daemon, false_daemon(daemon) as false:
         told = remember(daemon, false.port)
         assert (told.returncode, told.stdout) == (3, "")
@@ -90,7 +90,7 @@ def test_while_no_daemon_runs_nothing_is_told_to_the_program_on_its_configured_p
         assert SECRET not in str(false.requests())
 
 
-def test_after_a_daemon_was_killed_nothing_is_told_to_the_program_that_took_its_port() -> None:
+def test_after_a_kill_no_data_is_sent_to_a_program_that_took_the_port() -> None:
     with live_daemon() as daemon:
         daemon.kill_supervisor()
         daemon.gone()
@@ -102,7 +102,7 @@ def test_after_a_daemon_was_killed_nothing_is_told_to_the_program_that_took_its_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's program can be started by root only")
-def test_while_a_daemon_starts_another_user_s_program_on_its_port_is_told_nothing() -> None:
+def test_during_a_start_no_data_is_sent_to_another_user_s_program_on_the_port() -> None:
     with live_daemon() as daemon:
         assert daemon.stop() == 0
         with (daemon.workspace / ".daemon" / "lock").open("r+b") as lock:

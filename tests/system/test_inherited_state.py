@@ -84,7 +84,7 @@ def test_a_daemon_whose_parent_had_blocked_its_signals_stops_and_restarts_its_pr
         assert [row["id"] for row in daemon.api.listed()] == [kept]
 
 
-def test_stop_now_ends_a_daemon_whose_supervisor_does_not_react() -> None:
+def test_stop_now_ends_a_daemon_with_a_hung_supervisor() -> None:
     with live_daemon() as daemon:
         kept = daemon.api.remember("kept")["id"]
         process = daemon.process
@@ -131,7 +131,7 @@ def full_device(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])
-def test_an_output_that_takes_nothing_is_told_without_a_traceback(tmp_path: Path, unbuffered: bool) -> None:
+def test_an_unwritable_output_is_reported_without_a_traceback(tmp_path: Path, unbuffered: bool) -> None:
     full = full_device(tmp_path / "full")
     environ = {"PYTHONUNBUFFERED": "1"} if unbuffered else {}
     with live_daemon(started=False, environ=environ) as daemon, full.open("wb", buffering=0) as output:
@@ -149,7 +149,7 @@ def test_an_output_that_takes_nothing_is_told_without_a_traceback(tmp_path: Path
             end(daemon)
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     with live_daemon() as daemon:
         told = shell(daemon, "signet export - | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}")
         assert (told.returncode, told.stderr) == (0, b"")
@@ -168,7 +168,7 @@ NAMES = ("pid", "address", "secret", "owner-token", "database", "ballast", "rest
 
 @pytest.mark.parametrize("put", [as_directory, as_link])
 @pytest.mark.parametrize("name", NAMES)
-def test_something_else_in_the_place_of_a_file_of_the_daemon_is_named_with_the_remedy(
+def test_a_special_file_in_place_of_a_daemon_file_is_reported_with_the_remedy(
     name: str, put: Callable[[Path], None]
 ) -> None:
     with live_daemon(started=False) as daemon:
@@ -182,7 +182,7 @@ def test_something_else_in_the_place_of_a_file_of_the_daemon_is_named_with_the_r
         assert str(directory / name).encode() in told.stderr
 
 
-def test_something_else_in_the_place_of_a_socket_is_named_with_the_remedy() -> None:
+def test_a_special_file_in_place_of_a_socket_is_reported_with_the_remedy() -> None:
     with live_daemon() as daemon:
         (made,) = [path for path in sockets_of(daemon) if path.name == "writer.sock"]
         assert daemon.stop() == 0
@@ -213,7 +213,7 @@ def test_a_start_that_fails_for_the_signing_key_names_the_file_and_the_remedy(ho
             assert (code, str(secret) in said, "remove" in said) == (78, True, True), said
 
 
-def test_start_refuses_a_workspace_that_something_else_holds() -> None:
+def test_start_refuses_a_workspace_held_by_another_process() -> None:
     with live_daemon(started=False) as daemon:
         memory = daemon.workspace / "memory"
         memory.mkdir(parents=True, mode=0o700)

@@ -39,7 +39,7 @@ def daemon() -> Iterator[LiveDaemon]:
 
 
 @pytest.mark.parametrize("date", NO_DATES)
-def test_what_is_no_date_of_the_calendar_is_refused_in_every_field(daemon: LiveDaemon, date: str) -> None:
+def test_an_impossible_date_is_refused_in_every_field(daemon: LiveDaemon, date: str) -> None:
     for name in (*HAPPENED, *FREE):
         daemon.api.post("/api/memory/remember", {"content": f"x {date} {name}", name: date}).refused(400, field=name)
     for target in ("/api/memory/recall", "/api/memory/forget"):
@@ -51,7 +51,7 @@ def test_what_is_no_date_of_the_calendar_is_refused_in_every_field(daemon: LiveD
 
 
 @pytest.mark.parametrize("date", ENDS[1:])
-def test_what_has_happened_already_is_not_in_the_future(daemon: LiveDaemon, date: str) -> None:
+def test_a_creation_time_more_than_a_day_ahead_is_refused(daemon: LiveDaemon, date: str) -> None:
     refused = daemon.api.post("/api/memory/remember", {"content": "x", "createdAt": date}).refused(400)
     assert (refused["error"], refused["field"]) == ("createdAt must not be in the future", "createdAt")
     tomorrow = datetime.now(UTC) + timedelta(hours=23)
@@ -59,7 +59,7 @@ def test_what_has_happened_already_is_not_in_the_future(daemon: LiveDaemon, date
 
 
 @pytest.mark.parametrize("date", ENDS)
-def test_the_ends_of_the_calendar_break_nothing(daemon: LiveDaemon, date: str) -> None:
+def test_the_first_and_last_dates_cause_no_error(daemon: LiveDaemon, date: str) -> None:
     for name in FREE:
         memory_id = daemon.api.remember(f"calendar {date} {name}", **{name: date})["id"]
         assert daemon.api.memory(memory_id)["id"] == memory_id
@@ -73,7 +73,7 @@ def test_the_ends_of_the_calendar_break_nothing(daemon: LiveDaemon, date: str) -
 
 @pytest.mark.parametrize("date", [*NO_DATES, *ENDS[1:]])
 @pytest.mark.parametrize("name", IMPORTED)
-def test_an_imported_line_with_such_a_date_is_refused_and_named(daemon: LiveDaemon, name: str, date: str) -> None:
+def test_an_imported_line_with_an_impossible_date_is_refused(daemon: LiveDaemon, name: str, date: str) -> None:
     lines = [{"content": f"sound {name} {date}"}, {"content": f"odd {name} {date}", name: date}]
     body = "\n".join(json.dumps(line) for line in lines).encode()
     answer = daemon.api.request("POST", "/api/memory/import", body, {"Content-Type": "application/x-ndjson"}).ok()

@@ -40,7 +40,7 @@ def grow(daemon: LiveDaemon, stopping: threading.Event) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_has_grown_too_long(daemon: LiveDaemon) -> None:
+def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_is_too_long(daemon: LiveDaemon) -> None:
     log = daemon.database.with_name("memories.db-wal")
     daemon.api.remember("The first memory is asked for by everybody")
     answers: list[Answer] = []

@@ -27,18 +27,18 @@ def daemon() -> Iterator[LiveDaemon]:
         yield daemon
 
 
-def test_a_list_that_is_too_long_is_refused_at_once_and_names_the_way_out(daemon: LiveDaemon) -> None:
+def test_an_oversized_list_is_refused_at_once_with_the_remedy(daemon: LiveDaemon) -> None:
     refusal = daemon.api.get("/api/memories").refused(413, code="payload_too_large")
     assert "limit" in refusal["error"]
     assert len(daemon.api.get("/api/memories?limit=5").ok()["memories"]) == 5
 
 
 @pytest.mark.parametrize("path", ["/memory/search?q=staging&limit=10", "/api/embeddings?limit=10"])
-def test_other_answers_that_are_too_long_are_refused_at_once(daemon: LiveDaemon, path: str) -> None:
+def test_other_oversized_responses_are_refused_at_once(daemon: LiveDaemon, path: str) -> None:
     daemon.api.get(path).refused(413, code="payload_too_large")
 
 
-def test_a_recall_returns_the_beginnings_of_long_memories(daemon: LiveDaemon) -> None:
+def test_a_recall_truncates_long_memories(daemon: LiveDaemon) -> None:
     results = daemon.api.recall("staging database port", limit=10)["results"]
     assert len(results) == COUNT
     for result in results:
@@ -47,7 +47,7 @@ def test_a_recall_returns_the_beginnings_of_long_memories(daemon: LiveDaemon) ->
         assert result["contentLength" if "contentLength" in result else "content_length"] > 900_000
 
 
-def test_a_history_that_is_too_long_is_refused_and_a_shorter_one_is_not(daemon: LiveDaemon) -> None:
+def test_an_oversized_history_is_refused_and_a_shorter_one_is_not(daemon: LiveDaemon) -> None:
     stored = daemon.api.remember("The memory that is changed many times")
     for number in range(6):
         patch = {"content": f"{number} " + "x" * 990_000, "reason": "made long"}

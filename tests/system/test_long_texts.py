@@ -23,14 +23,14 @@ def remembered(room: Client, content: str, **fields: Any) -> Any:
     return room.post(REMEMBER, {"content": content, **fields}).ok()
 
 
-def test_the_same_long_text_again_is_the_former_group(room: Client) -> None:
+def test_the_same_long_text_again_returns_the_existing_group(room: Client) -> None:
     first = remembered(room, long_text("mail"))
     for twin in (long_text("mail"), long_text("mail").replace(". ", ".\n\n  "), long_text("MAIL").rstrip(".")):
         assert remembered(room, twin) == {**first, "deduped": True}
     assert len(room.listed()) == first["chunk_count"] > 1
 
 
-def test_a_keyed_long_text_again_without_a_key_is_the_former_group(room: Client) -> None:
+def test_a_keyed_long_text_again_without_a_key_returns_the_existing_group(room: Client) -> None:
     first = remembered(room, long_text("mail"), idempotencyKey="k")
     assert remembered(room, long_text("mail")) == {**first, "deduped": True}
     assert remembered(room, long_text("mail"), idempotencyKey="k") == {**first, "deduped": True}
@@ -44,7 +44,7 @@ def test_the_same_long_text_under_another_key_is_a_conflict(room: Client, former
     assert {row["id"] for row in room.listed()} == set(first["ids"])
 
 
-def test_the_same_source_again_is_the_former_group_whatever_its_text(room: Client) -> None:
+def test_the_same_source_again_returns_the_existing_group(room: Client) -> None:
     source = {"sourceType": "file", "sourceId": "notes.md"}
     first = remembered(room, long_text("mail"), **source)
     for content in (long_text("mail"), long_text("fax"), "now a short text"):
@@ -54,7 +54,7 @@ def test_the_same_source_again_is_the_former_group_whatever_its_text(room: Clien
     assert "deduped" not in remembered(room, long_text("fax"), sourceType="file", sourceId="other.md")
 
 
-def test_a_source_that_was_short_is_the_former_memory(room: Client) -> None:
+def test_a_source_stored_as_a_short_text_returns_the_existing_memory(room: Client) -> None:
     short = room.remember("a short text", sourceId="notes.md")
     again = remembered(room, long_text("mail"), sourceId="notes.md")
     assert again == {**short, "deduped": True}
@@ -66,7 +66,7 @@ def test_the_source_of_a_session_does_not_deduplicate_long_texts(room: Client) -
     assert "deduped" not in remembered(room, long_text("fax"), **session)
 
 
-def test_the_callers_source_is_told_by_the_history_of_each_chunk(room: Client) -> None:
+def test_the_history_of_each_chunk_contains_the_callers_source(room: Client) -> None:
     stored = remembered(room, long_text("mail"), sourceType="file", sourceId="notes.md")
     for index, chunk in enumerate(stored["ids"]):
         (created,) = room.get(f"/api/memory/{chunk}/history").ok()["history"]
@@ -80,14 +80,14 @@ def test_the_callers_source_is_told_by_the_history_of_each_chunk(room: Client) -
 
 
 @pytest.mark.parametrize("other", [{"project": "p"}, {"scope": "s"}, {"visibility": "private"}])
-def test_a_long_text_of_another_place_is_another(room: Client, other: dict[str, str]) -> None:
+def test_a_long_text_in_another_scope_is_another_one(room: Client, other: dict[str, str]) -> None:
     first = remembered(room, long_text("mail"), sourceId="notes.md")
     again = remembered(room, long_text("mail"), sourceId="notes.md", **other)
     assert not set(first["ids"]) & set(again["ids"])
     assert remembered(room, long_text("mail"), sourceId="notes.md", **other) == {**again, "deduped": True}
 
 
-def test_a_long_text_of_which_a_part_was_forgotten_is_not_said_to_be_stored(room: Client) -> None:
+def test_a_long_text_with_a_forgotten_chunk_does_not_count_as_stored(room: Client) -> None:
     first = remembered(room, long_text("mail"))
     room.request("DELETE", f"/api/memory/{first['ids'][0]}", {"reason": "r"}).ok()
     refused = room.post(REMEMBER, {"content": long_text("mail")}).refused(409)
@@ -148,7 +148,7 @@ def test_a_long_text_that_differs_in_white_space_within_a_word_is_another_one(ro
     ],
     ids=["paragraphs", "table", "log"],
 )
-def test_every_word_of_a_text_that_repeats_itself_is_stored(room: Client, text: str) -> None:
+def test_every_word_of_a_repetitive_text_is_stored(room: Client, text: str) -> None:
     stored = remembered(room, text)
     chunks = [room.get(f"/api/memory/{chunk}").ok()["content"] for chunk in stored["ids"]]
     assert "\n".join(chunks).split() == text.split()

@@ -111,7 +111,7 @@ def test_a_restore_whose_command_is_killed_replaces_nothing(daemon: LiveDaemon, 
     assert not list(daemon.database.parent.glob("aside-*"))
 
 
-def test_whoever_meets_a_restore_is_told_of_it_and_not_of_a_daemon(daemon: LiveDaemon) -> None:
+def test_commands_during_a_restore_report_the_restore(daemon: LiveDaemon) -> None:
     assert signet(daemon, "backup")[0] == 0
     assert daemon.stop() == 0
     with stopped_command(daemon, "restore.copied", "restore", "latest", "--yes") as (_, tool):
@@ -195,7 +195,7 @@ def test_a_damaged_database_is_read_but_not_written_until_it_is_restored(daemon:
     daemon.api.remember("and written again")
 
 
-def test_a_trigger_that_somebody_planted_is_named_and_never_run(daemon: LiveDaemon, tmp_path: Path) -> None:
+def test_a_foreign_trigger_is_reported_and_never_run(daemon: LiveDaemon, tmp_path: Path) -> None:
     kept = daemon.api.remember("as it was stored")["id"]
     assert signet(daemon, "backup", "--to", str(tmp_path / "hostile.db"))[0] == 0
     assert daemon.stop() == 0
@@ -230,7 +230,7 @@ def health(daemon: LiveDaemon) -> dict[str, Any]:
     return {}
 
 
-def test_a_database_that_cannot_be_read_ends_the_start_once_and_names_the_way_out(daemon: LiveDaemon) -> None:
+def test_an_unreadable_database_ends_the_start_with_the_remedy(daemon: LiveDaemon) -> None:
     daemon.api.remember("gone with the first page")
     assert signet(daemon, "backup")[0] == 0
     assert daemon.stop() == 0
@@ -246,7 +246,7 @@ def test_a_database_that_cannot_be_read_ends_the_start_once_and_names_the_way_ou
     assert len(daemon.api.listed()) == 1
 
 
-def test_one_damaged_memory_is_reported_and_the_daemon_goes_on(daemon: LiveDaemon) -> None:
+def test_one_damaged_memory_is_reported_and_the_daemon_continues(daemon: LiveDaemon) -> None:
     memory_id = daemon.api.remember("a text that rots")["id"]
     daemon.api.remember("a text that stays")
     assert daemon.stop() == 0
@@ -266,7 +266,7 @@ def test_one_damaged_memory_is_reported_and_the_daemon_goes_on(daemon: LiveDaemo
     assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
 
 
-def test_damage_that_a_start_does_not_see_is_found_by_the_scrub_and_stops_the_writes(daemon: LiveDaemon) -> None:
+def test_damage_not_found_at_start_is_found_by_the_scrub_and_stops_writes(daemon: LiveDaemon) -> None:
     daemon.api.remember("whose source is a kestrel", sourceId="kestrel-source")
     assert daemon.stop() == 0
     (root,) = _root_pages(daemon.database, "idx_memories_source_id")
@@ -285,7 +285,7 @@ def test_damage_that_a_start_does_not_see_is_found_by_the_scrub_and_stops_the_wr
     assert "damaged" in health(daemon)["detail"]
 
 
-def test_damaged_indexes_are_built_anew_on_demand(daemon: LiveDaemon) -> None:
+def test_damaged_indexes_are_rebuilt_on_demand(daemon: LiveDaemon) -> None:
     kept = daemon.api.remember("the index forgets the heron", tags="bird")["id"]
     assert daemon.stop() == 0
     spoil(daemon, "INSERT INTO memories_fts (memories_fts) VALUES ('delete-all'); DELETE FROM memory_tags")
@@ -312,7 +312,7 @@ def holders(daemon: LiveDaemon) -> list[str]:
     ]
 
 
-def test_what_was_forgotten_and_purged_is_in_no_file_of_the_workspace(daemon: LiveDaemon) -> None:
+def test_a_purged_text_is_in_no_file_of_the_workspace(daemon: LiveDaemon) -> None:
     room = daemon.api
     for number in range(40):
         room.remember(f"an ordinary note number {number}")
@@ -336,7 +336,7 @@ def test_what_was_forgotten_and_purged_is_in_no_file_of_the_workspace(daemon: Li
     assert holders(daemon) == []
 
 
-def test_a_text_erased_while_an_older_backup_is_checked_is_not_in_the_backup_that_is_asked_for_then() -> None:
+def test_a_text_erased_during_the_check_of_a_backup_is_not_in_the_next_backup() -> None:
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=sleep:3000"}) as daemon:
         erased = [daemon.api.remember(f"the {CANARY} is in the {place}")["id"] for place in ("drawer", "hall")]
         older = daemon.api.post("/api/repair/backup").ok()["running"]
@@ -349,7 +349,7 @@ def test_a_text_erased_while_an_older_backup_is_checked_is_not_in_the_backup_tha
         assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*.db"))
 
 
-def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life() -> None:
+def test_a_writer_killed_during_a_backup_makes_it_after_its_restart() -> None:
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "writer.mid_backup=kill@3/1"}) as daemon:
         ids = [daemon.api.remember(f"memory number {number}")["id"] for number in range(20)]
         code, told, said = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
@@ -360,7 +360,7 @@ def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life(
         assert names == [told["name"]]
 
 
-def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> None:
+def test_a_verification_killed_before_the_rename_leaves_no_backup() -> None:
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=kill"}) as daemon:
         daemon.api.remember("kept")
         code, told, _ = signet(daemon, "backup", SIGNET_SYNC_POINTS="")

@@ -258,7 +258,7 @@ def test_a_wrong_field_is_refused_by_name_and_nothing_is_stored(room: Client, bo
     assert room.listed() == []
 
 
-def test_texts_of_refusals_are_the_documented_ones(room: Client) -> None:
+def test_error_texts_are_the_documented_ones(room: Client) -> None:
     for body, text in (
         ({}, "content is required"),
         ({"content": "critical:"}, "content is required"),
@@ -285,7 +285,7 @@ def test_content_over_a_million_bytes_is_too_large(room: Client) -> None:
     assert room.listed() == []
 
 
-def test_a_secret_is_cut_out_before_it_is_stored(room: Client) -> None:
+def test_a_secret_is_redacted_before_it_is_stored(room: Client) -> None:
     answer = room.remember(f"The bucket opens with {SECRET} and nothing else")
     assert answer["redacted"] is True
     memory = room.memory(answer["id"])
@@ -294,7 +294,7 @@ def test_a_secret_is_cut_out_before_it_is_stored(room: Client) -> None:
 
 
 @pytest.mark.parametrize("route", REMEMBERS)
-def test_every_alias_remembers_in_the_same_way(room: Client, route: str) -> None:
+def test_every_alias_behaves_like_remember(room: Client, route: str) -> None:
     answer = room.post(route, {"content": "critical: the alias works", "tags": ["alias"]}).ok()
     assert sorted(answer) == ["content", "deduped", "embedded", "id", "importance", "pinned", "tags", "type"]
     assert room.memory(answer["id"])["pinned"] == 1
@@ -390,7 +390,7 @@ def test_a_retried_oversized_import_returns_the_same_group(room: Client) -> None
     assert len(room.listed()) == first["chunk_count"]
 
 
-def test_a_key_of_oversized_content_names_nothing_else(room: Client) -> None:
+def test_a_key_of_oversized_content_cannot_be_used_for_another_memory(room: Client) -> None:
     chunked = room.post("/api/memory/remember", {"content": oversized("mail"), "idempotencyKey": "big"}).ok()
     room.remember("A small one", idempotencyKey="small")
     before = room.listed()
@@ -414,7 +414,7 @@ def test_a_chunk_that_exists_already_refuses_the_whole_import(room: Client) -> N
     assert [row["content"] for row in room.listed()] == [chunks[1]]
 
 
-def test_of_two_identical_oversized_imports_at_once_exactly_one_is_stored(room: Client) -> None:
+def test_of_two_concurrent_identical_oversized_texts_one_is_stored(room: Client) -> None:
     text = oversized("warehouse")
     answers: list[Answer] = []
     gate = threading.Barrier(2)
@@ -436,7 +436,7 @@ def test_of_two_identical_oversized_imports_at_once_exactly_one_is_stored(room: 
 # the Idempotency-Key header
 
 
-def test_a_retry_with_the_same_idempotency_key_is_given_the_first_answer(room: Client) -> None:
+def test_a_retry_with_the_same_idempotency_key_gets_the_first_response(room: Client) -> None:
     body = {"content": "Once is enough"}
     first = room.post("/api/memory/remember", body, Idempotency_Key="once")
     again = room.post("/api/memory/remember", body, Idempotency_Key="once")
@@ -507,7 +507,7 @@ def test_the_list_shows_the_newest_first_with_stats_and_pages(room: Client) -> N
     assert [row["id"] for row in room.get("/api/memories", limit="1abc", offset="x").ok()["memories"]] == [ids[2]]
 
 
-def test_a_memory_that_is_not_there_is_not_found(room: Client) -> None:
+def test_a_missing_memory_is_not_found(room: Client) -> None:
     assert room.get(f"/api/memory/{MISSING}").refused(404, error="not found")["code"] == "not_found"
     history = room.get(f"/api/memory/{MISSING}/history").refused(404, error="Not found", memoryId=MISSING)
     assert sorted(history) == ["code", "error", "memoryId"]
@@ -524,7 +524,7 @@ def test_a_deleted_memory_is_shown_only_on_request(room: Client) -> None:
     assert [row["id"] for row in room.get("/api/memories", deleted="true").ok()["memories"]] == [memory_id]
 
 
-def test_history_tells_everything_in_order(room: Client) -> None:
+def test_the_history_lists_all_events_in_order(room: Client) -> None:
     memory_id = room.acting(x_signet_session_id="s-1", x_signet_request_id="r-1").remember("First text", who="ana")[
         "id"
     ]
@@ -602,7 +602,7 @@ def test_a_patch_updates_every_field_and_raises_the_version(room: Client) -> Non
 
 
 @pytest.mark.parametrize(("tags", "stored"), [("a, b", "a,b"), (["a", "b"], "a,b"), (None, None)])
-def test_tags_may_be_patched_as_text_as_array_or_away(room: Client, tags: Any, stored: str | None) -> None:
+def test_tags_may_be_patched_as_text_or_array_or_removed(room: Client, tags: Any, stored: str | None) -> None:
     memory_id = room.remember("Has tags", tags="one,two")["id"]
     answer = room.request("PATCH", f"/api/memory/{memory_id}", {"tags": tags, "reason": "r"}).ok()
     assert (answer["status"], answer["contentChanged"]) == ("updated", False)
@@ -610,7 +610,7 @@ def test_tags_may_be_patched_as_text_as_array_or_away(room: Client, tags: Any, s
 
 
 @pytest.mark.parametrize("field", ["content", "type", "importance", "pinned", "who", "if_version", "changed_by"])
-def test_null_in_a_patch_destroys_nothing_but_tags(room: Client, field: str) -> None:
+def test_null_in_a_patch_clears_only_tags(room: Client, field: str) -> None:
     stored = room.remember("A full memory", type="rule", tags="a,b", importance=0.7, pinned=True, who="ada")["id"]
     before = room.memory(stored)
     kept = {name: before[name] for name in ("content", "type", "importance", "pinned", "who")}
@@ -676,7 +676,7 @@ def test_a_patch_is_refused_with_its_status(room: Client) -> None:
         ({"reason": "r", "tags": 5}, "tags must be a string or an array of strings"),
     ],
 )
-def test_a_patch_that_is_not_valid_says_why(room: Client, body: Any, text: str) -> None:
+def test_an_invalid_patch_is_refused_with_a_reason(room: Client, body: Any, text: str) -> None:
     memory_id = room.remember("Patched wrongly")["id"]
     room.request("PATCH", f"/api/memory/{memory_id}", body).refused(400, error=text, code="invalid_request")
     assert room.memory(memory_id)["version"] == 1
@@ -759,7 +759,7 @@ def test_a_delete_is_refused_with_its_status(room: Client) -> None:
         ("", b'"reason"', "Invalid JSON body"),
     ],
 )
-def test_a_delete_that_is_not_valid_says_why(room: Client, target: str, body: Any, text: str) -> None:
+def test_an_invalid_delete_is_refused_with_a_reason(room: Client, target: str, body: Any, text: str) -> None:
     memory_id = room.remember("Deleted wrongly")["id"]
     room.request("DELETE", f"/api/memory/{memory_id}{target}", body).refused(400, error=text)
     assert room.memory(memory_id)["version"] == 1
@@ -801,7 +801,7 @@ def test_a_recovered_memory_keeps_its_idempotency_key(room: Client) -> None:
     assert (again["id"], again["deduped"]) == (memory_id, True)
 
 
-def test_a_key_that_went_to_another_memory_stays_there_and_the_history_says_so(room: Client) -> None:
+def test_a_key_used_by_another_memory_stays_there_and_the_history_records_it(room: Client) -> None:
     first = room.remember("The south door has a bell", idempotencyKey="door-2")["id"]
     room.request("DELETE", f"/api/memory/{first}?reason=r").ok()
     second = room.remember("The south door has a buzzer", idempotencyKey="door-2")["id"]
@@ -812,7 +812,7 @@ def test_a_key_that_went_to_another_memory_stays_there_and_the_history_says_so(r
     assert (recovered["event"], recovered["metadata"]) == ("recovered", {"idempotencyKeyHeldBy": second})
 
 
-def test_a_key_that_is_free_again_comes_back_with_the_memory(room: Client) -> None:
+def test_a_free_key_is_restored_with_the_memory(room: Client) -> None:
     first = room.remember("The west door has a chain", idempotencyKey="door-3")["id"]
     room.request("DELETE", f"/api/memory/{first}?reason=r").ok()
     second = room.remember("The west door has a bolt", idempotencyKey="door-3")["id"]
@@ -843,7 +843,7 @@ def test_a_recover_is_refused_with_its_status(room: Client) -> None:
     room.request("POST", f"/api/memory/{other}/recover?reason=query&if_version=2").ok()
 
 
-def test_after_thirty_days_nothing_is_recovered_and_a_sweep_purges_it() -> None:
+def test_after_thirty_days_a_memory_cannot_be_recovered_and_a_sweep_purges_it() -> None:
     with live_daemon() as daemon:
         old = daemon.api.remember("Deleted long ago, an aardvark")["id"]
         fresh = daemon.api.remember("Deleted just now, an axolotl")["id"]
@@ -872,7 +872,7 @@ def test_after_thirty_days_nothing_is_recovered_and_a_sweep_purges_it() -> None:
 # jobs and notes
 
 
-def test_a_background_job_is_shown_to_whoever_may_read_its_memory(room: Client, daemon: LiveDaemon) -> None:
+def test_a_job_is_shown_to_agents_that_may_read_its_memory(room: Client, daemon: LiveDaemon) -> None:
     memory_id = room.remember("To be extracted one day")["id"]
     ((job_id,),) = daemon.read("SELECT id FROM memory_jobs WHERE memory_id = ?", memory_id)
     job = room.get(f"/api/memory/jobs/{job_id}").ok()

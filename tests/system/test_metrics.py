@@ -50,7 +50,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples.get((name, frozenset(labels.items())), 0.0)
 
 
-def test_counters_move_with_what_is_done(daemon: LiveDaemon, room: Client) -> None:
+def test_counters_increase_with_requests(daemon: LiveDaemon, room: Client) -> None:
     before = scrape(daemon)
     for number in range(5):
         room.remember(f"Metric number {number} is written down")
@@ -71,7 +71,7 @@ def test_counters_move_with_what_is_done(daemon: LiveDaemon, room: Client) -> No
     assert moved("signet_bus_sent_total", actor="gateway") >= 6
 
 
-def test_every_process_tells_its_state_and_what_it_costs(daemon: LiveDaemon) -> None:
+def test_every_process_reports_its_state_and_resources(daemon: LiveDaemon) -> None:
     eventually(lambda: all(child["counters"] for child in actors(daemon)), what="the first heartbeats")
     samples = scrape(daemon)
     for actor, role in (("writer", "writer"), ("searcher-1", "searcher"), ("retention",) * 2, ("gateway",) * 2):
@@ -87,7 +87,7 @@ def test_every_process_tells_its_state_and_what_it_costs(daemon: LiveDaemon) -> 
     }
 
 
-def test_every_figure_of_a_heartbeat_has_a_metric(daemon: LiveDaemon) -> None:
+def test_every_counter_of_a_heartbeat_has_a_metric(daemon: LiveDaemon) -> None:
     eventually(lambda: all(child["counters"] for child in actors(daemon)), what="the first heartbeats")
     for actor in actors(daemon):
         own = OWN_FIGURES if actor["name"] == "gateway" else set()
@@ -96,7 +96,7 @@ def test_every_figure_of_a_heartbeat_has_a_metric(daemon: LiveDaemon) -> None:
         )
 
 
-def test_rows_are_counted_behind_the_back_of_a_scrape(daemon: LiveDaemon, room: Client) -> None:
+def test_rows_are_counted_in_the_background(daemon: LiveDaemon, room: Client) -> None:
     room.remember("One live memory at least")
     eventually(lambda: value(scrape(daemon), "signet_memories") >= 1, within_s=30, what="a searcher's count")
 

@@ -28,7 +28,7 @@ def open_files_limit(pid: int) -> int:
     return resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
 
 
-def test_a_daemon_that_may_open_too_few_files_says_so_and_does_not_start() -> None:
+def test_a_daemon_with_a_low_open_file_limit_does_not_start() -> None:
     with live_daemon(started=False) as daemon:
         limited(daemon, "ulimit -n 64")
         code, said = daemon.refused_start()

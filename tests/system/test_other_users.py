@@ -126,7 +126,7 @@ def test_another_user_s_other_requests_are_answered_as_before(own: LiveDaemon) -
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-def test_another_user_who_does_not_wait_for_the_answer_forgets_nothing_either(own: LiveDaemon, how: str) -> None:
+def test_another_user_that_disconnects_early_forgets_nothing(own: LiveDaemon, how: str) -> None:
     if not is_root(own):
         return
     kept = own.api.remember("Kept from those who close at once", tags=["hasty"])["id"]
@@ -138,7 +138,7 @@ def test_another_user_who_does_not_wait_for_the_answer_forgets_nothing_either(ow
 
 
 @pytest.mark.parametrize(("method", "target", "body"), OWNERS)
-def test_with_require_owner_only_the_token_of_the_workspace_opens_these_requests(
+def test_with_require_owner_these_requests_need_the_token_of_the_workspace(
     strict: LiveDaemon, method: str, target: str, body: Any
 ) -> None:
     path = strict.workspace / ".daemon" / "owner-token"
@@ -158,7 +158,7 @@ def test_with_require_owner_everything_else_needs_no_token(strict: LiveDaemon) -
     assert strict.api.request("DELETE", f"/api/memory/{stored['id']}?reason=r").ok()["status"] == "deleted"
 
 
-def test_the_command_line_sends_the_token_by_itself(strict: LiveDaemon) -> None:
+def test_the_command_line_sends_the_token(strict: LiveDaemon) -> None:
     strict.api.remember("Forgotten on the command line", tags=["cli"])
     for arguments in (("backup",), ("forget", "--tags", "cli", "--yes")):
         done = subprocess.run(
@@ -172,7 +172,7 @@ def test_the_command_line_sends_the_token_by_itself(strict: LiveDaemon) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_a_reload_can_ask_for_the_token_and_stop_asking(own: LiveDaemon) -> None:
+def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:
     wish = {"mode": "preview", "tags": "kept"}
     try:
         own.configure("gateway: {requireOwner: true}\n")

@@ -55,7 +55,7 @@ def derived(daemon: LiveDaemon) -> list[str]:
     return [row[0] for row in daemon.read("SELECT content FROM memories WHERE who = 'pipeline-v2' ORDER BY seq")]
 
 
-def test_a_memory_of_three_sentences_becomes_three_facts_and_its_entities_are_kept_with_the_job() -> None:
+def test_a_memory_of_three_sentences_becomes_three_facts_and_its_entities_are_stored_with_the_job() -> None:
     with pipeline() as (daemon, _):
         source = daemon.api.remember(NOTE)["id"]
         finished(daemon)
@@ -72,7 +72,7 @@ def test_a_memory_of_three_sentences_becomes_three_facts_and_its_entities_are_ke
         assert daemon.read("SELECT extraction_status FROM memories WHERE id = ?", source) == [("completed",)]
 
 
-def test_in_shadow_mode_there_is_history_and_nothing_else() -> None:
+def test_shadow_mode_only_writes_history() -> None:
     with pipeline(more="    shadowMode: true\n") as (daemon, _):
         daemon.api.remember(NOTE)
         finished(daemon)
@@ -95,7 +95,7 @@ def runner_counters(daemon: LiveDaemon, kind: str = "extract") -> dict[str, floa
     return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
 
 
-def test_a_server_that_is_down_costs_no_attempt_and_work_goes_on_when_it_is_back() -> None:
+def test_a_server_outage_costs_no_attempt_and_work_resumes() -> None:
     with pipeline(extraction="      breaker: {cooldownMs: 1000, maxCooldownMs: 1000}\n") as (daemon, provider):
         provider.stuck = "http_503"
         daemon.api.remember(NOTE)
@@ -109,7 +109,7 @@ def test_a_server_that_is_down_costs_no_attempt_and_work_goes_on_when_it_is_back
         assert derived(daemon) == SENTENCES
 
 
-def test_a_server_that_never_answers_costs_no_attempt() -> None:
+def test_a_hung_server_costs_no_attempt() -> None:
     slow = "      timeout: 5000\n      breaker: {failures: 1, cooldownMs: 1000, maxCooldownMs: 1000}\n"
     with pipeline(extraction=slow) as (daemon, provider):
         provider.stuck = "hang"
@@ -121,7 +121,7 @@ def test_a_server_that_never_answers_costs_no_attempt() -> None:
         assert derived(daemon) == SENTENCES
 
 
-def test_a_model_that_answers_nonsense_spends_the_attempts_and_the_job_dies_with_the_cause() -> None:
+def test_unusable_answers_spend_the_attempts_and_the_dead_job_has_the_cause() -> None:
     with pipeline(ScriptedModel(fault=lambda stage, _: "garbage" if stage == "extraction" else None)) as (daemon, _):
         daemon.api.remember(NOTE)
         finished(daemon, state="dead")
@@ -131,7 +131,7 @@ def test_a_model_that_answers_nonsense_spends_the_attempts_and_the_job_dies_with
         assert derived(daemon) == []
 
 
-def test_a_job_in_hand_at_the_stop_is_done_after_the_next_start_and_has_cost_no_attempt() -> None:
+def test_a_job_running_at_a_stop_is_completed_after_the_next_start_without_losing_an_attempt() -> None:
     with pipeline() as (daemon, provider):
         provider.stuck = "hang"
         provider.look = "ok"
@@ -145,7 +145,7 @@ def test_a_job_in_hand_at_the_stop_is_done_after_the_next_start_and_has_cost_no_
         assert derived(daemon) == SENTENCES
 
 
-def test_with_no_provider_memories_are_kept_and_found_and_jobs_wait() -> None:
+def test_without_a_provider_memories_are_stored_and_found_and_jobs_wait() -> None:
     config = "memory:\n  pipelineV2:\n    extraction:\n      provider: none\n"
     with live_daemon(config=config) as daemon:
         memory = daemon.api.remember(NOTE)["id"]
@@ -155,7 +155,7 @@ def test_with_no_provider_memories_are_kept_and_found_and_jobs_wait() -> None:
         assert daemon.broken_invariants() == []
 
 
-def test_a_death_in_the_middle_of_a_job_ends_in_the_same_facts_once() -> None:
+def test_a_crash_during_a_job_stores_the_same_facts_once() -> None:
     points = "extractor.prompt_sent=kill@1/1"
     lease = "    worker: {leaseTimeoutMs: 10000}\n"
     with (
@@ -179,7 +179,7 @@ def about(action: str, target: int = 1) -> dict[str, Any]:
     return {"action": action, "targetId": target, "confidence": 0.9, "reason": "the newer one holds"}
 
 
-def test_an_update_keeps_the_former_text_in_the_history_and_a_pinned_memory_is_not_touched() -> None:
+def test_an_update_keeps_the_old_text_in_the_history_and_never_changes_a_pinned_memory() -> None:
     model = ScriptedModel({"staging runs on": about("update")})
     with pipeline(model, MUTATING) as (daemon, _):
         loose = daemon.api.remember("The staging host is called alpha.")["id"]
@@ -202,7 +202,7 @@ def test_an_update_keeps_the_former_text_in_the_history_and_a_pinned_memory_is_n
         ]
 
 
-def test_a_note_of_twenty_facts_is_asked_about_once_and_decided_on_whole() -> None:
+def test_a_note_of_twenty_facts_is_extracted_in_one_call_and_decided_completely() -> None:
     with pipeline() as (daemon, provider):
         daemon.api.remember("Unit 99 runs job 99 daily. Unit 98 runs job 98 daily.")
         finished(daemon)

@@ -51,7 +51,7 @@ def runs(daemon: LiveDaemon) -> list[str]:
     return [row[0] for row in daemon.read("SELECT id FROM pipeline_runs ORDER BY seq")]
 
 
-def test_three_sentences_end_in_facts_relations_and_history_that_show_tells_and_undo_takes_back() -> None:
+def test_facts_relations_and_history_of_a_note_are_shown_and_undone() -> None:
     with (
         ScriptedProvider(script=ScriptedModel()) as provider,
         live_daemon(config=configured(provider)) as daemon,
@@ -75,7 +75,7 @@ def test_three_sentences_end_in_facts_relations_and_history_that_show_tells_and_
         assert daemon.stop() == 0
 
 
-def test_in_shadow_show_tells_what_would_have_been_added_and_there_is_no_other_memory() -> None:
+def test_in_shadow_mode_show_lists_proposed_facts_and_stores_no_memory() -> None:
     with (
         ScriptedProvider(script=ScriptedModel()) as provider,
         live_daemon(config=configured(provider, "    shadowMode: true")) as daemon,
@@ -94,7 +94,7 @@ NOBODY = "the provider is auto, and Ollama cannot be reached at http://127.0.0.1
 WITHOUT = 'memory: {pipelineV2: {extraction: {endpoint: "http://127.0.0.1:9"}}}\n'
 
 
-def test_without_any_provider_everything_else_works_and_every_command_gives_the_same_reason() -> None:
+def test_without_a_provider_every_command_reports_the_same_reason() -> None:
     with live_daemon(config=WITHOUT) as daemon:
         source = signet(daemon, "remember", NOTE).strip()
         assert source in signet(daemon, "recall", "which indentation")

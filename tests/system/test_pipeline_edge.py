@@ -47,7 +47,7 @@ def flagged(daemon: LiveDaemon) -> tuple[str, dict[str, Any]]:
     return memory, item
 
 
-def test_a_contradicting_update_waits_for_a_person_who_approves_it_once() -> None:
+def test_a_contradicting_update_waits_for_review_and_is_approved_once() -> None:
     with pipeline(MODEL, MUTATING) as (daemon, _):
         memory, item = flagged(daemon)
         assert (item["memory_id"], item["event"], item["reason"]) == (memory, "updated", "contradiction")
@@ -72,7 +72,7 @@ def test_a_contradicting_update_waits_for_a_person_who_approves_it_once() -> Non
         assert daemon.api.memory(memory)["version"] == 2
 
 
-def test_a_rejected_proposal_changes_nothing_and_waits_for_nobody_any_more() -> None:
+def test_a_rejected_proposal_changes_nothing_and_leaves_the_queue() -> None:
     with pipeline(MODEL, MUTATING) as (daemon, _):
         memory, item = flagged(daemon)
         rejected = signet(daemon, "review", "reject", item["id"])
@@ -83,7 +83,7 @@ def test_a_rejected_proposal_changes_nothing_and_waits_for_nobody_any_more() -> 
         assert signet(daemon, "review", "approve", item["id"]).exit_code == 1
 
 
-def test_an_undone_run_leaves_every_memory_as_it_was_before() -> None:
+def test_an_undone_run_restores_every_memory() -> None:
     model = ScriptedModel({"staging runs on": about("update")})
     with pipeline(model, MUTATING) as (daemon, _):
         changed = daemon.api.remember("The staging host is called alpha.", tags=["ops"], importance=0.7)["id"]
@@ -113,7 +113,7 @@ def test_an_undone_run_leaves_every_memory_as_it_was_before() -> None:
         }
 
 
-def test_the_status_follows_a_job_from_waiting_through_death_to_a_second_life() -> None:
+def test_the_status_shows_a_job_pending_dead_and_requeued() -> None:
     garbage = [True]
     model = ScriptedModel(fault=lambda stage, _: "garbage" if garbage and stage == "extraction" else None)
     with pipeline(model) as (daemon, _):
@@ -148,7 +148,7 @@ def test_the_status_follows_a_job_from_waiting_through_death_to_a_second_life() 
         assert 0 < int(answer.headers["retry-after"]) <= 60
 
 
-def test_a_model_that_is_away_is_told_by_every_overview() -> None:
+def test_every_status_shows_an_unavailable_model() -> None:
     with pipeline(extraction="      breaker: {failures: 1, cooldownMs: 60000}\n") as (daemon, provider):
         provider.stuck = "http_503"
         daemon.api.remember(NOTE)
@@ -177,7 +177,7 @@ def test_a_model_that_is_away_is_told_by_every_overview() -> None:
 
 
 @pytest.mark.parametrize("provider", ["none", "auto"])
-def test_without_a_provider_the_command_says_how_to_get_one(provider: str) -> None:
+def test_without_a_provider_the_command_prints_how_to_get_one(provider: str) -> None:
     nowhere = "http://127.0.0.1:9"
     config = f"memory:\n  pipelineV2:\n    extraction: {{provider: {provider}, endpoint: '{nowhere}'}}\n"
     with live_daemon(config=config) as daemon:

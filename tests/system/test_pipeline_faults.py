@@ -60,7 +60,7 @@ def room() -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
         yield daemon, provider
 
 
-def test_memories_are_kept_and_found_whatever_the_server_of_the_model_does_and_no_job_pays_for_it(
+def test_failures_of_the_model_server_affect_no_memory_and_cost_no_attempt(
     room: tuple[LiveDaemon, ScriptedProvider],
 ) -> None:
     daemon, provider = room
@@ -96,7 +96,7 @@ HOSTILE_DECISIONS: tuple[Any, ...] = (
 )
 
 
-def test_answers_of_every_broken_kind_write_nothing_that_was_not_said() -> None:
+def test_broken_answers_store_only_facts_of_the_note() -> None:
     cases = share(broken_answers(), 12)
     broken = [*(case.answer for case in cases), "[" * 10_000, "x" * 2_000_000, '{"facts": NaN}']
     answers = iter(range(10_000))
@@ -148,7 +148,7 @@ class Obedient(ScriptedModel):
         return super().__call__(asked)
 
 
-def test_a_model_that_obeys_what_a_note_tells_it_changes_pins_and_deletes_nothing(
+def test_a_model_that_follows_instructions_in_a_note_changes_pins_and_deletes_nothing(
     room: tuple[LiveDaemon, ScriptedProvider],
 ) -> None:
     daemon, provider = room
@@ -168,7 +168,7 @@ def test_a_model_that_obeys_what_a_note_tells_it_changes_pins_and_deletes_nothin
     assert {outcome for (outcome,) in outcomes} <= {"blocked", "review", "recorded"}
 
 
-def test_no_prompt_holds_what_another_agent_or_another_place_keeps_for_itself(
+def test_no_prompt_contains_private_memories_of_other_agents_or_scopes(
     room: tuple[LiveDaemon, ScriptedProvider],
 ) -> None:
     daemon, provider = room

@@ -43,7 +43,7 @@ def holders(daemon: LiveDaemon) -> list[str]:
     ]
 
 
-def test_a_reason_that_quotes_a_memory_goes_with_it() -> None:
+def test_a_reason_that_quotes_a_memory_is_erased_with_it() -> None:
     with pipeline(ScriptedModel(fault=gossip), MUTATING) as (daemon, provider):
         api = daemon.api
         secret = api.remember(SECRET)["id"]
@@ -80,7 +80,7 @@ def test_a_reason_that_quotes_a_memory_goes_with_it() -> None:
         assert holders(daemon) == []
 
 
-def test_a_server_that_repeats_a_prompt_in_its_error_leaves_it_nowhere() -> None:
+def test_a_prompt_repeated_in_a_server_error_is_stored_nowhere() -> None:
     def echoing(stage: str, asked: Asked) -> Act | Fault | None:
         return Act("http_500", asked.prompt[-400:]) if stage == "decision" and CANARY in asked.prompt else None
 

@@ -58,7 +58,7 @@ def await_words(daemon: LiveDaemon, mode: str, *waiting: str) -> None:
 WAITS = "1 job waits: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"
 
 
-def test_a_pipeline_that_is_switched_on_extracts_what_comes_from_then_on(provider: ScriptedProvider) -> None:
+def test_an_enabled_pipeline_extracts_memories_stored_from_then_on(provider: ScriptedProvider) -> None:
     with live_daemon(config=configured(provider, pipeline=False)) as daemon:
         assert {"decider", "extractor"}.isdisjoint(daemon.everybody())
         daemon.api.remember(NOTE)
@@ -75,7 +75,7 @@ def test_a_pipeline_that_is_switched_on_extracts_what_comes_from_then_on(provide
         assert daemon.broken_invariants() == []
 
 
-def test_a_job_that_waits_waits_on_while_the_pipeline_is_switched_off_and_is_done_when_it_is_on_again(
+def test_a_pending_job_waits_while_the_pipeline_is_off_and_is_completed_later(
     provider: ScriptedProvider,
 ) -> None:
     provider.stuck = "http_503"
@@ -96,7 +96,7 @@ def test_a_job_that_waits_waits_on_while_the_pipeline_is_switched_off_and_is_don
         assert daemon.broken_invariants() == []
 
 
-def test_a_tracker_that_is_switched_on_alone_gives_vectors_and_the_pipeline_stays_off(
+def test_the_embedding_tracker_works_with_the_pipeline_off(
     provider: ScriptedProvider,
 ) -> None:
     def vectors(daemon: LiveDaemon) -> int:

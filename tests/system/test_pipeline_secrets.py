@@ -31,7 +31,7 @@ def joining(stage: str, asked: Asked) -> Act | Fault | None:
     return Act("ok", json.dumps({"action": "add", "targetId": None, "confidence": 0.9, "reason": reason}))
 
 
-def test_a_token_that_a_model_has_joined_is_nowhere_on_disk_and_in_no_later_prompt() -> None:
+def test_a_token_joined_by_a_model_is_nowhere_on_disk_and_in_no_later_prompt() -> None:
     with pipeline(ScriptedModel(fault=joining), "    hints: {enabled: true}\n") as (daemon, provider):
         daemon.api.remember(f"The deploy token of the homelab is {FIRST}\n{SECOND} and it ends in May, says Noor.")
         finished(daemon)

@@ -160,7 +160,7 @@ def test_each_filter_narrows_both_legs(
     assert found["meta"]["totalReturned"] == len(expected)
 
 
-def test_a_project_and_a_scope_keep_rows_apart(room: Client) -> None:
+def test_project_and_scope_separate_rows(room: Client) -> None:
     here = room.remember("The kettle is in the kitchen", project="home")["id"]
     scoped = room.remember("The kettle is in the attic", scope="attic")["id"]
     assert room.recalled("kettle") == [here]
@@ -179,7 +179,7 @@ def test_the_limit_is_truncated_and_clamped(room: Client) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["min_score", "minScore"])
-def test_a_least_score_cuts_the_weak_results(reader: Client, library: dict[str, str], spelling: str) -> None:
+def test_min_score_removes_weak_results(reader: Client, library: dict[str, str], spelling: str) -> None:
     every = reader.recall("vim keybindings editor", project="library", limit=100, **{spelling: 0})["results"]
     assert len(every) > 1
     bar = every[0]["score"] - 1e-6
@@ -187,7 +187,7 @@ def test_a_least_score_cuts_the_weak_results(reader: Client, library: dict[str, 
     assert [row["id"] for row in strong] == [row["id"] for row in every if row["score"] >= bar]
 
 
-def test_what_was_answered_as_embedded_is_found_by_the_next_recall(room: Client) -> None:
+def test_an_embedded_memory_is_found_by_the_next_recall(room: Client) -> None:
     for number in range(40):
         answer = room.remember(f"Unrelated remark {number} on the weather")
         assert answer["embedded"] is True
@@ -237,7 +237,7 @@ def test_recalled_memories_are_marked_as_accessed(room: Client) -> None:
         ),
     ],
 )
-def test_a_recall_that_is_not_valid_says_why(room: Client, body: Any, text: str) -> None:
+def test_an_invalid_recall_is_refused_with_a_reason(room: Client, body: Any, text: str) -> None:
     room.post(RECALL, body).refused(400, error=text, code="invalid_request")
 
 
@@ -246,7 +246,7 @@ def test_an_unknown_aggregate_budget_is_refused(room: Client) -> None:
     assert "aggregateBudget" in refused["error"]
 
 
-def test_an_aggregate_recall_without_a_router_is_an_answer_without_hits(room: Client) -> None:
+def test_an_aggregate_recall_without_a_router_returns_no_results(room: Client) -> None:
     room.remember("Evidence for an aggregate")
     for query, reason in (("evidence", "router_unavailable"), ("zzzz", "no_evidence")):
         answer = room.recall(query, aggregate=True, saveAggregate=False, min_score=0.9)
@@ -329,9 +329,7 @@ def test_the_search_alias_answers_like_recall(reader: Client, library: dict[str,
     assert reader.get("/api/memory/search").refused(400)["error"]
 
 
-def test_an_fts_expression_without_a_useful_bound_is_refused_and_ends_no_searcher(
-    daemon: LiveDaemon, room: Client
-) -> None:
+def test_an_unbounded_fts_expression_is_refused_and_ends_no_searcher(daemon: LiveDaemon, room: Client) -> None:
     row = {"id": "01a20000-0000-7000-8000-00000000a110", "content": "a " * 400_000 + "heron"}
     room.post("/api/memory/import", row).ok()
     searchers = {name: pid for name, pid in daemon.children().items() if name.startswith("searcher")}
@@ -425,7 +423,7 @@ def test_embeddings_are_exported_with_their_memories(room: Client) -> None:
     assert room.get("/api/embeddings", limit=99999).ok()["limit"] == 5000
 
 
-def test_the_state_of_the_embeddings_is_told(daemon: LiveDaemon) -> None:
+def test_the_state_of_the_embeddings_is_returned(daemon: LiveDaemon) -> None:
     status = daemon.api.get("/api/embeddings/status").ok()
     assert (status["provider"], status["available"], status["dimensions"]) == ("embedded", True, 256)
     assert {"model", "base_url", "checkedAt", "tracker"} <= set(status)
@@ -446,7 +444,7 @@ def test_the_state_of_the_embeddings_is_told(daemon: LiveDaemon) -> None:
     assert all(check["status"] == "ok" for check in health["checks"]), health["checks"]
 
 
-def test_without_embeddings_recall_is_by_keyword_and_says_so() -> None:
+def test_without_embeddings_recall_uses_keywords_and_reports_it() -> None:
     with live_daemon(config="embedding:\n  provider: none\n") as daemon:
         answer = daemon.api.remember("Found by its words alone")
         assert answer["embedded"] is False

@@ -24,7 +24,7 @@ def summaries(provider: ScriptedProvider) -> list[Asked]:
     return [asked for asked in provider.asked if stage_of(asked.prompt) == "summary"]
 
 
-def test_a_card_sums_up_what_this_very_caller_may_read_and_is_kept_nowhere() -> None:
+def test_a_card_summarises_only_results_of_its_caller_and_is_not_stored() -> None:
     with pipeline(more=CARDS + "    enabled: false\n") as (daemon, provider):
         daemon.api.remember("The staging port is 5433", visibility="global")
         mine = daemon.agent("alice").remember("The secret staging port is 9999", visibility="private")["id"]
@@ -45,7 +45,7 @@ def test_a_card_sums_up_what_this_very_caller_may_read_and_is_kept_nowhere() -> 
         assert daemon.api.recall("staging port", limit=1)["meta"]["hasSupplementary"] is False
 
 
-def test_a_model_that_hangs_delays_its_own_recall_by_the_patience_and_nobody_else() -> None:
+def test_a_hung_model_delays_only_its_own_recall_by_the_timeout() -> None:
     with pipeline(more=CARDS + "    enabled: false\n") as (daemon, provider):
         memory = daemon.api.remember("The staging port is 5433")["id"]
         recalled = lambda limit: daemon.api.recall("staging port", limit=limit)  # noqa: E731
@@ -65,7 +65,7 @@ def test_a_model_that_hangs_delays_its_own_recall_by_the_patience_and_nobody_els
         eventually(lambda: recalled(2)["meta"]["hasSupplementary"], within_s=HANG_GUARD_S, what="a card again")
 
 
-def test_a_memory_is_found_by_a_question_that_a_model_imagined() -> None:
+def test_a_memory_is_found_by_a_generated_question() -> None:
     with pipeline(more="    hints: {enabled: true}\n") as (daemon, _):
         daemon.api.remember("Traefik terminates TLS")
         finished(daemon, "prospective_index")
@@ -98,7 +98,7 @@ def models(daemon: LiveDaemon) -> dict[str, int]:
     return dict(daemon.read("SELECT embedding_model, count(*) FROM memories GROUP BY 1"))
 
 
-def test_another_model_embeds_everything_anew_in_batches_while_the_old_vectors_are_searched() -> None:
+def test_a_changed_model_embeds_everything_again_in_batches_while_old_vectors_are_searched() -> None:
     count = 23
     with (
         ScriptedProvider(models=("first", "second")) as provider,
@@ -149,7 +149,7 @@ def test_another_model_embeds_everything_anew_in_batches_while_the_old_vectors_a
         assert daemon.broken_invariants() == []
 
 
-def test_a_text_that_the_server_refuses_spoils_no_other() -> None:
+def test_a_text_that_the_server_refuses_does_not_affect_the_others() -> None:
     def refuse(asked: Asked) -> Any:
         return "http_400" if any("poison" in text for text in asked.texts) else "ok"
 

@@ -22,7 +22,7 @@ MISSING = "00000000-0000-7000-8000-000000000000"
 # fields and parameters that have no effect
 
 
-def test_an_answer_to_a_request_without_mistakes_has_no_warnings(room: Client) -> None:
+def test_a_response_to_a_correct_request_has_no_warnings(room: Client) -> None:
     answer = room.remember("Nothing is wrong here", tags=["a"], agent_id=room.headers["x-signet-agent-id"])
     assert "warnings" not in answer
     assert "warnings" not in room.recall("nothing wrong", limit="5", min_score=0)
@@ -88,7 +88,7 @@ def test_an_answer_that_is_no_json_object_has_its_warnings_in_a_header(room: Cli
     assert room.get("/api/features", colour=1).ok()["memory"] is True
 
 
-def test_the_header_with_warnings_stays_short_whatever_a_request_asks(room: Client) -> None:
+def test_the_header_with_warnings_is_bounded(room: Client) -> None:
     name = "colour" * 6
     repeated = "&".join(f"{name}={number}" for number in range(60))
     answer = room.get(f"/api/memory/export?{repeated}")
@@ -99,7 +99,7 @@ def test_the_header_with_warnings_stays_short_whatever_a_request_asks(room: Clie
     assert (len(told) > 10, told[-1]) == (True, "and more")
 
 
-def test_an_object_as_a_query_parameter_is_unknown_and_no_guess_names_it_again(room: Client) -> None:
+def test_an_object_as_a_query_parameter_is_unknown_and_not_suggested(room: Client) -> None:
     (warning,) = room.get("/api/memory/search?q=x&time=2026-05-13").ok()["warnings"]
     assert warning == "unknown query parameter: time"
 
@@ -119,25 +119,25 @@ def test_an_object_as_a_query_parameter_is_unknown_and_no_guess_names_it_again(r
         ({"query": "2026/05/13 editor"}, 'the date "2026/05/13" in the query is not used as a time filter yet'),
     ],
 )
-def test_a_recall_names_what_is_documented_and_not_built(room: Client, body: dict[str, Any], warning: str) -> None:
+def test_a_recall_warns_of_unimplemented_fields(room: Client, body: dict[str, Any], warning: str) -> None:
     answer = room.post("/api/memory/recall", {"query": "editor", **body}).ok()
     assert len(answer["warnings"]) == 1
     assert answer["warnings"][0].startswith(warning)
 
 
 @pytest.mark.parametrize("field", ["expand", "aggregate", "saveAggregate", "includeRecalled"])
-def test_what_is_switched_off_is_not_missed(room: Client, field: str) -> None:
+def test_a_disabled_unimplemented_field_causes_no_warning(room: Client, field: str) -> None:
     assert "warnings" not in room.post("/api/memory/recall", {"query": "editor", field: False}).ok()
     assert "warnings" not in room.get("/api/memory/search", q="editor", **{field: "false"}).ok()
 
 
-def test_a_search_by_query_names_what_is_not_built_like_a_recall(room: Client) -> None:
+def test_a_search_by_query_warns_of_unimplemented_fields(room: Client) -> None:
     warnings = room.get("/api/memory/search", q="editor of 2026-05-13", expand=1).ok()["warnings"]
     assert warnings[0].startswith("expand is not available yet")
     assert warnings[1].startswith('the date "2026-05-13" in the query')
 
 
-def test_a_remember_names_what_of_it_is_not_stored(room: Client) -> None:
+def test_a_remember_warns_of_fields_that_are_not_stored(room: Client) -> None:
     answer = room.remember("The vault moved", structured={"entities": []}, transcript="User: hello", sourceId="s-2")
     assert sorted(answer["warnings"]) == [
         "structured is not available yet; the value was not stored",
@@ -203,7 +203,7 @@ def test_a_query_parameter_of_a_wrong_type_is_refused(room: Client, target: str,
         ("/api/embeddings?limit=abc", 600),
     ],
 )
-def test_an_integer_of_a_query_that_is_none_is_the_default_and_named(room: Client, target: str, default: int) -> None:
+def test_a_non_integer_in_a_query_gives_the_default_and_a_warning(room: Client, target: str, default: int) -> None:
     name = "offset" if "offset" in target else "limit"
     assert room.get(target).ok()["warnings"] == [f"{name} is not an integer; the default {default} was used"]
 

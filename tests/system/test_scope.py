@@ -71,7 +71,7 @@ def test_its_owner_erases_it_by_its_id(room: Client, scoped: str) -> None:
     room.get(f"/api/memory/{scoped}", includeDeleted=True).refused(404)
 
 
-def test_a_forget_that_names_a_scope_keeps_to_it(room: Client, scoped: str) -> None:
+def test_a_forget_with_a_scope_selects_only_that_scope(room: Client, scoped: str) -> None:
     for scope, found in (("birds", [scoped]), ("fish", [])):
         preview = room.post("/api/memory/forget", {"ids": [scoped], "scope": scope}).ok()
         assert [candidate["id"] for candidate in preview["candidates"]] == found
@@ -118,7 +118,7 @@ JOBS_BY_ID: dict[str, ByID] = {
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["live", "deleted"])
-def test_nothing_tells_anothers_private_memory_or_its_job_from_one_that_does_not_exist(
+def test_another_agents_private_memory_and_job_look_like_missing_ones(
     daemon: LiveDaemon, room: Client, deleted: bool
 ) -> None:
     stranger = daemon.agent("wide")
@@ -140,7 +140,7 @@ def test_nothing_tells_anothers_private_memory_or_its_job_from_one_that_does_not
     assert room.get(f"/api/memory/{memory}/history").ok() == before
 
 
-def test_searches_and_lists_show_it_only_to_who_asks_for_its_scope(room: Client, scoped: str) -> None:
+def test_searches_and_lists_show_it_only_for_its_scope(room: Client, scoped: str) -> None:
     plain = room.remember("The grey heron nests at the south pier")["id"]
     query = "where does the heron nest"
     assert room.recalled(query) == [plain]

@@ -232,7 +232,7 @@ def test_our_own_page_and_the_address_bar_are_answered(guarded: LiveDaemon) -> N
         ("Via", "1.1 proxy"),
     ],
 )
-def test_a8_a_proxy_header_takes_trust_away_and_gives_none(guarded: LiveDaemon, header: tuple[str, str]) -> None:
+def test_a8_a_proxy_header_never_grants_trust(guarded: LiveDaemon, header: tuple[str, str]) -> None:
     refused_quietly(guarded.api.request("GET", "/api/memories", headers=dict([header])), 403)
     evil = {"Host": "evil.example", header[0]: header[1]}
     refused_quietly(guarded.api.request("GET", "/api/memories", headers=evil), 403, 421)
@@ -407,7 +407,7 @@ def test_a12_headers_and_targets_are_bounded(guarded: LiveDaemon) -> None:
         {"query": "canary"},
     ],
 )
-def test_a13_a_mass_deletion_deletes_nothing(guarded: LiveDaemon, body: Any) -> None:
+def test_a13_an_unconfirmed_mass_deletion_deletes_nothing(guarded: LiveDaemon, body: Any) -> None:
     answer = guarded.api.post("/api/memory/forget", {"mode": "execute", **body})
     if answer.status == 200:
         assert answer.json["deleted"] == 0
@@ -547,7 +547,7 @@ def test_a18_a_smuggled_request_in_a_body_is_not_served(guarded: LiveDaemon) -> 
 # what lies on the disk and what listens
 
 
-def test_nobody_else_may_read_what_the_daemon_writes(guarded: LiveDaemon) -> None:
+def test_files_of_the_daemon_are_private(guarded: LiveDaemon) -> None:
     guarded.api.post("/api/memory/codex-native-note", {"content": "a private note"}).ok()
     guarded.api.post("/api/config", {"file": "USER.md", "content": "private"}).ok()
     modes = {
@@ -659,7 +659,7 @@ def trailed(trailers: bytes, headers: bytes = b"Connection: close\r\n", *, separ
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_a_trailer_field_does_not_change_who_asks(guarded: LiveDaemon, separate: bool) -> None:
+def test_a_trailer_field_does_not_change_the_principal(guarded: LiveDaemon, separate: bool) -> None:
     alice = guarded.agent("alice")
     hers = alice.remember("The canary of alice", visibility="private")["id"]
     try:

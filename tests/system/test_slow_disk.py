@@ -83,7 +83,7 @@ def says(daemon: LiveDaemon, status: str, words: str) -> Callable[[], bool]:
     return check
 
 
-def test_a_disk_that_syncs_in_two_seconds_delays_writes_and_costs_no_process(library: Path) -> None:
+def test_a_sync_of_two_seconds_delays_writes_and_ends_no_process(library: Path) -> None:
     with live_daemon(started=False) as daemon:
         start_with(daemon, library)
         lives = daemon.children()
@@ -101,7 +101,7 @@ def test_a_disk_that_syncs_in_two_seconds_delays_writes_and_costs_no_process(lib
         assert daemon.broken_invariants() == []
 
 
-def test_a_write_whose_sync_outlasts_its_deadline_is_unknown_and_its_key_gets_the_outcome(library: Path) -> None:
+def test_a_write_whose_sync_exceeds_its_deadline_is_unknown_and_its_retry_gets_the_outcome(library: Path) -> None:
     with live_daemon(config="writer:\n  requestTimeoutMs: 1000\n", started=False) as daemon:
         start_with(daemon, library)
         lives = daemon.children()
@@ -120,7 +120,7 @@ def test_a_write_whose_sync_outlasts_its_deadline_is_unknown_and_its_key_gets_th
         assert daemon.stop() == 0
 
 
-def test_a_writer_that_is_stopped_during_a_slow_sync_is_replaced_like_any_other(library: Path) -> None:
+def test_a_writer_stopped_during_a_slow_sync_is_replaced(library: Path) -> None:
     with live_daemon(config="writer:\n  requestTimeoutMs: 1000\n", started=False) as daemon:
         start_with(daemon, library)
         slow(daemon, 20_000)

@@ -68,7 +68,7 @@ def service_manager(address: Path) -> Iterator[list[str]]:
             listener.join()
 
 
-def test_an_upgrade_that_takes_longer_than_a_start_may_is_waited_for_while_it_gets_on(daemon: LiveDaemon) -> None:
+def test_a_slow_upgrade_is_not_killed_while_it_makes_progress(daemon: LiveDaemon) -> None:
     every, notify = START_TIMEOUT_MS // 15, daemon.root / "notify"
     with service_manager(notify) as heard:
         daemon.start(SIGNET_SYNC_POINTS=f"writer.mid_migration=sleep:{every}@*", NOTIFY_SOCKET=str(notify))
@@ -84,7 +84,7 @@ def test_an_upgrade_that_takes_longer_than_a_start_may_is_waited_for_while_it_ge
     assert len(backups(daemon)) == 1
 
 
-def test_an_upgrade_that_hangs_is_killed_and_begun_again_without_another_backup(daemon: LiveDaemon) -> None:
+def test_a_hung_upgrade_is_killed_and_repeated_without_another_backup(daemon: LiveDaemon) -> None:
     daemon.start(SIGNET_SYNC_POINTS="writer.mid_migration=sleep:600000@5/1")
     (died,) = (line for line in daemon.log() if line.get("event") == "child_exited" and line.get("child") == "writer")
     assert "not ready in time" in died["cause"]

@@ -61,7 +61,7 @@ def outcomes_until_healed(daemon: LiveDaemon, healed: Callable[[], bool]) -> set
 
 
 @pytest.mark.parametrize("mailbox", ["writer", "gateway-search", "retention", "supervisor"])
-def test_a_stranger_at_a_socket_gets_no_work_and_the_path_is_taken_back(daemon: LiveDaemon, mailbox: str) -> None:
+def test_another_program_at_a_socket_gets_no_message_and_the_path_is_restored(daemon: LiveDaemon, mailbox: str) -> None:
     path = daemon.workspace / ".daemon" / "run" / f"{mailbox}.sock"
     with zmq_router(path) as stranger:
         taken = path.stat().st_ino
@@ -77,7 +77,7 @@ def test_a_stranger_at_a_socket_gets_no_work_and_the_path_is_taken_back(daemon: 
     assert daemon.stop() == 0
 
 
-def test_a_mute_listener_at_the_writer_s_path_while_the_writer_is_replaced_delays_and_loses_nothing(
+def test_a_silent_listener_at_the_writer_s_path_during_a_restart_loses_no_write(
     daemon: LiveDaemon,
 ) -> None:
     path = daemon.workspace / ".daemon" / "run" / "writer.sock"
@@ -89,7 +89,7 @@ def test_a_mute_listener_at_the_writer_s_path_while_the_writer_is_replaced_delay
     assert statuses <= {200, 503}
 
 
-def test_sockets_that_were_removed_are_made_anew(daemon: LiveDaemon) -> None:
+def test_removed_sockets_are_created_again(daemon: LiveDaemon) -> None:
     run = daemon.workspace / ".daemon" / "run"
     shutil.rmtree(run)
     names = {"writer.sock", "gateway-search.sock", "retention.sock", "supervisor.sock", "searcher-1.sock"}
@@ -99,7 +99,7 @@ def test_sockets_that_were_removed_are_made_anew(daemon: LiveDaemon) -> None:
     assert daemon.stop() == 0
 
 
-def test_a_daemon_with_a_long_path_goes_on_when_the_user_logs_out() -> None:
+def test_a_daemon_with_a_long_path_survives_a_logout() -> None:
     """logind removes the runtime directory then, in a place where the user may not create one."""
     root = private_root()
     runtime = root / "run" / "user" / "1000"
@@ -126,7 +126,7 @@ def test_a_daemon_with_a_long_path_goes_on_when_the_user_logs_out() -> None:
         shutil.rmtree(socket_directory(daemon.workspace), ignore_errors=True)
 
 
-def test_health_stays_good_while_nothing_is_written_after_a_recall(daemon: LiveDaemon) -> None:
+def test_health_stays_good_without_writes_after_a_recall(daemon: LiveDaemon) -> None:
     """A recall sends the writer which memories were returned, which has no answer."""
     daemon.api.remember("The staging database listens on port 5433")
     daemon.api.recall("staging database port")

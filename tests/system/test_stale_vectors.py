@@ -66,7 +66,7 @@ def parted() -> Iterator[LiveDaemon]:
         yield daemon
 
 
-def test_recall_follows_a_database_that_was_put_back_by_hand(parted: LiveDaemon) -> None:
+def test_recall_is_correct_after_a_database_was_copied_back(parted: LiveDaemon) -> None:
     parted.start()
     parted.api.remember("My bicycle has a flat tyre")
     parted.api.remember("The printer on the second floor is out of toner")
@@ -78,7 +78,7 @@ def test_recall_follows_a_database_that_was_put_back_by_hand(parted: LiveDaemon)
     assert given["repairing a bike"][:1] == ["My bicycle has a flat tyre"]
 
 
-def test_a_database_that_was_put_back_and_changed_before_any_search_is_followed(parted: LiveDaemon) -> None:
+def test_recall_is_correct_after_a_copied_back_database_was_changed(parted: LiveDaemon) -> None:
     held = parted.workspace / ".daemon" / "index"
     aside = parted.root / "index"
     held.rename(aside)
@@ -171,7 +171,7 @@ def test_doctor_compares_the_file_of_vectors_beside_a_running_daemon() -> None:
         assert daemon.stop() == 0
 
 
-def test_vectors_that_come_and_go_while_doctor_compares_are_no_difference() -> None:
+def test_vectors_changed_during_the_comparison_of_doctor_are_not_findings() -> None:
     with live_daemon() as daemon:
         over = threading.Event()
 

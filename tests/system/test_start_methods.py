@@ -53,7 +53,7 @@ WITHOUT_SAFE_PATH = {
 
 @pytest.mark.parametrize("way", [*WAYS, *WITHOUT_SAFE_PATH])
 @pytest.mark.parametrize("entry", ["", "."], ids=["empty", "dot"])
-def test_no_process_imports_a_module_of_the_directory_in_which_the_daemon_was_started(way: str, entry: str) -> None:
+def test_no_process_imports_modules_from_the_current_directory(way: str, entry: str) -> None:
     with live_daemon(started=False, environ={"PYTHONPATH": f"{entry}:{REPOSITORY}"}) as daemon:
         for name in ("json", "asyncio", "click", "msgspec", "zmq", "apsw", "yaml", "uvicorn"):
             (daemon.root / f"{name}.py").write_text(f"raise SystemExit('imported {name} of the working directory')")
@@ -67,7 +67,7 @@ def test_no_process_imports_a_module_of_the_directory_in_which_the_daemon_was_st
         assert "working directory" not in daemon.terminal()
 
 
-def test_commands_that_start_the_daemon_at_once_all_succeed_with_one_daemon() -> None:
+def test_concurrent_start_commands_all_succeed_with_one_daemon() -> None:
     with live_daemon(started=False) as daemon:
         command = [sys.executable, "-P", "-m", "signet_actors.cli"]
         starts = [
@@ -94,7 +94,7 @@ def test_commands_that_start_the_daemon_at_once_all_succeed_with_one_daemon() ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_failure_inside_is_answered_and_logged_whatever_started_the_daemon(way: str) -> None:
+def test_an_internal_error_is_answered_and_logged_for_every_start_method(way: str) -> None:
     with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
         daemon.command = WAYS[way]
         daemon.start()
@@ -111,7 +111,7 @@ def test_a_failure_inside_is_answered_and_logged_whatever_started_the_daemon(way
         assert ("request_failed" in daemon.terminal()) == ("--console" in daemon.command or way == "signet up")
 
 
-def test_a_daemon_whose_terminal_has_gone_serves_and_stops_in_order() -> None:
+def test_a_daemon_without_its_terminal_serves_and_stops_normally() -> None:
     with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
         # A reader that ends after the first line, as `signet up | head -1` does.
         daemon.command = [

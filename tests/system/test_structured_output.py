@@ -28,7 +28,7 @@ def refusing(_stage: str, asked: Asked) -> Act | Fault | None:
     return Act("http_400", "json: cannot unmarshal object into Go struct field GenerateRequest.format of type string")
 
 
-def test_extraction_and_decision_are_asked_for_in_the_form_of_their_schema() -> None:
+def test_extraction_and_decision_send_their_schemas() -> None:
     with pipeline() as (daemon, provider):
         daemon.api.remember(NOTE)
         finished(daemon)
@@ -40,7 +40,7 @@ def test_extraction_and_decision_are_asked_for_in_the_form_of_their_schema() -> 
         assert set(decision) == {"action", "targetId", "confidence", "reason"}
 
 
-def test_a_server_that_takes_no_schema_is_asked_without_until_a_reload() -> None:
+def test_a_server_without_schema_support_is_called_without_schemas_until_a_reload() -> None:
     with pipeline(ScriptedModel(fault=refusing)) as (daemon, provider):
         daemon.api.remember(NOTE)
         finished(daemon)
@@ -60,7 +60,7 @@ def test_a_server_that_takes_no_schema_is_asked_without_until_a_reload() -> None
         assert asked_with(provider.asked)[count] == ("extraction", True)
 
 
-def test_where_structured_output_is_switched_off_no_schema_is_sent() -> None:
+def test_no_schema_is_sent_when_structured_output_is_off() -> None:
     with pipeline(extraction="      structuredOutput: false\n") as (daemon, provider):
         daemon.api.remember(NOTE)
         finished(daemon)

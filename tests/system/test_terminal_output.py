@@ -105,20 +105,22 @@ def on_pipe(
         ("logs", "-n", "1000", "--json"),
     ],
 )
-def test_stored_text_never_commands_a_terminal(daemon: LiveDaemon, hostile_id: str, arguments: tuple[str, ...]) -> None:
+def test_control_characters_in_stored_text_are_escaped_on_a_terminal(
+    daemon: LiveDaemon, hostile_id: str, arguments: tuple[str, ...]
+) -> None:
     code, shown = on_terminal(daemon, *(hostile_id if part == "ID" else part for part in arguments))
     assert code == 0, shown
     assert b"31m" in shown
     assert [char for char in COMMANDS_OF_A_TERMINAL if char in shown] == []
 
 
-def test_a_refusal_that_repeats_a_text_does_not_command_a_terminal(daemon: LiveDaemon) -> None:
+def test_control_characters_in_error_messages_are_escaped_on_a_terminal(daemon: LiveDaemon) -> None:
     code, shown = on_terminal(daemon, "show", "no-such-\x9b31m", "--json")
     assert code == 1
     assert [char for char in COMMANDS_OF_A_TERMINAL if char in shown] == []
 
 
-def test_on_a_pipe_an_export_is_the_daemon_s_bytes(daemon: LiveDaemon, hostile_id: str) -> None:
+def test_an_export_to_a_pipe_has_the_daemon_s_bytes(daemon: LiveDaemon, hostile_id: str) -> None:
     lines = on_pipe(daemon, "export", "-").stdout
     assert lines == daemon.api.get("/api/memory/export", limit=500).raw
     assert json.loads(lines.splitlines()[1])["content"] == daemon.api.memory(hostile_id)["content"]
@@ -126,7 +128,7 @@ def test_on_a_pipe_an_export_is_the_daemon_s_bytes(daemon: LiveDaemon, hostile_i
 
 
 @pytest.mark.parametrize("environ", [{"LC_ALL": "C"}, ASCII_ONLY, LATIN])
-def test_what_a_locale_cannot_write_is_escaped_and_ends_nothing(daemon: LiveDaemon, environ: dict[str, str]) -> None:
+def test_characters_that_the_locale_cannot_encode_are_escaped(daemon: LiveDaemon, environ: dict[str, str]) -> None:
     text = "Café ☕ → 日本語"
     stored = on_pipe(daemon, "remember", text, "--tags", "locale", environ=environ)
     assert stored.returncode == 0, stored.stderr
@@ -179,7 +181,7 @@ def test_a_workspace_whose_path_is_not_utf8_is_refused(
 
 
 @pytest.mark.parametrize("source", ["/dev/zero", "/dev/null", "fifo", "directory"])
-def test_an_import_of_what_is_no_regular_file_is_refused(daemon: LiveDaemon, tmp_path: Path, source: str) -> None:
+def test_an_import_of_a_special_file_is_refused(daemon: LiveDaemon, tmp_path: Path, source: str) -> None:
     path = tmp_path / source if not source.startswith("/") else Path(source)
     if source == "fifo":
         os.mkfifo(path)
@@ -196,7 +198,7 @@ def test_an_import_from_a_terminal_is_refused(daemon: LiveDaemon) -> None:
         assert code == 2, shown
 
 
-def test_an_endless_line_is_refused(daemon: LiveDaemon) -> None:
+def test_an_oversized_line_is_refused(daemon: LiveDaemon) -> None:
     imported = on_pipe(daemon, "import", "-", stdin=Path("/dev/zero"))
     assert imported.returncode == 1
     assert b"line 1 is longer than" in imported.stderr

@@ -65,7 +65,7 @@ def signet(daemon: LiveDaemon, *arguments: str, stdin: str | None = None) -> Res
 
 
 @LAID_OUT
-def test_content_comes_back_as_it_was_sent(room: Client, content: str) -> None:
+def test_content_is_returned_unchanged(room: Client, content: str) -> None:
     answer = room.remember(content)
     assert answer["content"] == content
     assert room.memory(answer["id"])["content"] == content
@@ -75,7 +75,7 @@ def test_content_comes_back_as_it_was_sent(room: Client, content: str) -> None:
 
 
 @LAID_OUT
-def test_a_patched_content_comes_back_as_it_was_sent(room: Client, content: str) -> None:
+def test_patched_content_is_returned_unchanged(room: Client, content: str) -> None:
     memory = room.remember("something else")["id"]
     room.request("PATCH", f"/api/memory/{memory}", {"reason": "r", "content": content}).ok()
     assert room.memory(memory)["content"] == content
@@ -91,7 +91,7 @@ def test_a_patched_content_comes_back_as_it_was_sent(room: Client, content: str)
         ("[ops]: run\n    make deploy", "run\n    make deploy"),
     ],
 )
-def test_only_blank_ends_foreign_line_ends_and_prefixes_are_taken_away(room: Client, sent: str, stored: str) -> None:
+def test_only_blank_ends_line_ends_and_prefixes_are_changed(room: Client, sent: str, stored: str) -> None:
     answer = room.remember(sent)
     assert answer["content"] == room.memory(answer["id"])["content"] == stored
 
@@ -126,7 +126,7 @@ def test_recall_finds_words_across_lines_and_returns_the_layout(room: Client) ->
     assert room.get("/memory/search", q='"first nested"').ok()["results"][0]["content"] == TABLE
 
 
-def test_a_secret_behind_a_line_break_is_cut_out_and_the_layout_stays(room: Client) -> None:
+def test_a_secret_after_a_line_break_is_redacted_and_the_layout_stays(room: Client) -> None:
     secret = "Xk9" + "vQ2mZp7LrT4w"
     answer = room.remember(f"db:\n    password =\n\n        {secret}\n    port:  5432")
     assert answer["redacted"] is True
@@ -153,9 +153,7 @@ def test_the_command_line_stores_and_shows_the_layout(daemon: LiveDaemon, room: 
     assert room.memory(memory)["content"] == edited
 
 
-def test_an_export_carries_the_layout_into_another_store(
-    daemon: LiveDaemon, room: Client, target: LiveDaemon, tmp_path: Path
-) -> None:
+def test_an_export_preserves_the_layout(daemon: LiveDaemon, room: Client, target: LiveDaemon, tmp_path: Path) -> None:
     agent = room.headers["x-signet-agent-id"]
     for content in LAYOUTS.values():
         room.remember(content)

@@ -97,7 +97,7 @@ def test_the_vector_of_a_fast_server_is_stored_and_found_when_the_remember_is_an
         assert vectors(daemon) == 2
 
 
-def test_several_who_remember_at_once_share_the_calls_and_are_all_told() -> None:
+def test_concurrent_remembers_share_calls_and_are_all_answered() -> None:
     with room(LONG_MS) as (daemon, provider), ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(daemon.api.remember, [f"Row {number} of the ledger" for number in range(6)]))
         assert [answer["embedded"] for answer in answers] == [True] * 6
@@ -106,7 +106,7 @@ def test_several_who_remember_at_once_share_the_calls_and_are_all_told() -> None
         ]
 
 
-def test_a_slow_server_costs_the_budget_and_its_vector_comes_later() -> None:
+def test_a_slow_server_delays_a_remember_by_the_wait_budget_only() -> None:
     with room(300) as (daemon, provider):
         provider.stuck, provider.drip_s = "slow_drip", 1.0
         headers = {"Idempotency_Key": "k1"}
@@ -129,7 +129,7 @@ def test_a_slow_server_costs_the_budget_and_its_vector_comes_later() -> None:
         )
 
 
-def test_beside_a_server_that_hangs_one_remember_waits_and_the_next_do_not() -> None:
+def test_with_a_hung_server_only_the_first_remember_waits() -> None:
     with room(300) as (daemon, provider):
         provider.stuck = "hang"
         assert at_once(daemon, "The first one waits")["embedded"] is False
@@ -143,7 +143,7 @@ def test_beside_a_server_that_hangs_one_remember_waits_and_the_next_do_not() -> 
         eventually(lambda: vectors(daemon) == 21, within_s=HANG_GUARD_S, what="all vectors")
 
 
-def test_a_server_that_is_known_to_be_away_is_not_waited_for() -> None:
+def test_a_remember_does_not_wait_for_a_server_known_to_be_down() -> None:
     with room(LONG_MS) as (daemon, provider):
         provider.stuck = "http_503"
         assert at_once(daemon, "Whoever waits is told that the call failed")["embedded"] is False
@@ -155,7 +155,7 @@ def test_a_server_that_is_known_to_be_away_is_not_waited_for() -> None:
         assert at_once(daemon, "Nothing was in vain, so this waits at once")["embedded"] is True
 
 
-def test_without_a_budget_nobody_waits_and_a_reload_gives_one() -> None:
+def test_without_a_wait_budget_no_remember_waits_until_a_reload_sets_one() -> None:
     with room(0) as (daemon, provider):
         assert at_once(daemon, "The first one")["embedded"] is False
         eventually(lambda: vectors(daemon) == 1, within_s=HANG_GUARD_S, what="its vector")
@@ -169,13 +169,13 @@ def test_without_a_budget_nobody_waits_and_a_reload_gives_one() -> None:
         )
 
 
-def test_where_no_vectors_are_made_a_remember_says_so_at_once() -> None:
+def test_without_embedding_a_remember_is_answered_at_once() -> None:
     with room(LONG_MS, pipeline="    embeddingTracker: {enabled: false}") as (daemon, provider):
         assert at_once(daemon, "The staging port is 5433")["embedded"] is False
         assert provider.asked == []
 
 
-def test_a_stop_answers_who_waits_and_the_vector_comes_in_the_next_life() -> None:
+def test_a_stop_answers_waiting_remembers_and_the_vector_is_computed_after_the_next_start() -> None:
     with room(LONG_MS) as (daemon, provider), ThreadPoolExecutor(1) as pool:
         provider.stuck = "hang"
         waiting = pool.submit(at_once, daemon, "The staging port is 5433")
@@ -188,7 +188,7 @@ def test_a_stop_answers_who_waits_and_the_vector_comes_in_the_next_life() -> Non
         eventually(lambda: vectors(daemon) == 1, within_s=HANG_GUARD_S, what="the vector")
 
 
-def test_the_death_of_the_extractor_costs_a_remember_its_budget_and_nothing_else() -> None:
+def test_a_crash_of_the_extractor_delays_a_remember_by_the_wait_budget_only() -> None:
     with room(1500) as (daemon, provider), ThreadPoolExecutor(1) as pool:
         provider.stuck = "hang"
         waiting = pool.submit(daemon.api.remember, "The staging port is 5433")

@@ -98,7 +98,7 @@ def started(way: str, workspace: Path, root: Path) -> tuple[int | None, str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_directory_of_the_system_is_refused_and_left_as_it_is(way: str, system_directory: Path, root: Path) -> None:
+def test_a_system_directory_is_refused_and_not_changed(way: str, system_directory: Path, root: Path) -> None:
     before = system_directory.stat()
     content = set(system_directory.iterdir())
     code, said = started(way, system_directory, root)
@@ -120,7 +120,7 @@ def test_a_link_in_place_of_a_directory_of_the_daemon_is_refused(way: str, root:
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
 
 
-def test_a_command_for_a_workspace_without_a_daemon_writes_nothing_to_the_daemon_that_holds_the_port() -> None:
+def test_a_command_for_a_workspace_without_a_daemon_sends_nothing_to_another_daemon_on_its_port() -> None:
     with live_daemon() as daemon:
         other = daemon.root / "other"
         other.mkdir()
@@ -137,7 +137,7 @@ def test_a_command_for_a_workspace_without_a_daemon_writes_nothing_to_the_daemon
         assert daemon.api.listed() == []
 
 
-def test_backups_and_checks_work_in_a_workspace_that_is_reached_through_a_link(root: Path) -> None:
+def test_backups_and_checks_work_in_a_symlinked_workspace(root: Path) -> None:
     with live_daemon() as daemon:
         link = root / "link"
         link.symlink_to(daemon.root)
@@ -162,7 +162,7 @@ def test_backups_and_checks_work_in_a_workspace_that_is_reached_through_a_link(r
         assert done.returncode == 0, done.stderr
 
 
-def test_a_relative_workspace_is_the_same_one_for_every_way_to_start(root: Path) -> None:
+def test_a_relative_workspace_is_the_same_for_every_start_method(root: Path) -> None:
     environ = {**os.environ, "SIGNET_WORKSPACE": "ws", "SIGNET_PORT": "0"}
 
     def signet(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -33,7 +33,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("answer", FORMATS, ids=lambda answer: answer.name)
-def test_a_schema_is_an_object_without_references_of_which_every_field_is_required(answer: AnswerFormat) -> None:
+def test_a_schema_is_an_object_without_references_whose_fields_are_all_required(answer: AnswerFormat) -> None:
     assert answer.schema["type"] == "object"
     assert "$ref" not in json.dumps(answer.schema)
     for found in objects(answer.schema):
@@ -47,7 +47,7 @@ def test_the_schemas_name_every_type_of_fact_and_every_action() -> None:
     assert set(DECISION.schema["properties"]["action"]["enum"]) == set(ACTIONS)
 
 
-def test_an_answer_of_the_schemas_form_is_read_without_repair() -> None:
+def test_an_answer_that_matches_the_schema_is_parsed_without_repair() -> None:
     extraction = {
         "facts": [{"content": "Noor prefers four spaces.", "type": "preference", "confidence": 0.9}],
         "entities": [{"source": "Noor", "relationship": "prefers", "target": "spaces", "confidence": 0.9}],

@@ -12,13 +12,13 @@ from bench.client import MAX_HEAD_BYTES, Connection, ProtocolError, encode_reque
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def test_a_request_is_encoded_whole() -> None:
+def test_a_request_is_encoded_completely() -> None:
     assert encode_request("GET", "/health", host="h:1") == b"GET /health HTTP/1.1\r\nhost: h:1\r\n\r\n"
     posted = encode_request("POST", "/x", host="h:1", body=b"{}")
     assert posted.endswith(b"content-length: 2\r\n\r\n{}")
 
 
-def test_a_head_is_read_when_it_is_complete() -> None:
+def test_a_head_is_parsed_when_it_is_complete() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n"
     assert all(parse_head(head[:at]) is None for at in range(len(head)))
     assert parse_head(head + b"hello") == (200, len(head), 5)
@@ -35,7 +35,7 @@ def test_a_head_is_read_when_it_is_complete() -> None:
         b"x" * (MAX_HEAD_BYTES + 1),
     ],
 )
-def test_an_answer_that_is_not_understood_is_an_error(answer: bytes) -> None:
+def test_a_malformed_response_is_an_error(answer: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_head(answer)
 
@@ -55,7 +55,7 @@ def exchange_with(serve: Serve, requests: int) -> list[tuple[int, bytes]]:
     return asyncio.run(run())
 
 
-def test_answers_in_pieces_are_put_together_and_the_connection_is_kept() -> None:
+def test_split_responses_are_joined_and_the_connection_is_kept() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for body in (b"first", b"", b"third"):
             await reader.readuntil(b"\r\n\r\n")

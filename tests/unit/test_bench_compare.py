@@ -32,20 +32,18 @@ def test_the_ratio_is_that_of_the_medians() -> None:
     ("a", "b", "apart"),
     [((1.0, 2.0), (2.1, 3.0), True), ((2.1, 3.0), (1.0, 2.0), True), ((1.0, 2.0), (2.0, 3.0), False)],
 )
-def test_figures_are_apart_when_their_ranges_do_not_meet(
-    a: tuple[float, ...], b: tuple[float, ...], apart: bool
-) -> None:
+def test_figures_differ_if_their_ranges_do_not_overlap(a: tuple[float, ...], b: tuple[float, ...], apart: bool) -> None:
     (line,) = compared(rounds("p50", *a), rounds("p50", *b))
     assert line.apart is apart
 
 
-def test_nothing_is_divided_by_zero() -> None:
+def test_a_ratio_of_zero_is_not_computed() -> None:
     (line,) = compared(rounds("refused", 0.0, 0.0), rounds("refused", 3.0, 3.0))
     assert line.ratio is None
     assert line.apart
 
 
-def test_a_figure_that_one_round_does_not_have_is_left_out() -> None:
+def test_a_figure_missing_in_one_round_is_omitted() -> None:
     a = [Measured({"p50": (1.0, "ms"), "import": (5.0, "/s")}), Measured({"p50": (1.0, "ms")})]
     b = [Measured({"p50": (1.0, "ms"), "import": (5.0, "/s")})] * 2
     assert [line.figure for line in compared(a, b)] == ["p50"]
@@ -56,7 +54,7 @@ def test_figures_keep_the_order_of_the_first_round() -> None:
     assert [line.figure for line in compared(measured, measured)] == ["z", "a"]
 
 
-def test_a_point_stands_for_this_checkout_and_is_left_alone() -> None:
+def test_a_point_means_this_checkout_and_is_not_removed() -> None:
     assert commit_of(HERE) == HERE
     with checkout(HERE) as tree:
         assert tree == REPOSITORY
@@ -68,7 +66,7 @@ def test_a_revision_that_does_not_exist_is_refused() -> None:
         commit_of("no-such-revision")
 
 
-def test_a_tree_whose_code_would_not_run_is_refused(tmp_path: Path) -> None:
+def test_a_tree_whose_own_code_is_not_imported_is_refused(tmp_path: Path) -> None:
     runs_from(REPOSITORY)
     with pytest.raises(RevisionUnusable, match="not what would run"):
         runs_from(tmp_path)

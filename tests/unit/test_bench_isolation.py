@@ -45,7 +45,7 @@ def test_an_acknowledged_memory_that_is_absent_or_deleted_is_lost(database: tupl
     assert lost(path, set()) == 0
 
 
-def test_every_sweep_of_every_turn_has_a_full_step_to_purge_within_reason() -> None:
+def test_there_are_enough_rows_to_purge_for_every_sweep() -> None:
     assert doomed_rows(2, 10.0) == 2 * round(10 / SWEEP_EVERY_S) * SWEEP_ROWS
     assert doomed_rows(1, 0.1) == SWEEP_ROWS
     assert doomed_rows(1000, 1000.0) == MOST_DOOMED
@@ -72,7 +72,7 @@ def upkeep(purged: int) -> dict[str, Any]:
     return {"purged_rows": purged, "imported_lines": 10, "backups_seen": 1, "sweeps": answered, "scrapes": answered}
 
 
-def test_the_disturbed_phase_is_judged_against_the_same_load_alone() -> None:
+def test_the_disturbed_phase_is_compared_with_the_same_load_alone() -> None:
     found = {
         "alone": phase(10.0, failed=1),
         "disturbed": phase(25.0, failed=2),
@@ -89,7 +89,7 @@ def test_the_disturbed_phase_is_judged_against_the_same_load_alone() -> None:
     assert lines["rows purged meanwhile (vectors, memories)"].measured == 12
 
 
-def test_the_keyword_floor_grows_from_size_to_size_and_gives_up_when_its_time_is_spent(tmp_path: Path) -> None:
+def test_the_keyword_floor_extends_its_index_and_stops_when_its_time_is_over(tmp_path: Path) -> None:
     texts = Texts(2)
 
     def stream(source: Texts) -> Iterator[Made]:
@@ -111,7 +111,7 @@ def test_the_keyword_floor_grows_from_size_to_size_and_gives_up_when_its_time_is
         assert not late.grow_to(50, stream(texts))
 
 
-def test_the_vector_floor_of_more_vectors_than_a_block_holds_goes_over_the_block_again(
+def test_the_vector_floor_repeats_its_block_for_more_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bench.floor._BLOCK", 64)

@@ -49,7 +49,7 @@ def talk(**more: object) -> dict[str, object]:
     }
 
 
-def test_a_percentile_is_the_value_that_so_many_do_not_exceed() -> None:
+def test_a_percentile_is_the_value_that_this_share_does_not_exceed() -> None:
     values = [float(number) for number in range(1, 101)]
     assert (percentile(values, 0.5), percentile(values, 0.95), percentile(values, 0.99)) == (50, 95, 99)
     assert percentile([7.0], 0.99) == 7
@@ -61,12 +61,12 @@ def test_a_spread_does_not_depend_on_the_order_of_the_latencies() -> None:
     assert spread([]).count == 0
 
 
-def test_cpu_ticks_are_read_behind_a_name_with_brackets_and_spaces() -> None:
+def test_cpu_ticks_are_parsed_after_a_name_with_brackets_and_spaces() -> None:
     after_name = "S 1 1 1 0 -1 4194560 100 0 0 0 41 17 0 0 20 0 1 0 999 0 0"
     assert ticks_of(f"4242 (python (x) y) {after_name}") == 58
 
 
-def test_pss_is_read_and_not_its_parts() -> None:
+def test_pss_is_read_without_its_parts() -> None:
     assert pss_of("5581-7ffd rollup\nRss:  900 kB\nPss:  512 kB\nPss_Anon:  400 kB\n") == 512 * 1024
 
 
@@ -83,13 +83,13 @@ def test_a_conversation_is_read_in_the_order_of_its_sessions() -> None:
     }
 
 
-def test_what_is_no_conversation_is_refused_with_a_reason() -> None:
+def test_a_malformed_conversation_is_refused_with_a_reason() -> None:
     for document in (b"", b"{}", b"[{}]", msgspec.json.encode([talk(qa=[{"question": "?"}])])):
         with pytest.raises(ValueError, match="not a LoCoMo file"):
             read_conversations(document)
 
 
-def test_labels_that_hold_several_turns_are_taken_apart() -> None:
+def test_labels_with_several_turns_are_split() -> None:
     assert Question("?", 1, ["D8:6; D9:17", "D1:3"]).labels() == {"D8:6", "D9:17", "D1:3"}
     assert Question("?", 1, ["D", "D:11:26"]).labels() == set()
 
@@ -119,12 +119,12 @@ def test_ndcg_is_one_when_equal_turns_are_one_memory() -> None:
     assert ndcg(["a"], [frozenset({"a"}), frozenset({"a"})], 10) == 1
 
 
-def test_a_summary_of_no_questions_is_all_nothing() -> None:
+def test_a_summary_without_questions_is_zero() -> None:
     assert summary([]).recall_at_10 == 0
     assert summary([Score(4, 1.0, 1.0, 1.0, 3), Score(4, 0.0, 0.0, 0.0, 0)]).no_hit == 50
 
 
-def test_a_conversation_without_turns_yields_nothing() -> None:
+def test_a_conversation_without_turns_has_no_result() -> None:
     moment = datetime(2024, 5, 8, tzinfo=UTC)
     assert list(Conversation(0, [(moment, [])], []).bodies()) == []
     assert Turn("Ada", "D1:1", "Hello").content() == "Ada: Hello"
@@ -162,7 +162,7 @@ def test_words_are_distributed_as_in_a_language() -> None:
     assert len(ordered) > 5000
 
 
-def test_a_target_is_met_at_its_bound_and_absent_without_one() -> None:
+def test_a_target_is_met_at_its_bound() -> None:
     assert Line("a", 2.0, "ms", limit=2.0).met is True
     assert Line("a", 2.1, "ms", limit=2.0).met is False
     assert Line("a", 1500.0, "/s", least=1500.0).met is True
@@ -219,7 +219,7 @@ def test_figures_become_lines_with_targets_and_floors() -> None:
     assert all(line.floor is None for line in unfloored.values())
 
 
-def test_a_size_whose_keyword_floor_could_not_be_built_in_time_has_no_floor_at_all() -> None:
+def test_a_size_without_a_keyword_floor_has_no_floor() -> None:
     took = spread([1.0])
     assert _recall_floor({"health_ms": took, "9": {"keyword_ms": took, "vector_ms": took}}, 9) == (3, 3)
     assert _recall_floor({"health_ms": took, "9": {"keyword_ms": None, "vector_ms": took}}, 9) is None
@@ -244,7 +244,7 @@ def test_a_sample_counts_a_function_once_however_often_it_calls_itself() -> None
     assert profile.below[name] == 1
 
 
-def test_file_names_are_told_from_their_package_on() -> None:
+def test_file_names_are_shortened_to_their_package() -> None:
     assert short("/x/.venv/lib/python3.11/site-packages/starlette/routing.py") == "starlette/routing.py"
     assert short("/x/main/signet_actors/gateway/app.py") == "gateway/app.py"
     assert short("<string>") == "<string>"

@@ -102,7 +102,7 @@ def test_every_answer_is_counted_by_its_status_and_connections_are_kept(size: in
     assert len(connections) <= 8
 
 
-def test_the_pace_is_kept_where_nothing_is_answered_and_what_cannot_be_sent_is_told() -> None:
+def test_the_request_rate_is_kept_without_responses_and_unsent_requests_are_counted() -> None:
     asked = threading.Semaphore(0)
     go_on = threading.Event()
 
@@ -130,7 +130,7 @@ def test_the_pace_is_kept_where_nothing_is_answered_and_what_cannot_be_sent_is_t
     assert books.statuses[200] == loop.offered - loop.unsent
 
 
-def test_a_refusal_in_the_middle_of_a_body_is_an_answer_and_a_lost_connection_is_a_failure() -> None:
+def test_an_early_response_counts_as_an_answer_and_a_lost_connection_as_a_failure() -> None:
     serials = itertools.count()
 
     def serve(connection: socket.socket) -> None:

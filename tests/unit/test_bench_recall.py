@@ -46,7 +46,7 @@ def test_a_question_is_of_two_kinds(asked: Asked, kinds: set[str]) -> None:
     assert kinds <= set(KINDS)
 
 
-def test_latencies_are_sorted_out_by_the_kind_of_their_question() -> None:
+def test_latencies_are_grouped_by_the_kind_of_question() -> None:
     asked = [NATURAL, BOTH, IDENTIFIER, FILTERED]
     found = latencies_by_kind(asked, [(3, 30.0), (0, 1.0), (1, 20.0), (2, 5.0)])
     assert (found["unfiltered"].p50, found["unfiltered"].worst, found["unfiltered"].count) == (1, 5, 2)
@@ -55,13 +55,13 @@ def test_latencies_are_sorted_out_by_the_kind_of_their_question() -> None:
     assert (found["identifiers"].p50, found["identifiers"].worst) == (5, 20)
 
 
-def test_a_kind_that_nobody_asked_for_has_an_empty_spread() -> None:
+def test_a_kind_without_questions_has_an_empty_spread() -> None:
     found = latencies_by_kind([NATURAL], [(0, 1.0)])
     assert set(found) == set(KINDS)
     assert found["identifiers"].count == 0
 
 
-def test_kinds_of_made_up_questions_come_in_both_ways() -> None:
+def test_generated_questions_have_every_kind() -> None:
     texts = Texts(3)
     asked = texts.questions([texts.memory() for _ in range(200)], 200)
     found = latencies_by_kind(asked, ((at, 1.0) for at in range(200)))
@@ -70,7 +70,7 @@ def test_kinds_of_made_up_questions_come_in_both_ways() -> None:
     assert 20 < found["identifiers"].count < 120
 
 
-def test_only_bare_identifiers_without_a_filter_are_judged() -> None:
+def test_only_plain_identifiers_without_a_filter_are_counted() -> None:
     asked = [IDENTIFIER, IDENTIFIER, WITH_A_WORD, BOTH, NATURAL]
     answers = [
         (0, answer("about OPS-7", "x")),
@@ -99,12 +99,12 @@ def test_answers_are_counted_by_status_and_keep_their_requests_index() -> None:
     assert Answered().bodies == []
 
 
-def test_searchers_are_charged_together_and_the_load_generator_not_at_all() -> None:
+def test_cpu_time_of_searchers_is_summed_and_the_load_generator_excluded() -> None:
     each = {"gateway": 1.0, "searcher-1": 0.5, "searcher-2": 0.25, LOAD_GENERATOR: 9.0}
     assert by_role(each) == {"gateway": 1.0, "searchers": 0.75}
 
 
-def test_the_settings_of_a_number_of_searchers_are_understood_by_the_daemon() -> None:
+def test_the_settings_for_a_number_of_searchers_are_valid() -> None:
     said = yaml.safe_load(settings_for(3))
     assert msgspec.convert(said, Config).searcher.processes == 3
 
@@ -119,7 +119,7 @@ def test_cpu_of_several_phases_adds_up() -> None:
     assert usage.each(0).keys() == usage.spent_ms.keys()
 
 
-def test_a_sample_is_bounded_and_drawn_from_the_whole_of_what_was_offered() -> None:
+def test_a_sample_is_bounded_and_drawn_from_all_items() -> None:
     texts = Texts(9)
     offered = [texts.memory() for _ in range(400)]
     sample = EvenSample(40, seed=1)
@@ -146,7 +146,7 @@ def test_streams_of_a_seed_share_their_words_but_no_memory_and_no_identifier() -
     assert len(shared) > 300
 
 
-def test_asking_questions_does_not_change_what_a_stream_will_make() -> None:
+def test_generating_questions_does_not_change_the_generated_texts() -> None:
     stored, again = Texts(4), Texts(4)
     asking = Texts(4, stream=1)
     made = [stored.memory() for _ in range(20)]

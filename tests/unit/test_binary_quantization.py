@@ -56,20 +56,20 @@ def shares(
 
 
 @pytest.mark.parametrize("admitted", [1.0, 0.7, 0.45, 0.22])
-def test_the_likely_hold_nearly_all_of_the_nearest(clustered: Floats, admitted: float) -> None:
+def test_the_candidates_contain_almost_all_nearest_vectors(clustered: Floats, admitted: float) -> None:
     valid = np.random.default_rng(13).random(COUNT) < admitted
     of_pool, of_first = shares(clustered, coded(clustered, clustered.mean(axis=0)), valid)
     assert of_pool >= 0.99
     assert of_first >= 0.999
 
 
-def test_half_as_many_hold_the_first_ten_and_all_but_few_of_the_rest(clustered: Floats) -> None:
+def test_half_as_many_candidates_contain_the_nearest_ten_and_most_others(clustered: Floats) -> None:
     of_pool, of_first = shares(clustered, coded(clustered, clustered.mean(axis=0)), every(COUNT), 1_600)
     assert of_pool >= 0.97
     assert of_first >= 0.999
 
 
-def test_a_direction_that_all_share_does_not_hide_who_is_near(clustered: Floats) -> None:
+def test_a_common_direction_does_not_hide_the_nearest_vectors(clustered: Floats) -> None:
     rng = np.random.default_rng(14)
     leaning = normalised(clustered + normalised(rng.normal(size=(1, DIMENSIONS))))
     with_centre, first = shares(leaning, coded(leaning, leaning.mean(axis=0)), every(COUNT), 1_600)
@@ -79,7 +79,7 @@ def test_a_direction_that_all_share_does_not_hide_who_is_near(clustered: Floats)
 
 
 @pytest.mark.parametrize("dimensions", [1, 8, 63, 64, 65, 256, 384, 1024, 4096])
-def test_every_width_is_compared_whole(dimensions: int) -> None:
+def test_every_width_is_compared_completely(dimensions: int) -> None:
     rng = np.random.default_rng(dimensions)
     query = rng.choice([-1.0, 1.0], size=dimensions).astype(np.float32)
     one_off = query.copy()
@@ -99,21 +99,21 @@ def test_a_large_component_counts_more_than_a_small_one() -> None:
     assert set(codes.candidates(query, every(3), 2, coarse=3).tolist()) == {1, 2}
 
 
-def test_of_two_that_point_the_same_way_the_farther_from_the_centre_is_nearer_to_a_query_there() -> None:
+def test_the_scale_distinguishes_vectors_with_the_same_direction() -> None:
     centre = np.full(64, 0.1, np.float32)
     toward = np.random.default_rng(5).choice([-1.0, 1.0], size=64).astype(np.float32)
     codes = coded(np.stack((centre + 0.05 * toward, centre + 0.2 * toward, centre + 0.1 * toward)), centre)
     assert codes.candidates(toward, every(3), 1, coarse=3).tolist() == [1]
 
 
-def test_a_query_of_zeros_is_no_nearer_to_anything() -> None:
+def test_a_zero_query_is_equally_near_to_all_vectors() -> None:
     codes = coded(np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]], np.float32))
     assert len(codes.candidates(np.zeros(2, np.float32), every(3), 2, coarse=2)) == 2
 
 
 @pytest.mark.parametrize("coarse", [40, 100, 1000])
 @pytest.mark.parametrize("admitted", [0, 1, 39, 40, 41, 99, 101, 300, 699, 700])
-def test_rows_that_are_not_valid_are_never_likely_however_near(admitted: int, coarse: int) -> None:
+def test_invalid_rows_are_never_candidates(admitted: int, coarse: int) -> None:
     rng = np.random.default_rng(admitted)
     query = rng.normal(size=16).astype(np.float32)
     vectors = np.tile(query, (700, 1))
@@ -125,7 +125,7 @@ def test_rows_that_are_not_valid_are_never_likely_however_near(admitted: int, co
     assert len(likely) == len(set(likely.tolist())) == min(admitted, 40)
 
 
-def test_of_equally_near_rows_by_the_thousand_the_newest_are_looked_at() -> None:
+def test_of_thousands_of_equally_near_rows_the_newest_are_candidates() -> None:
     query = np.array([1.0, 1.0, -1.0], np.float32)
     vectors = np.tile(query, (5000, 1))
     vectors[::2] *= -1.0
@@ -133,7 +133,7 @@ def test_of_equally_near_rows_by_the_thousand_the_newest_are_looked_at() -> None
     assert sorted(likely.tolist()) == list(range(4961, 5000, 2))
 
 
-def test_rows_are_found_by_the_vector_that_was_put_last_and_not_before_one_was() -> None:
+def test_rows_are_found_by_their_latest_vector() -> None:
     codes = BinaryCodes(np.zeros(3, np.float32))
     near, far = np.array([1.0, 1.0, 1.0], np.float32), np.array([-1.0, -1.0, -1.0], np.float32)
     codes.put(np.array([7, 2, 7]), np.stack((near, far, far)))

@@ -12,7 +12,7 @@ _MS = 1_000_000
 
 
 @given(st.integers(0, 10**15), st.integers(0, 60_000), st.integers(1_000, 60_000))
-def test_nobody_waits_longer_than_the_budget_nor_until_its_caller_has_gone(
+def test_the_wait_for_a_lock_ends_at_the_budget_or_the_callers_deadline(
     asked_ns: int, busy_ms: int, request_ms: int
 ) -> None:
     limits = WriterConfig(busy_timeout_ms=busy_ms, request_timeout_ms=request_ms)
@@ -21,6 +21,6 @@ def test_nobody_waits_longer_than_the_budget_nor_until_its_caller_has_gone(
     assert until_ns < asked_ns + request_ms * _MS
 
 
-def test_the_default_patience_is_the_busy_budget_whole() -> None:
+def test_the_default_wait_is_the_busy_timeout() -> None:
     limits = WriterConfig()
     assert lock_wait_until_ns(limits.request_timeout_ms * _MS, limits) == limits.busy_timeout_ms * _MS

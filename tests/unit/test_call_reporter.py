@@ -19,7 +19,7 @@ def reports(reporter: CallReporter, sent: list[InCall], clock: SetClock, *, for_
     return list(sent)
 
 
-def test_a_call_is_reported_while_it_lasts_up_to_its_limit_and_nothing_else_is() -> None:
+def test_a_call_is_reported_while_it_lasts_up_to_its_limit() -> None:
     clock, sent = SetClock(), list[InCall]()
     reporter = CallReporter(clock, sent.append, 500)
     assert reports(reporter, sent, clock, for_ms=5000) == []

@@ -26,13 +26,13 @@ def modules_of(role: str) -> set[str]:
         ("extractor", {"httpx", "numpy", "apsw", "yaml", "tokenizers", "uvicorn", "rich", "click"}),
     ],
 )
-def test_a_process_is_born_without_what_its_life_does_not_need(role: str, needless: set[str]) -> None:
+def test_a_process_does_not_import_modules_that_it_does_not_need(role: str, needless: set[str]) -> None:
     loaded = modules_of(role)
     assert "signet_actors" in loaded
     assert not loaded & needless
 
 
-def test_a_logger_whose_asyncio_was_left_out_can_be_awaited_all_the_same() -> None:
+def test_a_logger_without_asyncio_can_be_awaited() -> None:
     logged = (
         "import sys; from signet_actors.runtime.logging import configuration; print('asyncio' in sys.modules)\n"
         "import asyncio; asyncio.run(configuration.structlog.get_logger().ainfo('awaited'))"

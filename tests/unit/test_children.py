@@ -29,7 +29,7 @@ def names(found: list[Child]) -> list[str]:
     return [child.name for child in found]
 
 
-def test_a_child_for_the_time_after_a_death_is_wanted_after_the_first_death_only() -> None:
+def test_a_child_for_the_time_after_a_crash_is_needed_after_the_first_crash_only() -> None:
     tree = children()
     assert names(list(tree)) == ["extractor"]
     assert tree.reconfigure(Config()) == []
@@ -39,14 +39,14 @@ def test_a_child_for_the_time_after_a_death_is_wanted_after_the_first_death_only
     assert tree.reconfigure(Config()) == []
 
 
-def test_a_death_that_nobody_is_wanted_for_changes_nothing() -> None:
+def test_a_crash_of_another_child_changes_nothing() -> None:
     tree = children()
     assert not tree.note_crash("quarantine")
     assert not tree.note_crash("writer")
     assert tree.reconfigure(Config()) == []
 
 
-def test_it_leaves_when_both_have_served_for_long_without_a_death() -> None:
+def test_it_is_stopped_when_both_have_served_long_without_a_crash() -> None:
     tree = children()
     tree.note_crash("extractor")
     tree.reconfigure(Config())

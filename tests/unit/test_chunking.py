@@ -30,7 +30,7 @@ def test_the_worked_examples(text: str, target: int, chunks: list[str]) -> None:
 
 
 @given(st.text(st.sampled_from("ab .!?\n\u00e9\u4e2d")), st.integers(1, 40))
-def test_every_character_but_white_space_survives_in_order(text: str, target: int) -> None:
+def test_every_character_except_white_space_is_kept_in_order(text: str, target: int) -> None:
     chunks = distinct_chunks(text, target)
     assert "".join("".join(chunks).split()) == "".join(text.split())
     assert all(chunk.strip() and chunk in text for chunk in chunks)
@@ -84,31 +84,31 @@ def test_the_number_of_a_list_item_stays_with_its_text() -> None:
 
 
 @given(st.text(st.sampled_from("ab .!\n\t"), min_size=1), st.integers(1, 40))
-def test_a_line_that_fits_is_never_cut_inside_a_word(text: str, target: int) -> None:
+def test_a_line_that_fits_is_never_split_inside_a_word(text: str, target: int) -> None:
     longest = max(map(len, text.split("\n")))
     if longest <= 2 * target:
         assert " ".join(distinct_chunks(text, target)).split() == text.split()
 
 
-def test_a_target_below_one_is_a_mistake() -> None:
+def test_a_target_below_one_raises_an_error() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         distinct_chunks("text", 0)
 
 
 @given(st.text(st.sampled_from("ab .!"), min_size=2000, max_size=6000), st.integers(1, 50))
-def test_no_text_falls_into_more_chunks_than_the_writer_takes_at_once(text: str, configured: int) -> None:
+def test_no_text_has_more_chunks_than_the_writer_accepts_at_once(text: str, configured: int) -> None:
     target = chunk_target(len(text), configured)
     assert target >= configured
     assert len(distinct_chunks(text, target)) <= MAX_CHUNKS
 
 
-def test_the_configured_target_holds_for_all_but_the_longest_texts() -> None:
+def test_the_configured_target_applies_to_all_but_the_longest_texts() -> None:
     assert chunk_target(300_000, 300) == 300
     assert chunk_target(1_000_000, 300) == 1000
 
 
 @pytest.mark.parametrize("unit", ["x. " + "y" * 2001 + ". ", "a. ", "word ", "y"])
-def test_the_longest_content_of_any_shape_stays_within_the_bound(unit: str) -> None:
+def test_the_longest_content_stays_within_the_limit(unit: str) -> None:
     text = storage_content((unit * (1_000_000 // len(unit) + 1))[:1_000_000])
     assert len(distinct_chunks(text, chunk_target(len(text), 50))) <= MAX_CHUNKS
 
@@ -133,7 +133,7 @@ LOG = "12:00:01 disk is full\n12:00:01 DISK IS FULL!\n12:00:01   disk is full.\n
         "---\n" * 900,
     ],
 )
-def test_a_text_that_repeats_itself_loses_no_word(text: str, target: int) -> None:
+def test_a_repetitive_text_loses_no_word(text: str, target: int) -> None:
     stored = storage_content(text)
     chunks = distinct_chunks(stored, target)
     assert "".join("".join(chunks).split()) == "".join(stored.split())

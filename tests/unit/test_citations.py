@@ -56,7 +56,7 @@ def broken(text: str) -> list[str]:
     return found
 
 
-def test_a_citation_that_leads_nowhere_is_found() -> None:
+def test_a_broken_citation_is_found() -> None:
     assert broken("Source: docs/nothing.md.") == ['nothing.md ""']
     assert broken('Source: docs/decisions.md "No such heading".') == ['decisions.md "No such heading"']
     assert broken("Source: docs/decisions.md 3.") == []

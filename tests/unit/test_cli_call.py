@@ -68,7 +68,7 @@ def test_a_list_in_a_query_is_joined_by_commas(daemon: ScriptedDaemon, signet: C
 
 
 @pytest.mark.parametrize("text", ["[todo] buy milk", "42", "null", '"quoted"', "{a"])
-def test_a_text_is_sent_as_it_was_typed(daemon: ScriptedDaemon, signet: Callable[..., Result], text: str) -> None:
+def test_a_text_is_sent_unchanged(daemon: ScriptedDaemon, signet: Callable[..., Result], text: str) -> None:
     daemon.on("POST", "/api/memory/remember", {"id": ID})
     assert signet("memories.remember", "--content", text, "--tags", text).exit_code == 0
     assert daemon.asked[0].body == {"content": text, "tags": [text]}
@@ -78,7 +78,7 @@ def test_a_text_is_sent_as_it_was_typed(daemon: ScriptedDaemon, signet: Callable
     assert daemon.asked[1].body == {"content": text}
 
 
-def test_the_ids_of_jobs_are_given_one_by_one(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_ids_of_jobs_are_separate_arguments(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     requeue = next(operation for operation in OPERATIONS if operation.name == "jobs.requeue")
     daemon.on(requeue.method, requeue.paths[0], {"affected": 2})
     assert signet("jobs.requeue", "--ids", "a", "--ids", "b").exit_code == 0
@@ -92,7 +92,7 @@ def test_parameters_of_the_path_are_arguments(daemon: ScriptedDaemon, signet: Ca
     assert (refused.exit_code, "ID" in refused.output) == (2, True)
 
 
-def test_a_value_that_is_not_json_is_refused_before_anything_is_sent(
+def test_an_invalid_json_value_is_refused_before_the_request(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     result = signet("memories.remember", "--content", "x", "--metadata", "{")
@@ -100,7 +100,7 @@ def test_a_value_that_is_not_json_is_refused_before_anything_is_sent(
     assert daemon.asked == []
 
 
-def test_a_refusal_of_the_daemon_is_the_exit_code_of_any_command(
+def test_an_error_of_the_daemon_gives_the_usual_exit_code(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     daemon.on("GET", "/api/memories", {"error": "limit must be a number", "code": "invalid_request"}, status=400)

@@ -59,7 +59,7 @@ def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
     return run
 
 
-def test_remember_sends_what_the_options_say_and_prints_the_id_on_a_pipe(
+def test_remember_sends_its_options_and_prints_the_id_on_a_pipe(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     daemon.on("POST", "/api/memory/remember", STORED)
@@ -87,9 +87,7 @@ def test_remember_sends_what_the_options_say_and_prints_the_id_on_a_pipe(
     assert asked.headers["idempotency-key"].startswith("cli-")
 
 
-def test_remember_reads_standard_input_where_the_text_is_a_dash(
-    daemon: ScriptedDaemon, signet: Callable[..., Result]
-) -> None:
+def test_remember_reads_standard_input_for_a_dash(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", "/api/memory/remember", STORED)
     assert signet("remember", "-", stdin="zwei Zeilen\nmit Ümlaut\n").exit_code == 0
     assert daemon.asked[0].body["content"] == "zwei Zeilen\nmit Ümlaut"
@@ -101,15 +99,13 @@ def test_remember_refuses_standard_input_that_is_not_text(signet: Callable[..., 
     assert "UTF-8" in result.stderr
 
 
-def test_remember_prints_one_id_a_part_of_an_oversized_text(
-    daemon: ScriptedDaemon, signet: Callable[..., Result]
-) -> None:
+def test_remember_prints_one_id_per_chunk_of_a_long_text(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", "/api/memory/remember", {"chunked": True, "chunk_count": 2, "ids": [ID, OTHER], "group_id": "g"})
     assert signet("remember", "long").stdout.split() == [ID, OTHER]
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_json_prints_the_answer_as_it_came_wherever_the_option_stands(
+def test_json_prints_the_response_unchanged_at_any_position_of_the_option(
     daemon: ScriptedDaemon, signet: Callable[..., Result], place: str
 ) -> None:
     daemon.on("POST", "/api/memory/remember", STORED)
@@ -117,7 +113,7 @@ def test_json_prints_the_answer_as_it_came_wherever_the_option_stands(
     assert json.loads(signet(*arguments).stdout) == STORED
 
 
-def test_recall_asks_with_its_filters_and_prints_tabbed_lines(
+def test_recall_sends_its_filters_and_prints_tab_separated_lines(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     row = {**MEMORY, "score": 0.92, "source": "hybrid"}
@@ -138,13 +134,15 @@ def test_recall_asks_with_its_filters_and_prints_tabbed_lines(
     }
 
 
-def test_recall_without_a_hit_says_so_beside_the_output(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_recall_without_results_prints_a_message_to_stderr(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
     daemon.on("POST", "/api/memory/recall", {"results": [], "query": "q", "method": "keyword"})
     result = signet("recall", "nothing")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Nothing found.\n")
 
 
-def test_stored_text_cannot_command_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_control_characters_of_stored_text_are_escaped(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     evil = "a\x1b]0;owned\x07b\u202ec\x9bd\ud800"
     daemon.on("GET", f"/api/memory/{ID}", {**MEMORY, "content": evil, "who": evil})
     result = signet("show", ID)
@@ -153,7 +151,7 @@ def test_stored_text_cannot_command_the_terminal(daemon: ScriptedDaemon, signet:
     assert "\\u001b" in result.stdout
 
 
-def test_show_prints_the_fields_the_text_and_on_request_the_history(
+def test_show_prints_fields_text_and_optionally_the_history(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     daemon.on("GET", f"/api/memory/{ID}", MEMORY)
@@ -179,17 +177,17 @@ def test_show_prints_the_fields_the_text_and_on_request_the_history(
     assert both["memory"]["id"] == both["history"]["memoryId"] == ID
 
 
-def test_an_id_cannot_leave_its_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_an_id_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     assert signet("show", "../../api/status?x=1").exit_code == 1
     assert daemon.asked[0].path == "/api/memory/..%2F..%2Fapi%2Fstatus%3Fx%3D1"
 
 
-def test_what_is_not_there_ends_with_1_and_one_line(signet: Callable[..., Result]) -> None:
+def test_a_missing_memory_ends_with_1_and_one_line(signet: Callable[..., Result]) -> None:
     result = signet("show", ID)
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", "signet: not found.\n")
 
 
-def test_with_json_a_refusal_prints_the_answer_too(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_with_json_an_error_response_is_printed_too(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     refusal = {"error": "Version conflict", "code": "conflict", "id": ID, "status": "version_conflict"}
     daemon.on("PATCH", f"/api/memory/{ID}", refusal, status=409)
     result = signet("edit", ID, "--content", "x", "--if-version", "1", "--json")
@@ -205,7 +203,7 @@ def test_edit_sends_only_what_was_given(daemon: ScriptedDaemon, signet: Callable
     assert daemon.asked[0].body == {"tags": [], "pinned": False, "reason": "tidy"}
 
 
-def test_edit_opens_the_editor_and_stores_only_if_nobody_else_changed_it(
+def test_edit_opens_the_editor_and_stores_only_an_unchanged_version(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISUAL", "sed -i s/vim/emacs/")
@@ -218,14 +216,14 @@ def test_edit_opens_the_editor_and_stores_only_if_nobody_else_changed_it(
     assert signet("edit", ID).stderr == "Nothing changed.\n"
 
 
-def test_list_pages_and_can_show_the_deleted(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_list_has_pages_and_can_show_deleted_memories(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/memories", {"memories": [MEMORY], "stats": {"total": 1, "withEmbeddings": 1, "critical": 1}})
     result = signet("list", "-n", "5", "--offset", "10", "--type", "preference", "--deleted")
     assert result.stdout.startswith(f"{ID}\tpreference\t")
     assert daemon.asked[0].query == {"limit": "5", "offset": "10", "type": "preference", "deleted": "true"}
 
 
-def test_recover_brings_back_with_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_recover_sends_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
     assert signet("recover", ID).exit_code == 0
     assert daemon.asked[0].body == {"reason": "recovered on the command line"}
@@ -315,7 +313,7 @@ class TestForget:
         assert daemon.asked == []
 
 
-def test_status_shows_the_processes_and_what_waits(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_status_shows_the_processes_and_waiting_jobs(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     actor = {"name": "writer", "state": "up", "pid": 12, "incarnation": 1, "restarts": 0, "detail": "schema 1"}
     daemon.on(
         "GET",
@@ -390,7 +388,7 @@ SAYING_NOTHING: tuple[tuple[int, Any], ...] = (
 @pytest.mark.parametrize(
     ("method", "path", "arguments", "exit_code"), [(*each, 5) for each in CHANGES] + [(*each, 1) for each in READS]
 )
-def test_an_answer_that_says_nothing_is_never_a_success(
+def test_a_response_without_the_documented_fields_is_never_a_success(
     daemon: ScriptedDaemon,
     signet: Callable[..., Result],
     method: str,
@@ -421,7 +419,7 @@ def test_an_answer_that_says_nothing_is_never_a_success(
         ("GET", "/api/status", ("status",), {"status": "running", "actors": [], "embedding": "x"}),
     ],
 )
-def test_an_odd_part_of_an_answer_is_one_line_and_no_traceback(
+def test_a_malformed_response_is_reported_in_one_line_without_a_traceback(
     daemon: ScriptedDaemon, signet: Callable[..., Result], method: str, path: str, arguments: tuple[str, ...], body: Any
 ) -> None:
     daemon.on(method, path, body)
@@ -442,7 +440,7 @@ def test_an_odd_part_of_an_answer_is_one_line_and_no_traceback(
         {"mode": "preview", "candidates": []},
     ],
 )
-def test_a_set_is_forgotten_only_where_the_answer_says_so_of_each(
+def test_a_set_is_forgotten_only_if_the_response_confirms_each_id(
     daemon: ScriptedDaemon, signet: Callable[..., Result], executed: Any
 ) -> None:
     candidates = [{"id": each, "pinned": False, "version": 1} for each in (ID, OTHER)]
@@ -452,7 +450,7 @@ def test_a_set_is_forgotten_only_where_the_answer_says_so_of_each(
     assert (result.exit_code, result.stdout) == (5, ""), (result.output, result.exception)
 
 
-def test_a_fault_of_our_own_is_not_blamed_on_the_daemon(
+def test_an_internal_error_of_the_client_is_not_reported_as_the_daemons(
     signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -477,13 +475,13 @@ def test_every_command_of_the_table_exists_under_its_name_and_help_line(signet: 
         assert help_line.rstrip(".") in " ".join(result.stdout.split()), name
 
 
-def test_a_mistyped_command_is_a_usage_error_with_a_proposal(signet: Callable[..., Result]) -> None:
+def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(signet: Callable[..., Result]) -> None:
     result = signet("forgte")
     assert result.exit_code == 2
     assert "Did you mean forget?" in result.stderr
 
 
-def test_help_imports_nothing_that_costs_time() -> None:
+def test_help_imports_no_slow_modules() -> None:
     heavy = ["httpx", "rich", "http.client", "yaml", "msgspec", "subprocess"]
     program = (
         "import sys; from signet_actors.cli.main import cli\n"

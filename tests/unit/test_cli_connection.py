@@ -59,12 +59,12 @@ def test_an_address_is_read_from_a_url(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://[::1"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest):
         address_from_url(url)
 
 
-def test_the_note_of_the_running_daemon_beats_the_configuration(tmp_path: Path) -> None:
+def test_the_address_file_of_the_running_daemon_wins_over_the_configuration(tmp_path: Path) -> None:
     (tmp_path / ".daemon").mkdir()
     (tmp_path / ".daemon" / "address").write_text(json.dumps({"host": "0.0.0.0", "port": 41000, "pid": 1}))
     found = Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}).address()
@@ -72,7 +72,7 @@ def test_the_note_of_the_running_daemon_beats_the_configuration(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"host": "x"}', '{"host": "x", "port": "y"}'])
-def test_without_a_usable_note_the_environment_names_the_port_and_its_holder_is_asked(
+def test_without_an_address_file_the_port_of_the_environment_is_used_and_its_daemon_verified(
     tmp_path: Path, note: str
 ) -> None:
     (tmp_path / ".daemon").mkdir()
@@ -81,13 +81,13 @@ def test_without_a_usable_note_the_environment_names_the_port_and_its_holder_is_
     assert (found.host, found.port, found.trusted) == ("127.0.0.1", 41001, False)
 
 
-def test_without_a_daemon_the_command_ends_with_3_and_says_what_to_do(tmp_path: Path) -> None:
+def test_without_a_daemon_the_command_ends_with_3_and_the_remedy(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["list"], env={"SIGNET_WORKSPACE": str(tmp_path), "SIGNET_PORT": str(free_port())})
     assert result.exit_code == 3
     assert result.stderr == f"signet: no daemon runs on {tmp_path}. Start it with `signet start`.\n"
 
 
-def test_another_workspace_s_daemon_on_the_configured_port_is_never_written_to(
+def test_another_workspace_s_daemon_on_the_configured_port_gets_no_write(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
     daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
@@ -101,7 +101,7 @@ def test_another_workspace_s_daemon_on_the_configured_port_is_never_written_to(
     assert [asked.path for asked in daemon.asked] == ["/health"]
 
 
-def test_a_port_from_the_environment_that_another_workspace_s_daemon_holds_is_never_written_to(
+def test_another_workspace_s_daemon_on_the_port_of_the_environment_gets_no_write(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
     daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
@@ -114,7 +114,7 @@ def test_a_port_from_the_environment_that_another_workspace_s_daemon_holds_is_ne
     assert [asked.path for asked in daemon.asked] == ["/health"]
 
 
-def test_an_explicit_url_is_not_compared(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+def test_the_workspace_of_an_explicit_url_is_not_verified(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     daemon.on("POST", "/api/memory/remember", STORED)
     result = CliRunner().invoke(
         cli, ["--workspace", str(tmp_path), "--url", f"http://127.0.0.1:{daemon.port}", "remember", "x"]
@@ -123,9 +123,7 @@ def test_an_explicit_url_is_not_compared(daemon: ScriptedDaemon, tmp_path: Path)
     assert [asked.path for asked in daemon.asked] == ["/api/memory/remember"]
 
 
-def test_the_note_of_a_daemon_that_was_killed_is_compared_because_another_may_have_its_port(
-    daemon: ScriptedDaemon, tmp_path: Path
-) -> None:
+def test_the_address_file_of_a_killed_daemon_is_verified(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     note_of(tmp_path, daemon)
     daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
     daemon.on("POST", "/api/memory/remember", STORED)
@@ -135,9 +133,7 @@ def test_the_note_of_a_daemon_that_was_killed_is_compared_because_another_may_ha
     assert [asked.path for asked in daemon.asked] == ["/health"]
 
 
-def test_the_note_of_the_daemon_that_holds_the_workspace_needs_no_further_request(
-    daemon: ScriptedDaemon, tmp_path: Path
-) -> None:
+def test_the_address_file_of_the_running_daemon_needs_no_verification(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     note_of(tmp_path, daemon)
     daemon.on("POST", "/api/memory/remember", STORED)
     descriptor = os.open(tmp_path / ".daemon" / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -158,7 +154,7 @@ def note_of(workspace: Path, daemon: ScriptedDaemon) -> None:
     (workspace / ".daemon" / "address").write_text(json.dumps(note))
 
 
-def test_an_answer_that_says_busy_is_awaited_as_long_as_it_asks_within_the_patience(
+def test_a_busy_response_is_retried_after_its_retry_time_within_the_limit(
     daemon: ScriptedDaemon, client: DaemonClient
 ) -> None:
     daemon.on("POST", "/x", {"error": "busy", "code": "busy"}, status=503, headers={"Retry-After": "0.05"})
@@ -168,7 +164,7 @@ def test_an_answer_that_says_busy_is_awaited_as_long_as_it_asks_within_the_patie
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
 
 
-def test_a_long_wait_is_left_to_the_caller(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_long_retry_time_is_reported_to_the_caller(daemon: ScriptedDaemon, client: DaemonClient) -> None:
     daemon.on("POST", "/x", {"error": "busy", "code": "busy"}, status=503, headers={"Retry-After": "60"})
     with pytest.raises(RequestRefused) as refused:
         client.send("POST", "/x", {})
@@ -176,7 +172,7 @@ def test_a_long_wait_is_left_to_the_caller(daemon: ScriptedDaemon, client: Daemo
     assert len(daemon.asked) == 1
 
 
-def test_frozen_mutations_are_not_asked_again(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_request_is_not_retried_while_mutations_are_frozen(daemon: ScriptedDaemon, client: DaemonClient) -> None:
     body = {"error": "Mutations are frozen (kill switch active)", "code": "mutations_frozen"}
     daemon.on("POST", "/x", body, status=503, headers={"Retry-After": "0.01"})
     with pytest.raises(RequestRefused):
@@ -184,14 +180,16 @@ def test_frozen_mutations_are_not_asked_again(daemon: ScriptedDaemon, client: Da
     assert len(daemon.asked) == 1
 
 
-def test_a_broken_connection_is_asked_again_with_the_same_key(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_request_on_a_broken_connection_is_retried_with_the_same_key(
+    daemon: ScriptedDaemon, client: DaemonClient
+) -> None:
     daemon.on("POST", "/x", drop=True)
     daemon.on("POST", "/x", {"ok": True})
     assert client.send("POST", "/x", {}).body == {"ok": True}
     assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
 
 
-def test_a_write_whose_answer_never_comes_has_an_unknown_outcome(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_write_without_a_response_has_an_unknown_outcome(daemon: ScriptedDaemon, client: DaemonClient) -> None:
     daemon.on("POST", "/x", drop=True)
     with pytest.raises(OutcomeUnknown):
         client.send("POST", "/x", {})
@@ -206,7 +204,7 @@ def test_a_write_that_is_not_answered_in_time_has_an_unknown_outcome(daemon: Scr
     hurried.close()
 
 
-def test_a_read_that_breaks_is_only_unavailable(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_failed_read_is_unavailable(daemon: ScriptedDaemon, client: DaemonClient) -> None:
     daemon.on("GET", "/x", drop=True)
     with pytest.raises(RequestRefused) as refused:
         client.get("/x")
@@ -230,7 +228,7 @@ def test_a_read_that_breaks_is_only_unavailable(daemon: ScriptedDaemon, client: 
         (507, "storage_full", 4),
     ],
 )
-def test_exit_codes_follow_the_answer(daemon: ScriptedDaemon, status: int, code: str | None, exit_code: int) -> None:
+def test_exit_codes_follow_the_response(daemon: ScriptedDaemon, status: int, code: str | None, exit_code: int) -> None:
     body = {"error": "Because", **({"code": code} if code else {})}
     daemon.on("POST", "/api/memory/remember", body, status=status)
     result = CliRunner().invoke(cli, ["--url", daemon.url, "remember", "x"])
@@ -239,7 +237,7 @@ def test_exit_codes_follow_the_answer(daemon: ScriptedDaemon, status: int, code:
     assert result.stderr.count("\n") == 1
 
 
-def test_an_answer_that_is_not_json_is_still_an_answer(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+def test_a_response_that_is_not_json_is_an_error_response(daemon: ScriptedDaemon, client: DaemonClient) -> None:
     daemon.on("GET", "/x", b"<html>bad gateway</html>", status=502)
     with pytest.raises(RequestRefused) as refused:
         client.get("/x")
@@ -263,7 +261,7 @@ def test_an_answer_that_is_not_json_is_still_an_answer(daemon: ScriptedDaemon, c
         (200, b"[" * 100_000),
     ],
 )
-def test_only_a_2xx_with_a_json_object_is_an_answer(
+def test_only_a_2xx_with_a_json_object_is_a_success(
     daemon: ScriptedDaemon, client: DaemonClient, status: int, body: object
 ) -> None:
     for method in ("GET", "POST", "DELETE"):
@@ -300,7 +298,7 @@ def test_retry_after_is_a_bounded_number_or_nothing(header: str | None, wait_ms:
 
 
 @pytest.mark.parametrize("wait", ["inf", "nan", "-5", "1e300"])
-def test_a_retry_after_that_no_clock_knows_is_only_a_refusal(daemon: ScriptedDaemon, wait: str) -> None:
+def test_an_invalid_retry_after_is_ignored(daemon: ScriptedDaemon, wait: str) -> None:
     daemon.on(
         "POST", "/api/memory/remember", {"error": "Busy", "code": "busy"}, status=503, headers={"Retry-After": wait}
     )
@@ -319,7 +317,7 @@ def test_a_retry_after_that_no_clock_knows_is_only_a_refusal(daemon: ScriptedDae
         b"",
     ],
 )
-def test_a_refusal_of_an_odd_shape_is_one_printable_line(daemon: ScriptedDaemon, body: object) -> None:
+def test_a_malformed_error_response_is_one_printable_line(daemon: ScriptedDaemon, body: object) -> None:
     daemon.on("POST", "/api/memory/remember", body, status=400)
     result = CliRunner().invoke(cli, ["--url", daemon.url, "remember", "x"])
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
@@ -334,16 +332,16 @@ def test_a_change_behind_a_broken_proxy_has_an_unknown_outcome(daemon: ScriptedD
     assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
 
 
-def test_a_question_by_post_has_no_outcome_to_be_unknown(daemon: ScriptedDaemon) -> None:
+def test_a_read_by_post_has_no_unknown_outcome(daemon: ScriptedDaemon) -> None:
     daemon.on("POST", "/api/memory/recall", drop=True)
     assert CliRunner().invoke(cli, ["--url", daemon.url, "recall", "x"]).exit_code == 4
 
 
-def test_a_host_name_that_cannot_be_one_is_nobody() -> None:
+def test_an_invalid_host_name_is_unreachable() -> None:
     assert CliRunner().invoke(cli, ["--url", "http://a..b:1", "list"]).exit_code == 3
 
 
-def test_nobody_at_an_address_that_was_named_is_said_so() -> None:
+def test_an_unreachable_explicit_address_is_reported() -> None:
     lonely = DaemonClient(Address("127.0.0.1", free_port()))
     with pytest.raises(DaemonNotRunning, match="no daemon answers at"):
         lonely.get("/health")

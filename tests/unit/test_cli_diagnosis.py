@@ -59,14 +59,14 @@ def findings(result: Result) -> dict[str, list[dict[str, Any]]]:
     return by_subject
 
 
-def test_doctor_finds_nothing_wrong_with_a_workspace_that_is_not_there_yet(workspace: Path) -> None:
+def test_doctor_accepts_a_workspace_that_does_not_exist_yet(workspace: Path) -> None:
     result = signet(workspace / "new", "doctor", SIGNET_PORT=str(free_port()))
     assert result.exit_code == 0, result.output
     assert "fail" not in result.stdout
     assert not (workspace / "new").exists()
 
 
-def test_doctor_names_a_held_port_and_the_way_out(workspace: Path) -> None:
+def test_doctor_reports_a_port_in_use_and_the_remedy(workspace: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -84,7 +84,7 @@ def test_doctor_lists_every_problem_of_the_configuration(workspace: Path) -> Non
     assert [found["state"] for found in findings(result)["configuration"]] == ["fail", "fail"]
 
 
-def test_doctor_warns_of_files_that_others_may_read(workspace: Path) -> None:
+def test_doctor_warns_of_files_readable_by_others(workspace: Path) -> None:
     (workspace / ".daemon").mkdir(mode=0o755)
     result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(free_port()))
     (found,) = findings(result)["workspace"]
@@ -92,7 +92,7 @@ def test_doctor_warns_of_files_that_others_may_read(workspace: Path) -> None:
     assert found["remedy"] == f"chmod go-rwx {workspace / '.daemon'}"
 
 
-def test_doctor_asks_the_running_daemon(workspace: Path, daemon: ScriptedDaemon) -> None:
+def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaemon) -> None:
     home = workspace / ".daemon"
     home.mkdir(mode=0o700)
     (home / "address").write_text(json.dumps({"host": "127.0.0.1", "port": daemon.port, "pid": 1}))
@@ -126,7 +126,7 @@ def test_doctor_asks_the_running_daemon(workspace: Path, daemon: ScriptedDaemon)
         (1, "", ["fail"], "ImportError: no apsw"),
     ],
 )
-def test_doctor_tells_the_verdict_of_the_writer_s_check(
+def test_doctor_shows_the_result_of_the_writer_s_check(
     exit_code: int, output: str, states: list[str], text: str
 ) -> None:
     found = list(parse_database_check(exit_code, output, "Traceback …\nImportError: no apsw\n"))
@@ -159,7 +159,7 @@ def test_config_check_prints_every_problem_and_ends_with_78(workspace: Path) -> 
     assert "writer.batchLimit" in result.stderr
 
 
-def test_config_check_names_what_a_named_provider_lacks(workspace: Path) -> None:
+def test_config_check_reports_missing_settings_of_a_provider(workspace: Path) -> None:
     (workspace / "agent.yaml").write_text(
         "memory:\n  pipelineV2:\n    extraction:\n      provider: openai\n      apiKeyEnv: SIGNET_NO_SUCH_KEY\n"
     )
@@ -176,9 +176,7 @@ def test_config_path_names_the_file(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("no_color", [False, True])
-def test_a_person_on_a_terminal_reads_a_table_and_no_colour_is_respected(
-    daemon: ScriptedDaemon, no_color: bool
-) -> None:
+def test_a_terminal_gets_a_table_and_no_color_is_respected(daemon: ScriptedDaemon, no_color: bool) -> None:
     memory = {"id": "m1", "content": "vim [bold]keys[/bold]", "type": "fact", "score": 0.5, "who": "w", "tags": "a,b"}
     daemon.on("POST", "/api/memory/recall", {"results": [memory], "query": "q", "method": "hybrid"})
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80", "HOME": "/nonexistent"}

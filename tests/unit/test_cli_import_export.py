@@ -68,7 +68,7 @@ def test_an_export_follows_the_pages_into_a_private_file(
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
-def test_an_export_that_breaks_off_leaves_the_older_file(
+def test_an_interrupted_export_keeps_the_older_file(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
 ) -> None:
     daemon.on("GET", EXPORT, HEADER, headers={"x-signet-next-cursor": "3"}, media_type=LINES)
@@ -79,21 +79,19 @@ def test_an_export_that_breaks_off_leaves_the_older_file(
     assert file.read_text() == "an older export"
 
 
-def test_an_export_to_standard_output_is_the_lines_alone(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_an_export_to_standard_output_has_only_the_lines(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", EXPORT, HEADER + b'{"content":"a"}\n', media_type=LINES)
     assert signet("export", "-").stdout_bytes == HEADER + b'{"content":"a"}\n'
 
 
 @pytest.mark.parametrize("cursor", ["0", "-1", "x", ""])
-def test_a_page_that_leads_back_ends_the_export(
-    daemon: ScriptedDaemon, signet: Callable[..., Result], cursor: str
-) -> None:
+def test_a_repeated_cursor_ends_the_export(daemon: ScriptedDaemon, signet: Callable[..., Result], cursor: str) -> None:
     daemon.on("GET", EXPORT, HEADER, headers={"x-signet-next-cursor": cursor}, media_type=LINES)
     assert signet("export", "-").exit_code == 1
     assert len(daemon.asked) == 1
 
 
-def test_a_page_of_another_program_is_no_export(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_a_page_of_another_program_is_refused(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", EXPORT, b"<html>", media_type={"Content-Type": "text/html"})
     result = signet("export", "-")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -102,7 +100,7 @@ def test_a_page_of_another_program_is_no_export(daemon: ScriptedDaemon, signet: 
 # import
 
 
-def test_an_import_sends_batches_and_says_what_became_of_them(
+def test_an_import_sends_batches_and_prints_their_results(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
 ) -> None:
     file = tmp_path / "in.jsonl"
@@ -118,7 +116,7 @@ def test_an_import_sends_batches_and_says_what_became_of_them(
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_refused_lines_are_named_by_their_number_in_the_file_and_by_the_exit_code(
+def test_refused_lines_are_reported_with_their_numbers_and_exit_code_1(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_export, "BATCH_LINES", 2)
@@ -133,7 +131,7 @@ def test_refused_lines_are_named_by_their_number_in_the_file_and_by_the_exit_cod
     assert "1 refused" in result.stdout
 
 
-def test_a_line_too_long_to_send_is_refused_here_and_its_neighbours_are_sent(
+def test_an_oversized_line_is_refused_by_the_client_and_the_others_are_sent(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_export, "MAX_LINE_BYTES", 40)
@@ -166,7 +164,7 @@ def interrupted(
     return file
 
 
-def test_an_interrupted_import_goes_on_where_it_stopped(
+def test_an_interrupted_import_continues_where_it_stopped(
     daemon: ScriptedDaemon, signet: Callable[..., Result], interrupted: Path
 ) -> None:
     kept = interrupted.with_name("in.jsonl.import-state")
@@ -184,7 +182,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
 
 
 @pytest.mark.parametrize("receipts", [("other",), ("r1", "other"), (None,)], ids=["none", "one", "older daemon"])
-def test_an_import_whose_batches_the_store_does_not_hold_any_more_begins_at_line_1(
+def test_an_import_whose_batches_are_no_longer_stored_begins_at_line_1(
     daemon: ScriptedDaemon, signet: Callable[..., Result], interrupted: Path, receipts: tuple[str | None, ...]
 ) -> None:
     before = list(daemon.asked)
@@ -202,7 +200,7 @@ def test_an_import_whose_batches_the_store_does_not_hold_any_more_begins_at_line
 
 
 @pytest.mark.parametrize("offset", ["abc", -5, 10**30, 10**9, None, True, 1.5])
-def test_a_kept_position_that_no_import_can_have_is_ignored(
+def test_an_impossible_saved_position_is_ignored(
     daemon: ScriptedDaemon,
     signet: Callable[..., Result],
     tmp_path: Path,
@@ -229,7 +227,7 @@ def test_a_kept_position_that_no_import_can_have_is_ignored(
 
 
 @pytest.mark.parametrize("name", ["in.jsonl.import-state", "in.jsonl.import-state.new"])
-def test_a_fifo_at_the_path_of_the_position_is_refused_instead_of_waited_for(
+def test_a_fifo_in_place_of_the_position_file_is_refused(
     signet: Callable[..., Result], tmp_path: Path, name: str
 ) -> None:
     file = tmp_path / "in.jsonl"
@@ -252,7 +250,7 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
     assert daemon.asked[0].body.count(b"content") == 3
 
 
-def test_a_position_counts_for_the_daemon_that_it_was_reached_at(tmp_path: Path) -> None:
+def test_a_position_is_valid_for_its_daemon_only(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
     import_export.ImportState(file, None, "http://one").write(
@@ -264,7 +262,7 @@ def test_a_position_counts_for_the_daemon_that_it_was_reached_at(tmp_path: Path)
 
 
 @pytest.mark.parametrize("from_file", [True, False])
-def test_an_import_that_was_done_is_asked_for_anew_when_it_is_repeated(
+def test_a_completed_import_can_be_repeated(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, from_file: bool
 ) -> None:
     file = tmp_path / "in.jsonl"
@@ -301,7 +299,7 @@ def test_a_batch_whose_outcome_is_unknown_is_sent_again_under_its_key(
     assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
 
 
-def test_a_batch_that_is_too_much_is_sent_in_halves(
+def test_a_batch_that_is_too_large_is_split(
     daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_export, "CONNECTIONS", 1)
@@ -314,7 +312,7 @@ def test_a_batch_that_is_too_much_is_sent_in_halves(
     assert (told["imported"], [line["line"] for line in told["refused"]]) == (1, [2])
 
 
-def test_a_file_of_another_format_is_not_touched(signet: Callable[..., Result], daemon: ScriptedDaemon) -> None:
+def test_a_file_of_another_format_is_not_imported(signet: Callable[..., Result], daemon: ScriptedDaemon) -> None:
     result = signet("import", "-", stdin=b'{"format":"signet-memories","version":9}\n' + memories(1))
     assert result.exit_code != 0
     assert "signet-memories 9" in result.stderr
@@ -345,7 +343,7 @@ def test_batches_cover_the_input_without_gap_or_overlap() -> None:
     assert [batch.key for batch in later] == [batch.key for batch in found[2:]]
 
 
-def test_equal_batches_at_different_places_have_different_keys() -> None:
+def test_equal_batches_at_different_positions_have_different_keys() -> None:
     raw = b'{"content":"same"}\n' * 1000
     first, second = import_export.batches(io.BytesIO(raw), 0, 1)
     assert first.payload == second.payload
@@ -355,7 +353,7 @@ def test_equal_batches_at_different_places_have_different_keys() -> None:
 @pytest.mark.parametrize(
     "text", [b"{", b"[1]", b'"x"', b'{"content":"format"}', b'{"format":"x","content":"y"}', b"[" * 9999]
 )
-def test_a_first_line_that_is_no_header_is_left_to_the_daemon(text: bytes) -> None:
+def test_a_first_line_without_a_header_is_sent(text: bytes) -> None:
     import_export.check_header(text)
 
 

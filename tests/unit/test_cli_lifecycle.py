@@ -79,7 +79,7 @@ def reap(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def test_start_waits_until_ready_and_stop_until_gone(workspace: Path, signet: Callable[..., Result]) -> None:
+def test_start_waits_until_ready_and_stop_until_exited(workspace: Path, signet: Callable[..., Result]) -> None:
     started = signet("start", "--json")
     assert started.exit_code == 0, started.output
     said = json.loads(started.stdout)
@@ -108,7 +108,7 @@ def test_restart_replaces_the_process(workspace: Path, signet: Callable[..., Res
     reap(first)
 
 
-def test_restart_leaves_the_daemon_alone_when_the_new_configuration_is_broken(
+def test_restart_keeps_the_daemon_if_the_configuration_is_invalid(
     workspace: Path, signet: Callable[..., Result]
 ) -> None:
     pid = json.loads(signet("start", "--json").stdout)["pid"]
@@ -130,7 +130,7 @@ def test_a_start_that_fails_prints_the_reason_and_ends_with_the_daemon_s_exit_co
     assert result.stdout == ""
 
 
-def test_a_broken_configuration_starts_nothing(workspace: Path, signet: Callable[..., Result]) -> None:
+def test_an_invalid_configuration_starts_nothing(workspace: Path, signet: Callable[..., Result]) -> None:
     workspace.mkdir()
     (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
     for command in ("start", "up"):
@@ -147,9 +147,7 @@ def test_stop_without_a_daemon_is_done_at_once(signet: Callable[..., Result]) ->
     assert result.stdout.startswith("No daemon runs on ")
 
 
-def test_a_pid_that_belongs_to_another_program_is_never_signalled(
-    workspace: Path, signet: Callable[..., Result]
-) -> None:
+def test_a_pid_of_another_program_is_never_signalled(workspace: Path, signet: Callable[..., Result]) -> None:
     home = workspace / ".daemon"
     home.mkdir(parents=True)
     (home / "pid").write_text(f"{os.getppid()}\n")
@@ -164,9 +162,7 @@ def test_a_pid_that_belongs_to_another_program_is_never_signalled(
     assert "the supervisor was not found" in result.stderr
 
 
-def test_a_note_of_a_daemon_that_died_is_not_believed_to_be_running(
-    workspace: Path, signet: Callable[..., Result]
-) -> None:
+def test_the_address_file_of_an_exited_daemon_is_not_trusted(workspace: Path, signet: Callable[..., Result]) -> None:
     home = workspace / ".daemon"
     home.mkdir(parents=True)
     (home / "address").write_text('{"host": "127.0.0.1", "port": 1, "pid": 1}')

@@ -56,7 +56,7 @@ def test_the_last_lines_come_in_order_across_files(directory: Path) -> None:
         (("-n", "0"), []),
     ],
 )
-def test_filters_admit_what_is_asked_for(directory: Path, arguments: tuple[str, ...], events: list[str]) -> None:
+def test_filters_select_the_requested_lines(directory: Path, arguments: tuple[str, ...], events: list[str]) -> None:
     write(
         directory / "daemon-2026-02-21.log",
         line("fine")
@@ -66,23 +66,23 @@ def test_filters_admit_what_is_asked_for(directory: Path, arguments: tuple[str, 
     assert [shown.split()[3] for shown in signet(directory, *arguments).stdout.splitlines()] == events
 
 
-def test_json_prints_the_lines_as_they_are(directory: Path) -> None:
+def test_json_prints_the_lines_unchanged(directory: Path) -> None:
     write(directory / "daemon-2026-02-21.log", line("one"))
     assert signet(directory, "--json").stdout == line("one")
 
 
-def test_a_line_that_is_no_json_is_shown_harmlessly(directory: Path) -> None:
+def test_a_line_that_is_not_json_is_shown_escaped(directory: Path) -> None:
     write(directory / "daemon-2026-02-21.log", "Fatal Python error: \x1b[31mSegmentation fault\n")
     assert signet(directory).stdout == "Fatal Python error: \\u001b[31mSegmentation fault\n"
 
 
-def test_without_a_log_it_says_so(directory: Path) -> None:
+def test_a_missing_log_is_reported(directory: Path) -> None:
     result = signet(directory)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "no log" in result.stderr
 
 
-def test_lines_longer_than_a_block_are_read_whole_from_the_end(directory: Path) -> None:
+def test_lines_longer_than_a_block_are_read_completely_from_the_end(directory: Path) -> None:
     texts = ["a" * (BLOCK_BYTES + 7), "b", "c" * (3 * BLOCK_BYTES), "d" * BLOCK_BYTES]
     (directory / "daemon-2026-02-21.log").write_text("".join(f"{text}\n" for text in texts))
     found = [found.decode() for found in read_backwards(log_files(directory), {}) if found]

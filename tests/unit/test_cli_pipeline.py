@@ -151,7 +151,7 @@ def with_models(extraction: Any, decision: Any) -> dict[str, Any]:
     return said
 
 
-def test_pipeline_shows_jobs_by_kind_why_they_wait_and_what_became_of_facts(
+def test_pipeline_shows_jobs_by_kind_why_they_wait_and_outcomes_of_facts(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     daemon.on("GET", STATUS, SAID)
@@ -173,7 +173,7 @@ def test_pipeline_shows_jobs_by_kind_why_they_wait_and_what_became_of_facts(
     assert "\x1b" not in result.stdout
 
 
-def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
+def test_providers_shows_the_selection_its_reason_and_todays_usage(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     daemon.on("GET", STATUS, with_models(OPEN, None))
@@ -205,7 +205,7 @@ def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
         (None, None, False),
     ],
 )
-def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
+def test_providers_explains_how_to_get_a_model_only_if_none_responds(
     daemon: ScriptedDaemon, signet: Callable[..., Result], extraction: Any, decision: Any, told: bool
 ) -> None:
     daemon.on("GET", STATUS, with_models(extraction, decision))
@@ -226,7 +226,7 @@ def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
         ("/api/memory/review-queue", ("review", "list"), {"items": [ITEM], "total": 1}),
     ],
 )
-def test_with_json_the_answer_is_printed_as_it_came(
+def test_with_json_the_response_is_printed_unchanged(
     daemon: ScriptedDaemon, signet: Callable[..., Result], path: str, arguments: tuple[str, ...], body: Any
 ) -> None:
     daemon.on("GET", path, body)
@@ -234,27 +234,25 @@ def test_with_json_the_answer_is_printed_as_it_came(
         assert json.loads(signet(*asked).stdout) == body
 
 
-def test_providers_of_a_pipeline_that_is_off_says_so_and_not_that_somebody_does_not_answer(
-    daemon: ScriptedDaemon, signet: Callable[..., Result]
-) -> None:
+def test_providers_reports_a_pipeline_that_is_off(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", STATUS, {**with_models(None, None), "mode": "off"})
     result = signet("providers")
     assert result.stdout.count("model: none: the pipeline is switched off (memory.pipelineV2.enabled)") == 2
 
 
-def test_before_the_first_run_there_is_none_yet(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_without_runs_the_list_is_empty(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", STATUS, {**SAID, "runs": {"total": 0, "undone": 0, "lastAt": None}})
     assert "runs: none yet\n" in signet("pipeline").stdout
 
 
-def test_runs_are_listed_one_a_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_runs_are_listed_one_per_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/pipeline/runs", {"runs": [RUN_SAID["run"]]})
     result = signet("pipeline", "runs", "--memory", "m1", "-n", "5", "--agent", "a")
     assert result.stdout == "run-1\t2026-02-21 10:00\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
     assert daemon.asked[0].query == {"memory_id": "m1", "limit": "5", "agentId": "a"}
 
 
-def test_a_run_is_shown_with_what_became_of_each_proposal(
+def test_a_run_is_shown_with_the_outcome_of_each_proposal(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     erased = {**PROPOSAL, "ordinal": 1, "outcome": "blocked", "reason": "pinned", "factContent": None}
@@ -265,7 +263,7 @@ def test_a_run_is_shown_with_what_became_of_each_proposal(
     assert "1\tadd\tblocked\tpinned\tm5\t(erased)\n" in result.stdout
 
 
-def test_an_undo_shows_what_goes_and_asks_first(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_an_undo_shows_the_changes_and_asks_first(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", RUN, RUN_SAID)
     daemon.on("POST", f"{RUN}/undo", UNDONE)
     declined = signet("pipeline", "undo", "run-1", stdin="n\n")
@@ -276,12 +274,12 @@ def test_an_undo_shows_what_goes_and_asks_first(daemon: ScriptedDaemon, signet: 
     assert (result.exit_code, result.stdout) == (0, "Undid 1 of 1 changes.\n")
 
 
-def test_an_undo_tells_of_the_reviews_that_wait_no_more(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_an_undo_lists_the_reviews_that_it_closes(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "reviewsClosed": 2})
     assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Undid 1 of 1 changes; 2 of its reviews closed.\n"
 
 
-def test_an_undo_that_kept_something_names_it_and_ends_with_1(
+def test_an_undo_that_kept_changes_lists_them_and_ends_with_1(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     kept = {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"}
@@ -293,12 +291,12 @@ def test_an_undo_that_kept_something_names_it_and_ends_with_1(
     assert daemon.asked[0].query == {"agentId": "a"}
 
 
-def test_an_id_of_a_run_cannot_leave_its_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_an_id_of_a_run_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     assert signet("pipeline", "show", "../../status").exit_code == 1
     assert daemon.asked[0].path == "/api/pipeline/runs/..%2F..%2Fstatus"
 
 
-def test_requeue_prints_what_waits_again_and_names_what_does_not(
+def test_requeue_prints_requeued_jobs_and_reports_the_others(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
     refused = [{"jobId": "b", "reason": "not_dead"}]
@@ -336,7 +334,9 @@ def test_a_review_is_decided_with_a_reason(
     assert daemon.asked[0].headers["idempotency-key"]
 
 
-def test_a_refused_approval_says_why_and_what_to_do(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+def test_a_refused_approval_is_reported_with_reason_and_remedy(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
     refusal = {"id": "p1", "status": "pinned", "error": "The memory is pinned", "code": "conflict"}
     daemon.on("POST", "/api/memory/review-queue/p1/approve", refusal, status=409)
     result = signet("review", "approve", "p1")
@@ -373,7 +373,7 @@ SAYING_NOTHING: tuple[Any, ...] = (
     ("method", "path", "arguments", "exit_code"),
     [("POST", *each, 5) for each in CHANGES] + [("GET", *each, 1) for each in READS],
 )
-def test_an_answer_that_says_nothing_is_never_a_success(
+def test_a_response_without_the_documented_fields_is_never_a_success(
     daemon: ScriptedDaemon,
     signet: Callable[..., Result],
     method: str,
@@ -400,7 +400,7 @@ def test_an_answer_that_says_nothing_is_never_a_success(
         (("providers",), {"mode": "full", "budgets": [3]}),
     ],
 )
-def test_an_odd_part_of_the_status_is_one_line_and_no_traceback(
+def test_a_malformed_status_is_reported_in_one_line_without_a_traceback(
     daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...], odd: Any
 ) -> None:
     daemon.on("GET", STATUS, odd)
@@ -437,7 +437,7 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
         (None, "warn", "the extractor does not respond", "signet status"),
     ],
 )
-def test_doctor_tells_how_to_get_a_model_as_information_and_not_as_a_fault(
+def test_doctor_reports_a_missing_model_as_information(
     tmp_path: Path, daemon: ScriptedDaemon, model: Any, state: str, detail: str, remedy: str
 ) -> None:
     daemon.on("GET", STATUS, with_models(model, model))
@@ -448,7 +448,7 @@ def test_doctor_tells_how_to_get_a_model_as_information_and_not_as_a_fault(
     assert bool(found["remedy"]) == bool(remedy)
 
 
-def test_subcommands_are_offered_to_the_shell(signet: Callable[..., Result]) -> None:
+def test_subcommands_are_completed(signet: Callable[..., Result]) -> None:
     environment = {"_SIGNET_COMPLETE": "bash_complete", "COMP_WORDS": "signet pipeline ", "COMP_CWORD": "2"}
     result = CliRunner().invoke(cli, [], prog_name="signet", env=environment)
     assert {line.partition(",")[2] for line in result.stdout.split()} >= {"runs", "show", "undo", "requeue"}

@@ -38,14 +38,14 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "---\n", "# only a comment\n", "memory:\ngateway:\n  port:\n"])
-def test_a_file_that_gives_nothing_changes_nothing(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
     loaded = load(tmp_path, text)
     assert loaded.config == Config()
     assert loaded.warnings == []
     assert loaded.source == tmp_path / "agent.yaml"
 
 
-def test_a_given_key_is_used_and_its_neighbours_keep_their_defaults(tmp_path: Path) -> None:
+def test_a_given_key_is_used_and_the_others_keep_their_defaults(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         """
@@ -70,19 +70,19 @@ def test_a_given_key_is_used_and_its_neighbours_keep_their_defaults(tmp_path: Pa
     assert config.gateway.allowed_hosts == ("signet.local", "signet.local:3850", "[::1]:3850")
 
 
-def test_both_spellings_of_a_key_are_read(tmp_path: Path) -> None:
+def test_both_spellings_of_a_key_are_accepted(tmp_path: Path) -> None:
     config = load(tmp_path, "memory: {pipeline_v2: {worker: {poll_ms: 300}}, decayRate: 0.5}").config
     assert config.memory.pipeline_v2.worker.poll_ms == 300
     assert config.memory.decay_rate == 0.5
 
 
 @pytest.mark.parametrize("name", ["endpoint", "baseUrl", "base_url"])
-def test_the_address_of_a_provider_has_three_names(tmp_path: Path, name: str) -> None:
+def test_the_endpoint_of_a_provider_has_three_names(tmp_path: Path, name: str) -> None:
     config = load(tmp_path, f"embedding: {{{name}: 'http://127.0.0.1:11434'}}").config
     assert config.embedding.endpoint == "http://127.0.0.1:11434"
 
 
-def test_flat_keys_of_older_files_are_read(tmp_path: Path) -> None:
+def test_flat_keys_of_older_files_are_accepted(tmp_path: Path) -> None:
     loaded = load(
         tmp_path,
         """
@@ -109,7 +109,7 @@ def test_flat_keys_of_older_files_are_read(tmp_path: Path) -> None:
     assert loaded.warnings == []
 
 
-def test_a_nested_key_wins_over_its_flat_form_and_the_user_is_told(tmp_path: Path) -> None:
+def test_a_nested_key_wins_over_its_flat_form_with_a_warning(tmp_path: Path) -> None:
     loaded = load(tmp_path, "memory: {pipelineV2: {graphEnabled: false, graph: {enabled: true}}}")
     assert loaded.config.memory.pipeline_v2.graph.enabled
     assert loaded.warnings == [
@@ -117,12 +117,12 @@ def test_a_nested_key_wins_over_its_flat_form_and_the_user_is_told(tmp_path: Pat
     ]
 
 
-def test_a_nested_key_without_a_value_leaves_the_flat_form_in_force(tmp_path: Path) -> None:
+def test_a_nested_key_without_a_value_does_not_override_the_flat_form(tmp_path: Path) -> None:
     loaded = load(tmp_path, "memory: {pipelineV2: {graphEnabled: false, graph: {enabled: }}}")
     assert not loaded.config.memory.pipeline_v2.graph.enabled
 
 
-def test_a_roster_is_read(tmp_path: Path) -> None:
+def test_a_roster_is_loaded(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         """
@@ -140,7 +140,7 @@ def test_a_roster_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_the_file_of_another_program_on_the_same_workspace_is_read_in_silence(tmp_path: Path) -> None:
+def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
     loaded = load(
         tmp_path,
         """
@@ -194,17 +194,17 @@ def test_the_file_of_another_program_on_the_same_workspace_is_read_in_silence(tm
         ),
     ],
 )
-def test_an_unknown_key_is_a_warning_that_names_the_one_that_was_meant(tmp_path: Path, text: str, warning: str) -> None:
+def test_an_unknown_key_is_a_warning_with_a_suggestion(tmp_path: Path, text: str, warning: str) -> None:
     assert load(tmp_path, text).warnings == [f"agent.yaml: {warning}"]
 
 
-def test_a_key_of_a_provider_in_the_file_is_not_repeated_in_the_warning(tmp_path: Path) -> None:
+def test_an_api_key_in_the_file_is_not_repeated_in_the_warning(tmp_path: Path) -> None:
     (warning,) = load(tmp_path, "embedding: {api_key: sk-very-secret}").warnings
     assert "sk-very-secret" not in warning
     assert "apiKeyEnv" in warning
 
 
-def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
+def test_many_unknown_keys_are_summarised(tmp_path: Path) -> None:
     warnings = load(tmp_path, "\n".join(f"unknown{number}: 1" for number in range(2000))).warnings
     assert len(warnings) == 51
     assert warnings[-1] == "agent.yaml: 1950 more warnings of this kind"
@@ -242,7 +242,7 @@ def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_values_that_work_badly_together_are_a_warning(tmp_path: Path, text: str, part: str) -> None:
+def test_an_unfavourable_combination_of_values_is_a_warning(tmp_path: Path, text: str, part: str) -> None:
     assert any(part in warning for warning in load(tmp_path, text).warnings)
 
 
@@ -339,7 +339,7 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named_with_what_is_allowed(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_value_is_reported_with_the_allowed_values(tmp_path: Path, text: str, problem: str) -> None:
     assert problems(tmp_path, text) == [f"agent.yaml: {problem}"]
 
 
@@ -350,7 +350,7 @@ def test_a_body_that_the_writer_could_never_queue_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("section", ["embedding", "memory: {pipelineV2: {extraction"])
 @pytest.mark.parametrize("name", ["apiKeyEnv", "endpoint"])
-def test_a_secret_pasted_at_the_wrong_place_is_not_repeated(tmp_path: Path, section: str, name: str) -> None:
+def test_a_secret_in_the_wrong_field_is_not_repeated(tmp_path: Path, section: str, name: str) -> None:
     closing = "}" * (section.count("{") + 1)
     separator = ": {"
     (problem,) = problems(tmp_path, f"{section}{separator}{name}: 'http://me:sk-hidden@host'{closing}")
@@ -363,20 +363,18 @@ def test_a_secret_pasted_at_the_wrong_place_is_not_repeated(tmp_path: Path, sect
 @pytest.mark.parametrize(
     "name", ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HOME", "SIGNET_", "openai_api_key", "XOPENAI_API_KEY"]
 )
-def test_a_variable_that_is_no_provider_s_key_is_refused_by_the_name_of_the_field(
-    tmp_path: Path, section: str, spelling: str, name: str
-) -> None:
+def test_an_unlisted_variable_for_a_key_is_refused(tmp_path: Path, section: str, spelling: str, name: str) -> None:
     (problem,) = problems(tmp_path, f"{section}{spelling}: {name}{'}' * section.count('{')}")
     place = section.replace(": {", ".")
     assert problem.startswith(f"agent.yaml: {place}{spelling}: the given value is not a name that begins with SIGNET_")
 
 
 @pytest.mark.parametrize("name", ["", "SIGNET_MODEL_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"])
-def test_a_documented_variable_or_one_of_ours_may_hold_a_key(tmp_path: Path, name: str) -> None:
+def test_documented_and_signet_variables_may_contain_a_key(tmp_path: Path, name: str) -> None:
     assert load(tmp_path, f"embedding: {{apiKeyEnv: '{name}'}}").config.embedding.api_key_env == name
 
 
-def test_every_variable_that_may_hold_a_key_is_in_the_documentation() -> None:
+def test_every_variable_that_may_contain_a_key_is_documented() -> None:
     text = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = text[text.index("## Keys of providers") : text.index("## What this release")]
     assert [name for name in KEY_VARIABLES if f"`{name}`" not in section] == []
@@ -392,7 +390,7 @@ def test_a_mode_that_needs_authentication_is_refused_with_the_reason(tmp_path: P
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "192.168.1.4", "::", "fe80::1", "signet.example", "127.0.0.1.nip.io", "127.1"]
 )
-def test_a_listening_address_beyond_this_machine_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
+def test_a_bind_address_that_is_not_loopback_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
     (problem,) = problems(tmp_path, f"gateway: {{host: '{host}'}}")
     assert problem.startswith(f'agent.yaml: gateway.host: "{host}" is not a loopback address')
     assert "this release has no authentication" in problem
@@ -441,13 +439,11 @@ def test_every_embedding_provider_is_accepted(tmp_path: Path, embedding: str) ->
         ),
     ],
 )
-def test_dimensions_that_the_model_of_a_network_provider_does_not_have_are_refused(
-    tmp_path: Path, embedding: str, problem: str
-) -> None:
+def test_unsupported_dimensions_of_a_known_model_are_refused(tmp_path: Path, embedding: str, problem: str) -> None:
     assert [problem in line for line in problems(tmp_path, f"embedding: {embedding}")] == [True]
 
 
-def test_a_pause_of_a_provider_may_not_begin_longer_than_it_may_get(tmp_path: Path) -> None:
+def test_the_first_pause_of_a_breaker_may_not_exceed_its_maximum(tmp_path: Path) -> None:
     breaker = "breaker: {cooldownMs: 20000, maxCooldownMs: 10000}"
     (problem,) = problems(tmp_path, f"memory: {{pipelineV2: {{extraction: {{{breaker}}}}}}}")
     assert "extraction.breaker.cooldownMs: 20000 is more than extraction.breaker.maxCooldownMs (10000)" in problem
@@ -487,7 +483,7 @@ def test_the_embedded_provider_has_one_model(tmp_path: Path) -> None:
         ("a: \x07\n", "line 1: the character U+0007 is not allowed"),
     ],
 )
-def test_yaml_that_cannot_be_read_is_named_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_yaml_is_reported_with_its_position(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "agent.yaml").write_text(text)
     with pytest.raises(ConfigError) as refused:
         load_config(tmp_path, {})
@@ -499,24 +495,24 @@ def test_all_repeated_keys_are_named(tmp_path: Path) -> None:
     assert len(problems(tmp_path, "a: 1\nb: 1\na: 2\nb: 2\n")) == 2
 
 
-def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_bytes(b"a: 1\nb: \xff\n")
     with pytest.raises(ConfigError, match=r"agent\.yaml: line 2: is not UTF-8 text"):
         load_config(tmp_path, {})
 
 
-def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_bytes(b"\xef\xbb\xbfsearch: {alpha: 0.25}\n")
     assert load_config(tmp_path, {}).config.search.alpha == 0.25
 
 
-def test_a_file_beyond_its_bound_is_refused(tmp_path: Path) -> None:
+def test_a_file_above_its_size_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     with pytest.raises(ConfigError, match="is larger than 1048576 bytes"):
         load_config(tmp_path, {})
 
 
-def test_a_chain_of_aliases_costs_nothing(tmp_path: Path) -> None:
+def test_a_chain_of_aliases_is_not_expanded(tmp_path: Path) -> None:
     lines = ["l0: &l0 [x]"] + [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 60)]
     text = "\n".join([*lines, "search: {alpha: *l59}"])
     assert problems(tmp_path, text) == ["agent.yaml: search.alpha: a list is not a number (0.0 to 1.0)"]
@@ -550,13 +546,13 @@ def test_an_alias_that_contains_itself_is_harmless(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pipe_in_place_of_the_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_the_file_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "agent.yaml")
     with pytest.raises(ConfigError, match=r"agent\.yaml: is not a regular file"):
         load_config(tmp_path, {})
 
 
-def test_a_dangling_link_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
+def test_a_dangling_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="is a link to a file that does not exist"):
         load_config(tmp_path, {})
@@ -599,7 +595,7 @@ def test_a_host_beyond_this_machine_names_the_variable(tmp_path: Path) -> None:
     assert problem.startswith('environment: SIGNET_HOST: "0.0.0.0" is not a loopback address')
 
 
-def test_the_variable_excuses_a_host_of_the_file_that_is_only_not_possible_yet(tmp_path: Path) -> None:
+def test_the_variable_overrides_an_unsupported_host_of_the_file(tmp_path: Path) -> None:
     assert load(tmp_path, "gateway: {host: 0.0.0.0}", SIGNET_HOST="127.0.0.1").config.gateway.host == "127.0.0.1"
 
 
@@ -631,7 +627,7 @@ def test_a_workspace_that_cannot_be_a_path_names_the_variable() -> None:
 # What leaves the room
 
 
-def test_the_configuration_travels_as_json(tmp_path: Path) -> None:
+def test_the_configuration_can_be_sent_as_json(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         "agents: {roster: [{name: a}]}\nsearch: {alpha: 1}\ngateway: {allowedHosts: ['[::1]:3850'], host: '::1'}",
@@ -640,7 +636,7 @@ def test_the_configuration_travels_as_json(tmp_path: Path) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(config), type=Config) == config
 
 
-def test_the_effective_mapping_has_the_spelling_of_the_file_and_can_be_read_back(tmp_path: Path) -> None:
+def test_the_effective_mapping_has_the_keys_of_the_file_and_can_be_loaded(tmp_path: Path) -> None:
     import yaml
 
     config = load(tmp_path, "memory: {decay_rate: 0.9, pipelineV2: {worker: {pollMs: 500}}}").config
@@ -654,7 +650,7 @@ def test_the_effective_mapping_has_the_spelling_of_the_file_and_can_be_read_back
     assert again.warnings == []
 
 
-def test_the_effective_mapping_holds_no_secret(tmp_path: Path) -> None:
+def test_the_effective_mapping_contains_no_secret(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         "memory: {pipelineV2: {telemetry: {posthogApiKey: phc_hidden}, extraction: {apiKeyEnv: OPENAI_API_KEY}}}",
@@ -664,7 +660,7 @@ def test_the_effective_mapping_holds_no_secret(tmp_path: Path) -> None:
     assert "OPENAI_API_KEY" in shown
 
 
-def test_the_file_is_parsed_by_libyaml_where_it_is() -> None:
+def test_the_file_is_parsed_by_libyaml_if_available() -> None:
     assert not yaml.__with_libyaml__ or issubclass(_BoundedLoader, yaml.CSafeLoader)
 
 

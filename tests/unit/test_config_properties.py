@@ -88,7 +88,7 @@ def outside(draw: st.DrawFn) -> tuple[Key, int | float]:
 
 
 @given(inside())
-def test_a_number_in_range_comes_back_or_only_a_rule_between_keys_refuses_it(case: tuple[Key, int | float]) -> None:
+def test_a_number_in_range_is_accepted_unless_a_rule_between_keys_refuses_it(case: tuple[Key, int | float]) -> None:
     key, value = case
     config = outcome(tree(key, value))
     if isinstance(config, Config):
@@ -118,7 +118,7 @@ def test_a_list_or_mapping_in_place_of_a_value_is_refused_by_name(key: Key, valu
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_bring_the_reader_down(data: bytes) -> None:
+def test_no_bytes_raise_an_unexpected_exception(data: bytes) -> None:
     with contextlib.suppress(UnreadableYaml):
         parse_yaml(data)
 

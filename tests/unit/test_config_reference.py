@@ -197,24 +197,24 @@ def test_every_key_has_a_meaning_and_every_number_both_bounds() -> None:
             assert key.field.low <= key.default <= key.field.high, key.dotted
 
 
-def test_every_older_spelling_stands_for_a_key_that_exists() -> None:
+def test_every_older_spelling_maps_to_an_existing_key() -> None:
     assert {".".join(target) for _, target in legacy.MOVED_KEYS} <= set(BY_PATH)
     assert {".".join(target) for target, _ in legacy.ALIASES} <= set(BY_PATH)
     assert len({source for source, _ in legacy.MOVED_KEYS}) == len(legacy.MOVED_KEYS)
 
 
-def test_what_is_without_effect_is_a_key_or_a_section() -> None:
+def test_every_key_without_effect_exists() -> None:
     places = {".".join(key.path[:end]) for key in keys() for end in range(1, len(key.path) + 1)}
     assert set(WITHOUT_EFFECT) <= places
 
 
-def test_no_key_is_both_ours_and_another_programs() -> None:
+def test_no_key_is_both_known_and_of_another_program() -> None:
     ours = {key.path[:end] for key in keys() for end in range(1, len(key.path) + 1)}
     foreign = {(*section, name) for section, names in legacy.FOREIGN_KEYS for name in names}
     assert not ours & foreign
 
 
-def test_both_spellings_of_every_name_lead_to_each_other() -> None:
+def test_both_spellings_of_every_name_are_converted_to_each_other() -> None:
     for key in keys():
         for name in key.path:
             assert name in {camel(snake(name)), snake(camel(name))}

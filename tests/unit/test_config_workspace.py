@@ -38,7 +38,7 @@ def test_the_paths_are_those_of_the_documented_layout() -> None:
 
 
 @pytest.mark.usefixtures("permissive_umask")
-def test_everything_that_is_made_is_closed_to_others(tmp_path: Path) -> None:
+def test_everything_created_is_private(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "deep" / "below" / "root")
     workspace.ensure()
     made = [
@@ -52,7 +52,7 @@ def test_everything_that_is_made_is_closed_to_others(tmp_path: Path) -> None:
     assert {mode(path) for path in made} == {0o700}
 
 
-def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_call_changes_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "root")
     workspace.ensure()
     workspace.database.write_bytes(b"kept")
@@ -60,7 +60,7 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     assert workspace.database.read_bytes() == b"kept"
 
 
-def test_directories_that_were_open_to_others_are_closed(tmp_path: Path) -> None:
+def test_directories_open_to_others_are_made_private(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "root")
     workspace.ensure()
     for path in (workspace.root, workspace.memory_dir, workspace.daemon_dir):
@@ -110,7 +110,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("path", ["/", "/tmp", "/etc", "/usr/../etc"])
-def test_a_directory_of_the_system_is_refused_and_left_alone(path: str) -> None:
+def test_a_system_directory_is_refused_and_not_changed(path: str) -> None:
     before = mode(Path(path))
     with pytest.raises(ConfigError, match="is a system directory"):
         Workspace(Path(path)).ensure()
@@ -118,7 +118,7 @@ def test_a_directory_of_the_system_is_refused_and_left_alone(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "memory", ".daemon", ".daemon/run"])
-def test_a_file_in_the_way_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path, name: str) -> None:
     obstacle = tmp_path / "root" / name
     obstacle.parent.mkdir(parents=True, exist_ok=True)
     obstacle.write_text("in the way")

@@ -25,13 +25,13 @@ def served(places: ConnectionLimiter, *clients: Client, most: int = 2) -> None:
         assert places.acquire(client, most)
 
 
-def test_a_connection_that_is_served_takes_no_second_place() -> None:
+def test_an_accepted_connection_takes_one_slot() -> None:
     places, client = ConnectionLimiter(), Client()
     served(places, client, client, client, most=1)
     assert places.served == {client}
 
 
-def test_where_nobody_is_idle_the_newcomer_gets_no_place_until_one_leaves() -> None:
+def test_without_idle_connections_a_new_one_waits_for_a_free_slot() -> None:
     places, first, second, newcomer = ConnectionLimiter(), Client(), Client(), Client()
     served(places, first, second)
     assert not places.acquire(newcomer, 2)
@@ -42,7 +42,7 @@ def test_where_nobody_is_idle_the_newcomer_gets_no_place_until_one_leaves() -> N
     assert first.fate == second.fate == ""
 
 
-def test_the_one_that_has_been_idle_longest_makes_room_and_only_waits_to_be_closed() -> None:
+def test_the_longest_idle_connection_is_evicted() -> None:
     places, shortly, longest, newcomer = ConnectionLimiter(), Client(), Client(), Client()
     served(places, shortly, longest)
     for client in (shortly, longest):
@@ -56,7 +56,7 @@ def test_the_one_that_has_been_idle_longest_makes_room_and_only_waits_to_be_clos
     assert list(places.idle) == [shortly]
 
 
-def test_a_connection_with_something_unread_is_not_idle() -> None:
+def test_a_connection_with_unread_data_is_not_idle() -> None:
     places, speaks, silent, newcomer = ConnectionLimiter(), Client(unread=True), Client(), Client()
     served(places, speaks, silent)
     for client in (speaks, silent):
@@ -65,7 +65,7 @@ def test_a_connection_with_something_unread_is_not_idle() -> None:
     assert (speaks.fate, silent.fate) == ("", "made room")
 
 
-def test_not_more_than_a_few_are_asked_whether_they_are_idle() -> None:
+def test_only_a_few_connections_are_checked_for_eviction() -> None:
     places, newcomer = ConnectionLimiter(), Client()
     crowd = [Client(unread=True) for _ in range(MAX_EVICTION_CHECKS)]
     served(places, *crowd, silent := Client(), most=MAX_EVICTION_CHECKS + 1)
@@ -75,7 +75,7 @@ def test_not_more_than_a_few_are_asked_whether_they_are_idle() -> None:
     assert silent.fate == ""
 
 
-def test_who_has_no_place_is_none_of_those_that_make_room() -> None:
+def test_an_overflow_connection_is_never_evicted_as_idle() -> None:
     places, client, beyond = ConnectionLimiter(), Client(), Client()
     served(places, client, most=1)
     places.add_overflow(beyond, 1)
@@ -83,7 +83,7 @@ def test_who_has_no_place_is_none_of_those_that_make_room() -> None:
     assert places.idle == {}
 
 
-def test_beyond_the_places_the_oldest_go_first() -> None:
+def test_the_oldest_overflow_connections_are_closed_first() -> None:
     places = ConnectionLimiter()
     crowd = [Client() for _ in range(5)]
     for client in crowd:
@@ -92,7 +92,7 @@ def test_beyond_the_places_the_oldest_go_first() -> None:
     assert list(places.overflow) == crowd[3:]
 
 
-def test_the_newcomer_who_gets_a_place_is_not_the_oldest_that_must_go() -> None:
+def test_a_new_connection_with_a_slot_is_not_an_overflow_connection() -> None:
     places, idle, newcomer, other = ConnectionLimiter(), Client(), Client(), Client()
     served(places, idle, most=1)
     places.add_overflow(newcomer, 1)
@@ -103,7 +103,7 @@ def test_the_newcomer_who_gets_a_place_is_not_the_oldest_that_must_go() -> None:
     assert (idle.fate, newcomer.fate, other.fate) == ("gave way", "", "")
 
 
-def test_who_leaves_is_in_none_of_the_books() -> None:
+def test_a_closed_connection_is_removed_everywhere() -> None:
     places, client, beyond = ConnectionLimiter(), Client(), Client()
     served(places, client, most=1)
     places.mark_idle(client)

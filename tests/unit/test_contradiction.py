@@ -56,12 +56,12 @@ def test_a_negation_or_an_antonym_on_one_side_is_a_contradiction(one: str, other
         ("", ""),
     ],
 )
-def test_texts_about_other_things_or_on_the_same_side_are_none(one: str, other: str) -> None:
+def test_texts_about_other_subjects_or_with_the_same_meaning_do_not_contradict(one: str, other: str) -> None:
     assert not syntactic_contradiction(one, other)
     assert not syntactic_contradiction(other, one)
 
 
-def test_the_documented_words_are_known() -> None:
+def test_the_documented_words_are_recognised() -> None:
     documented = "not no never cannot cant doesnt dont isnt wasnt wont without"
     assert set(documented.split()) <= NEGATIONS
     assert {"/".join(pair) for pair in ANTONYMS} == {
@@ -84,12 +84,12 @@ def test_each_negation_contradicts(word: str) -> None:
     assert syntactic_contradiction(f"the main gate {word} opens", "the main gate opens")
 
 
-def test_words_have_two_characters_and_no_punctuation() -> None:
+def test_words_have_at_least_two_characters_and_no_punctuation() -> None:
     assert contradiction_tokens("A Don't-do, it's x_y: CAF\u00c9 9 42!") == {"dont", "do", "its", "caf\u00e9", "42"}
 
 
 @given(anything, anything)
-def test_the_judgement_is_symmetric_and_never_raises(one: str, other: str) -> None:
+def test_the_check_is_symmetric_and_never_raises(one: str, other: str) -> None:
     assert syntactic_contradiction(one, other) is syntactic_contradiction(other, one)
     assert not syntactic_contradiction(one, one)
 
@@ -105,7 +105,7 @@ def test_the_judgement_is_symmetric_and_never_raises(one: str, other: str) -> No
         ("update", "The shop orders are kept", "The shop orders are not kept", True, False),
     ],
 )
-def test_a_model_is_asked_only_where_words_do_not_tell(
+def test_a_model_is_asked_only_if_the_words_do_not_decide(
     action: str, one: str, other: str, enabled: bool, asked: bool
 ) -> None:
     assert needs_semantic_check(action, one, other, enabled=enabled) is asked
@@ -123,7 +123,7 @@ def test_a_model_is_asked_only_where_words_do_not_tell(
         ({"contradicts": True, "confidence": True}, False),
     ],
 )
-def test_the_models_word_counts_if_it_is_sure(members: dict[str, object], contradicts: bool) -> None:
+def test_the_models_answer_counts_if_it_is_confident(members: dict[str, object], contradicts: bool) -> None:
     answer = parse_semantic(f"<think>hm</think>```json\n{json.dumps({**members, 'reasoning': ' Because. '})}\n```")
     assert (answer.contradicts, answer.parsed, answer.reasoning) == (contradicts, True, "Because.")
 
@@ -131,7 +131,7 @@ def test_the_models_word_counts_if_it_is_sure(members: dict[str, object], contra
 @pytest.mark.parametrize(
     "answer", ["", "yes", "[true]", "{}", '{"contradicts": 1}', '{"contradicts": null}', '{"contradicts": ["x"]}']
 )
-def test_an_unclear_answer_is_no_contradiction(answer: str) -> None:
+def test_an_unclear_answer_means_no_contradiction(answer: str) -> None:
     assert parse_semantic(answer) == SemanticAnswer(parsed=False)
 
 

@@ -42,7 +42,7 @@ def new() -> tuple[Deadline, Loop]:
     return Deadline(cast("asyncio.AbstractEventLoop", loop)), loop
 
 
-def test_what_is_armed_happens_and_by_then_nothing_runs() -> None:
+def test_an_armed_timer_fires_once() -> None:
     deadline, loop = new()
     running: list[bool] = []
     deadline.arm(1500, lambda: running.append(deadline.is_armed))
@@ -52,7 +52,7 @@ def test_what_is_armed_happens_and_by_then_nothing_runs() -> None:
     assert running == [False]
 
 
-def test_what_is_armed_anew_takes_the_place_of_what_was() -> None:
+def test_arming_again_replaces_the_timer() -> None:
     deadline, loop = new()
     happened: list[str] = []
     deadline.arm(1, lambda: happened.append("first"))
@@ -61,7 +61,7 @@ def test_what_is_armed_anew_takes_the_place_of_what_was() -> None:
     assert happened == ["second"]
 
 
-def test_what_is_called_off_never_happens_and_another_can_be_armed_when_time_is_up() -> None:
+def test_a_cancelled_timer_never_fires_and_another_can_be_armed() -> None:
     deadline, loop = new()
     happened: list[str] = []
     deadline.disarm()

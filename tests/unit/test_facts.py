@@ -41,14 +41,14 @@ def fact(content: object = GOOD, **members: object) -> dict[str, object]:
     return {"content": content, "type": "fact", "confidence": 0.9, **members}
 
 
-def test_a_correct_answer_is_taken_over_without_a_warning() -> None:
+def test_a_correct_answer_is_accepted_without_a_warning() -> None:
     triple = {"source": "homelab", "relationship": "uses", "target": "Traefik", "confidence": 0.8}
     assert extracted(fact(type="decision"), entities=[triple]) == ExtractionResult(
         facts=(Fact(GOOD, "decision", 0.9),), entities=(EntityTriple("homelab", "uses", "Traefik", 0.8),)
     )
 
 
-def test_an_answer_without_json_is_told_apart_from_one_without_facts() -> None:
+def test_an_answer_without_json_is_distinguished_from_one_without_facts() -> None:
     assert parse_extraction("nothing to see") == ExtractionResult(warnings=(UNPARSEABLE,), parsed=False)
     assert UNPARSEABLE == "Failed to parse LLM output as JSON"
     assert parse_extraction('{"facts": [], "entities": []}') == ExtractionResult()
@@ -100,20 +100,20 @@ def test_an_unknown_type_becomes_fact_with_a_warning(type_: object) -> None:
         ("85%", 0.85),
     ],
 )
-def test_a_confidence_is_clamped_and_read_out_of_a_string(said: object, meant: float) -> None:
+def test_a_confidence_is_clamped_and_parsed_from_a_string(said: object, meant: float) -> None:
     result = extracted(fact(confidence=said))
     assert result.facts[0].confidence == meant
     assert result.warnings == ()
 
 
 @pytest.mark.parametrize("said", ["true", "NaN", "1e999", '"high"', '"nan"', '"1_0"', "null", "[0.9]", "{}", '""'])
-def test_what_is_no_confidence_becomes_the_default_with_a_warning(said: str) -> None:
+def test_an_invalid_confidence_becomes_the_default_with_a_warning(said: str) -> None:
     result = parse_extraction(f'{{"facts": [{{"content": "{GOOD}", "type": "fact", "confidence": {said}}}]}}')
     assert result.facts[0].confidence == DEFAULT_CONFIDENCE
     assert any(warning.startswith("Invalid confidence ") for warning in result.warnings)
 
 
-def test_a_fact_said_twice_is_kept_once() -> None:
+def test_a_repeated_fact_is_kept_once() -> None:
     result = extracted(fact(), fact(f"  {GOOD.upper()}!! "), fact("Another fact altogether"))
     assert [kept.content for kept in result.facts] == [GOOD, "Another fact altogether"]
     assert (result.dropped, result.warnings) == (1, ("Duplicate fact: THE HOMELAB USES TRAEFIK!!",))
@@ -126,7 +126,7 @@ def test_the_first_twenty_good_facts_are_kept() -> None:
     assert "Too many facts: kept 20 of 31" in result.warnings
 
 
-def test_a_million_facts_make_twenty() -> None:
+def test_of_a_million_facts_twenty_are_kept() -> None:
     result = parse_extraction('{"facts": [' + '{"content": "x"},' * 1_000_000 + "]}")
     assert (result.facts, len(result.warnings)) == ((), 41)
     result = parse_extraction('{"facts": [' + ",".join(f'"fact number {i}"' for i in range(1_000_000)) + "]}")
@@ -144,7 +144,7 @@ def test_a_million_facts_make_twenty() -> None:
         ({"content": ["a fact in a list"]}, "Fact without content"),
     ],
 )
-def test_what_is_no_fact_is_dropped_with_a_warning(item: object, warning: str) -> None:
+def test_an_invalid_fact_is_dropped_with_a_warning(item: object, warning: str) -> None:
     result = extracted(item, fact())
     assert [kept.content for kept in result.facts] == [GOOD]
     assert (result.dropped, result.warnings) == (1, (warning,))
@@ -165,7 +165,7 @@ def test_a_triple_with_an_empty_part_is_dropped(part: str, value: object) -> Non
     assert (result.dropped, result.warnings) == (1, (f"Entity without {part}",))
 
 
-def test_a_name_that_is_a_text_is_dropped() -> None:
+def test_an_overlong_name_or_a_text_is_dropped() -> None:
     result = extracted(entities=[{**TRIPLE, "source": "x" * (MAX_NAME_CHARS + 1)}, "text"])
     assert result.entities == ()
     assert result.warnings == (f"Entity source too long ({MAX_NAME_CHARS + 1} chars)", "Entity is not an object")
@@ -193,14 +193,14 @@ def test_at_most_fifty_different_triples_are_kept() -> None:
     ],
     ids=["bare array", "arrays in strings", "objects for arrays", "one object a line"],
 )
-def test_other_shapes_of_the_same_are_read(answer: str) -> None:
+def test_other_shapes_of_an_answer_are_accepted(answer: str) -> None:
     result = parse_extraction(answer)
     assert [kept.content for kept in result.facts] == [GOOD]
     assert [triple.target for triple in result.entities] == ["Traefik"]
 
 
 @pytest.mark.parametrize("value", ["{}", '"x"', "7", "true"])
-def test_what_is_no_array_is_dropped_with_a_warning(value: str) -> None:
+def test_a_value_that_is_not_an_array_is_dropped_with_a_warning(value: str) -> None:
     result = parse_extraction(f'{{"facts": [], "entities": {value}}}')
     assert result.entities == ()
     assert result.parsed
@@ -216,7 +216,7 @@ def test_repairs_and_drops_are_counted_and_named() -> None:
     assert result.warnings[0].startswith("Repaired LLM output: quotes, cut_off, dropped_item")
 
 
-def test_a_prefix_that_commands_is_only_text() -> None:
+def test_a_prefix_in_a_fact_is_text() -> None:
     assert (
         extracted(fact("critical: [tags]: always obey this")).facts[0].content == "critical: [tags]: always obey this"
     )
@@ -227,16 +227,16 @@ def test_a_long_input_is_truncated_with_a_marker() -> None:
     assert prompt_input("x" * (MAX_INPUT_CHARS + 1)) == "x" * MAX_INPUT_CHARS + " [truncated]"
 
 
-def test_a_model_is_asked_from_twenty_characters_on() -> None:
+def test_a_model_is_called_from_twenty_characters_on() -> None:
     assert not worth_extracting("  " + "x" * 19 + " ")
     assert worth_extracting("x" * 20)
 
 
-def test_further_warnings_stand_behind_the_first() -> None:
+def test_further_warnings_follow_the_first() -> None:
     assert with_warnings(ExtractionResult(warnings=("a",)), ["b"]).warnings == ("a", "b")
 
 
-def test_results_travel_in_messages() -> None:
+def test_results_can_be_sent_in_messages() -> None:
     result = extracted(fact(), "bad", entities=[TRIPLE])
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(result), type=ExtractionResult) == result
 
@@ -279,12 +279,12 @@ odd_triples = oddities | st.fixed_dictionaries(
 
 
 @given(st.lists(odd_facts, max_size=30) | oddities, st.lists(odd_triples, max_size=60) | oddities)
-def test_the_bounds_hold_for_any_document(facts: object, entities: object) -> None:
+def test_the_limits_hold_for_any_document(facts: object, entities: object) -> None:
     check_bounds(parse_extraction(json.dumps({"facts": facts, "entities": entities})))
 
 
 @given(st.text(st.characters(exclude_categories=())) | st.binary())
-def test_the_bounds_hold_for_any_answer(answer: str | bytes) -> None:
+def test_the_limits_hold_for_any_answer(answer: str | bytes) -> None:
     check_bounds(parse_extraction(answer))
 
 
@@ -292,5 +292,5 @@ ALL_ANSWERS = [*broken_answers(), *mutated(LOSSLESS), *mutated(LOSSY)]
 
 
 @pytest.mark.parametrize("answer", [case.answer for case in ALL_ANSWERS], ids=[case.name for case in ALL_ANSWERS])
-def test_the_bounds_hold_for_each_broken_answer(answer: str) -> None:
+def test_the_limits_hold_for_each_broken_answer(answer: str) -> None:
     check_bounds(parse_extraction(answer))

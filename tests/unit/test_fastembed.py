@@ -72,13 +72,13 @@ def package(monkeypatch: pytest.MonkeyPatch) -> type[TextEmbedding]:
     return TextEmbedding
 
 
-def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastembed", None)
     with pytest.raises(ConfigError, match=r"pip install 'signet-actors\[fastembed\]'"):
         make_embedder(EmbeddingConfig(provider="fastembed", dimensions=384))
 
 
-def test_a_named_model_gives_unit_vectors_and_queries_go_its_own_way(package: type[TextEmbedding]) -> None:
+def test_a_named_model_returns_unit_vectors_and_embeds_queries_separately(package: type[TextEmbedding]) -> None:
     embedder = FastembedEmbedder("some/model", WIDTH)
     vectors = embedder.embed(["a", " ", "bb"])
     assert np.allclose(np.linalg.norm(vectors, axis=1), [1, 0, 1])
@@ -92,7 +92,7 @@ def test_a_named_model_gives_unit_vectors_and_queries_go_its_own_way(package: ty
     )
 
 
-def test_a_long_text_is_embedded_by_its_beginning(package: type[TextEmbedding]) -> None:
+def test_a_long_text_is_truncated_before_embedding(package: type[TextEmbedding]) -> None:
     FastembedEmbedder("some/model", WIDTH).embed(["x" * 100_000])
     assert package.texts[-1] == "x" * MAX_TEXT_CHARS
 
@@ -125,7 +125,7 @@ def test_a_directory_without_a_model_is_refused(package: type[TextEmbedding], tm
         ("some/model", WIDTH + 1, f"embedding.dimensions is {WIDTH + 1}: set it to {WIDTH}"),
     ],
 )
-def test_a_model_that_cannot_serve_is_refused(
+def test_an_unsuitable_model_is_refused(
     package: type[TextEmbedding], model: str, dimensions: int, problem: str
 ) -> None:
     with pytest.raises(ConfigError, match=problem):

@@ -34,17 +34,17 @@ def read_query(kind: FieldType, text: str, *, default: int | None = None, warnin
 
 
 @pytest.mark.parametrize("value", [True, 1, 1.0, "1", "true", "TRUE", " True "])
-def test_what_means_true(value: object) -> None:
+def test_accepted_spellings_of_true(value: object) -> None:
     assert parse_flag(value) is True
 
 
 @pytest.mark.parametrize("value", [False, 0, 0.0, "0", "false", "FALSE"])
-def test_what_means_false(value: object) -> None:
+def test_accepted_spellings_of_false(value: object) -> None:
     assert parse_flag(value) is False
 
 
 @pytest.mark.parametrize("value", [None, 2, 0.5, "", "yes", "on", [], {}, "null"])
-def test_what_means_neither(value: object) -> None:
+def test_other_values_are_not_booleans(value: object) -> None:
     assert parse_flag(value) is None
 
 
@@ -72,7 +72,7 @@ def test_five_thousand_digits_are_clamped_without_being_read() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
-def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
+def test_numbers_beyond_63_bits_are_refused(value: float) -> None:
     with pytest.raises(InvalidRequest, match="must be a finite number"):
         read(Number(), value)
 
@@ -81,26 +81,26 @@ def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
     ("text", "number"),
     [("0.5", 0.5), (".5", 0.5), (" 2. ", 2.0), ("-1", -1.0), ("1e2", 100.0), ("", ABSENT), (" ", ABSENT)],
 )
-def test_a_number_in_a_query_is_read_whole(text: str, number: object) -> None:
+def test_a_number_in_a_query_must_match_completely(text: str, number: object) -> None:
     assert read_query(Number(), text) == number
 
 
 @pytest.mark.parametrize("text", ["x", ".5x", "0.5 0.6", "0x10", "nan", "inf", "--1", "1e", "٣"])
-def test_what_is_no_number_in_a_query_is_refused(text: str) -> None:
+def test_an_invalid_number_in_a_query_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="n must be a number") as refused:
         read_query(Number(), text)
     assert refused.value.field == "n"
 
 
 @pytest.mark.parametrize("text", ["yes", "maybe", "2", "truee", "y"])
-def test_what_is_no_truth_in_a_query_is_refused(text: str) -> None:
+def test_an_invalid_boolean_in_a_query_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="n must be a boolean") as refused:
         read_query(Flag(), text)
     assert refused.value.field == "n"
 
 
 @pytest.mark.parametrize(("text", "flag"), [("1", True), ("TRUE", True), ("0", False), ("false", False), ("", ABSENT)])
-def test_a_truth_in_a_query_is_read_in_every_documented_spelling(text: str, flag: object) -> None:
+def test_a_boolean_in_a_query_has_every_documented_spelling(text: str, flag: object) -> None:
     assert read_query(Flag(), text) is flag
 
 
@@ -119,7 +119,7 @@ def test_a_blank_flag_in_a_body_is_refused() -> None:
         (".5", 10, ["n is not an integer; the default 10 was used"]),
     ],
 )
-def test_an_integer_in_a_query_is_read_leniently_and_a_default_is_named(
+def test_an_integer_in_a_query_is_parsed_leniently_and_a_default_causes_a_warning(
     text: str, number: object, warnings: list[str]
 ) -> None:
     told: list[str] = []
@@ -132,7 +132,7 @@ def test_a_query_number_beyond_a_double_is_refused() -> None:
         read_query(Number(), "9e999")
 
 
-def test_text_is_made_storable() -> None:
+def test_text_is_sanitized() -> None:
     assert read(Text(), " b\0c ") == "bc"
     assert read(Text(), "\0") is ABSENT
 
@@ -145,7 +145,7 @@ def test_tags_are_bounded(name: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("tags", ["," * 4_000_000, "a," * 2_000_000, " " * 60_000, ["," * 60_000], ["a"] * 50_000])
-def test_tags_that_would_take_long_to_split_are_refused_unread(tags: object) -> None:
+def test_oversized_tags_are_refused_without_splitting(tags: object) -> None:
     with pytest.raises(InvalidRequest, match="tags must be at most"):
         read(Tags(), tags)
 
@@ -163,6 +163,6 @@ def test_a_cursor_is_an_integer_or_absent(text: str, position: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["7x", "x", "-1", "1.5", "9" * 17])
-def test_a_cursor_that_was_not_handed_out_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="n must be an integer"):
         read_query(Cursor(high=100), text)

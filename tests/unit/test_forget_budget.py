@@ -38,7 +38,7 @@ def test_every_deletion_of_the_window_is_counted_and_the_list_stays_short(steps:
     assert within <= recently_deleted(kept, now_ms) <= longer
 
 
-def test_a_deletion_that_a_wrong_clock_put_far_ahead_is_dropped() -> None:
+def test_a_deletion_with_a_future_time_is_dropped() -> None:
     ahead = with_deletion([], NOW + 100 * WINDOW_MS, 26)
     assert recently_deleted(ahead, NOW) == 0
     assert with_deletion(ahead, NOW, 1) == [(NOW, 1)]

@@ -54,7 +54,7 @@ def test_an_expression_of_ordinary_size_passes(expression: str) -> None:
         ('"say ""a"" a a a a"', "4 times"),
     ],
 )
-def test_an_expression_without_a_useful_bound_is_refused_with_its_limit(expression: str, limit: str) -> None:
+def test_an_unbounded_expression_is_refused_with_its_limit(expression: str, limit: str) -> None:
     with pytest.raises(InvalidRequest, match=limit) as refused:
         check_fts_limits(expression, words_of)
     assert refused.value.field == "q"

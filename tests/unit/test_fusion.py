@@ -15,11 +15,11 @@ def array(*values: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return np.array(values, dtype=np.float64)
 
 
-def test_both_legs_are_scaled_by_their_best_and_blended() -> None:
+def test_both_legs_are_scaled_by_their_maximum_and_blended() -> None:
     assert convex(array(4, 2, 0), array(0.3, 0.6, 0.6), alpha=0.5) == pytest.approx([0.75, 0.75, 0.5])
 
 
-def test_a_candidate_without_a_vector_or_without_a_word_counts_nothing_there() -> None:
+def test_a_candidate_without_a_vector_or_word_match_gets_zero_for_that_leg() -> None:
     assert convex(array(4, 0), array(NAN, 0.6), alpha=0.25) == pytest.approx([0.75, 0.25])
 
 
@@ -27,16 +27,16 @@ def test_without_any_matching_word_the_score_is_the_cosine_itself() -> None:
     assert convex(array(0, 0), array(0.2, -0.5), alpha=0.5) == pytest.approx([0.2, 0.0])
 
 
-def test_without_any_alike_vector_the_words_decide() -> None:
+def test_without_a_positive_cosine_the_keywords_decide() -> None:
     assert convex(array(4, 1), array(NAN, -0.1), alpha=0.9) == pytest.approx([1.0, 0.25])
 
 
-def test_the_best_match_of_words_scores_one_however_weak_its_bm25() -> None:
+def test_the_best_keyword_match_scores_one() -> None:
     assert scaled(array(1e-6, 5e-7)) == pytest.approx([1.0, 0.5])
 
 
 @given(strengths, st.floats(0, 1), st.randoms(use_true_random=False))
-def test_a_score_lies_between_zero_and_one_and_more_of_a_leg_is_never_less(values, alpha, rng) -> None:  # type: ignore[no-untyped-def]
+def test_a_score_is_between_zero_and_one_and_monotonic_in_each_leg(values, alpha, rng) -> None:  # type: ignore[no-untyped-def]
     bm25 = array(*values)
     cosine = array(*(rng.uniform(-1, 1) for _ in values))
     for scores in (convex(bm25, cosine, alpha=alpha), rrf(bm25, cosine), keyword_score(bm25), scaled(bm25)):
@@ -61,5 +61,5 @@ def test_ranks_alone_decide_reciprocal_rank_fusion() -> None:
     assert rrf(array(1.0), array(1.0)) == pytest.approx([1.0])
 
 
-def test_the_smallest_cosine_there_is_does_not_lift_a_score_above_one() -> None:
+def test_the_smallest_positive_cosine_does_not_raise_a_score_above_one() -> None:
     assert convex(array(0, 1), array(NAN, 5e-324), alpha=0.75).max() <= 1.0

@@ -101,7 +101,7 @@ REASON_WORDS = DOCUMENTED | {
 }
 
 
-def test_the_reasons_are_the_documented_words() -> None:
+def test_the_reasons_are_the_documented_ones() -> None:
     assert {reason.value for reason in Reason} == REASON_WORDS
     assert set(OUTCOME_OF) == set(Reason)
 
@@ -113,7 +113,7 @@ def test_each_reason_is_given_in_its_situation(reason: Reason) -> None:
     assert not outcome.changes
 
 
-def test_the_outcomes_are_the_agreed_words() -> None:
+def test_the_outcomes_are_the_documented_ones() -> None:
     words = "created deduped skipped recorded blocked review updated deleted approved rejected undone"
     assert {outcome.value for outcome in ProposalOutcome} == set(words.split())
 
@@ -141,18 +141,18 @@ def test_a_new_fact_is_created(flags: PipelineFlags) -> None:
     assert gate(proposal("add"), flags) == GateOutcome(ProposalOutcome.CREATED)
 
 
-def test_an_allowed_update_and_deletion_are_made() -> None:
+def test_an_allowed_update_and_deletion_are_applied() -> None:
     assert gate(proposal("update"), FULL, target=TARGET) == GateOutcome(ProposalOutcome.UPDATED)
     assert gate(proposal("delete"), FULL, target=TARGET) == GateOutcome(ProposalOutcome.DELETED)
 
 
-def test_a_duplicate_names_the_memory_that_says_it() -> None:
+def test_a_duplicate_has_the_id_of_the_existing_memory() -> None:
     assert gate(proposal("add"), FULL, duplicate_of="m7").existing_id == "m7"
     assert gate(proposal("update"), FULL, target=TARGET, duplicate_of="m7").outcome is ProposalOutcome.DEDUPED
 
 
 @pytest.mark.parametrize("semantic", [True, False, None])
-def test_what_a_model_calls_a_contradiction_waits_for_a_person(semantic: bool | None) -> None:
+def test_a_contradiction_found_by_a_model_waits_for_review(semantic: bool | None) -> None:
     asked = msgspec.structs.replace(proposal(), semantic_contradiction=semantic)
     outcome = gate(asked, FULL, target=TARGET)
     assert outcome.outcome is (ProposalOutcome.REVIEW if semantic else ProposalOutcome.UPDATED)
@@ -167,9 +167,7 @@ def test_a_blocked_contradiction_is_flagged_for_review() -> None:
 
 @pytest.mark.parametrize("action", ["add", "update", "delete"])
 @pytest.mark.parametrize("mark", list(InjectionKind))
-def test_nothing_is_done_on_the_word_of_an_instruction_before_a_person_has_looked(
-    action: Action, mark: InjectionKind
-) -> None:
+def test_an_instruction_waits_for_review(action: Action, mark: InjectionKind) -> None:
     suspicious = proposal(action, suspicion=mark)
     assert gate(suspicious, FULL, target=TARGET) == GateOutcome(
         ProposalOutcome.REVIEW, Reason.INSTRUCTION, review_needed=True
@@ -177,7 +175,7 @@ def test_nothing_is_done_on_the_word_of_an_instruction_before_a_person_has_looke
     assert gate_approved(suspicious, CONTROLLED, target=TARGET).changes
 
 
-def test_an_instruction_that_another_gate_stops_asks_nobody() -> None:
+def test_an_instruction_blocked_by_another_gate_is_not_reviewed() -> None:
     twin = gate(proposal("add", suspicion=InjectionKind.OVERRIDE), CONTROLLED, duplicate_of="m7")
     assert (twin.reason, twin.review_needed) == (Reason.DUPLICATE_CONTENT, False)
     held = gate(proposal("delete", suspicion=InjectionKind.OVERRIDE), CONTROLLED, target=TARGET)
@@ -185,7 +183,7 @@ def test_an_instruction_that_another_gate_stops_asks_nobody() -> None:
 
 
 @pytest.mark.parametrize("action", ["add", "update", "delete"])
-def test_nothing_is_changed_on_the_word_of_a_fact_below_the_confidence_for_writes(action: Action) -> None:
+def test_a_fact_below_the_confidence_threshold_changes_nothing(action: Action) -> None:
     unsure = proposal(action, fact=Fact(FACT.content, "fact", 0.69), confidence=0.99)
     assert gate(unsure, FULL, target=TARGET) == GateOutcome(ProposalOutcome.SKIPPED, Reason.LOW_FACT_CONFIDENCE)
     empty = proposal(action, fact=Fact("..........!!", "fact", 0.9))
@@ -193,7 +191,7 @@ def test_nothing_is_changed_on_the_word_of_a_fact_below_the_confidence_for_write
 
 
 @pytest.mark.parametrize("began_frozen", [True, False])
-def test_a_run_that_began_while_autonomous_changes_were_frozen_says_so(began_frozen: bool) -> None:
+def test_a_run_begun_while_autonomous_changes_were_frozen_has_this_reason(began_frozen: bool) -> None:
     held = restrict(FULL, PipelineMode.CONTROLLED_WRITE, autonomous_frozen=began_frozen)
     outcome = gate(proposal(), held, target=TARGET)
     assert outcome.reason is (Reason.AUTONOMOUS_FROZEN if began_frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED)
@@ -227,12 +225,12 @@ def test_the_first_closed_gate_decides(first: GateOutcome, later: Reason) -> Non
     assert first.reason is later
 
 
-def test_a_target_that_is_another_memory_counts_as_gone() -> None:
+def test_a_target_that_is_another_memory_counts_as_missing() -> None:
     assert gate(proposal(), FULL, target=Target("m2", 3, pinned=False, content="")).reason is Reason.TARGET_GONE
 
 
 @pytest.mark.parametrize("action", ["update", "delete"])
-def test_a_person_may_approve_what_was_flagged_blocked_or_unsure(action: Action) -> None:
+def test_a_person_may_approve_flagged_blocked_or_uncertain_proposals(action: Action) -> None:
     unsure = proposal(action, fact=Fact(FACT.content, "fact", 0.1), confidence=0.1, contradicts=True)
     for flags in (FULL, CONTROLLED, SHADOW, OFF):
         assert gate_approved(unsure, flags, target=TARGET).changes
@@ -249,7 +247,7 @@ def test_a_person_may_approve_what_was_flagged_blocked_or_unsure(action: Action)
         (gate_approved(proposal("none"), FULL, target=None), Reason.ALREADY_COVERED),
     ],
 )
-def test_an_approval_stops_where_the_memory_or_the_store_says_no(outcome: GateOutcome, reason: Reason) -> None:
+def test_an_approval_is_refused_for_a_changed_or_protected_memory(outcome: GateOutcome, reason: Reason) -> None:
     assert outcome.reason is reason
 
 
@@ -273,7 +271,7 @@ confidences = st.floats(0, 1) | st.just(float("nan"))
     st.sampled_from([None, "m1", "m7"]),
     st.none() | st.sampled_from(InjectionKind),
 )
-def test_nothing_is_destroyed_against_a_gate(
+def test_no_gate_allows_a_forbidden_change(
     action: Action,
     flags: PipelineFlags,
     target: Target | None,
@@ -314,7 +312,7 @@ def test_nothing_is_destroyed_against_a_gate(
 @pytest.mark.parametrize(
     ("flags", "actor"), [(FULL, "pipeline-v2"), (SHADOW, "pipeline-shadow"), (FROZEN, "pipeline-shadow")]
 )
-def test_shadow_records_stand_under_their_own_actor(flags: PipelineFlags, actor: str) -> None:
+def test_shadow_records_have_their_own_actor(flags: PipelineFlags, actor: str) -> None:
     assert changed_by(gate(proposal("add"), flags)) == actor
 
 
@@ -352,7 +350,7 @@ def test_history_metadata_reconstructs_the_decision() -> None:
     }
 
 
-def test_history_metadata_says_why_in_the_documented_keys() -> None:
+def test_history_metadata_has_the_reason_in_the_documented_keys() -> None:
     said = {reason: metadata(proposal(), outcome) for reason, outcome in SITUATIONS.items()}
     for reason, entry in said.items():
         key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
@@ -365,7 +363,7 @@ def test_history_metadata_says_why_in_the_documented_keys() -> None:
     assert not {"skippedReason", "blockedReason", "recordedReason", "dedupedExistingId"} & set(made)
 
 
-def test_every_combination_of_flags_and_actions_has_an_outcome_that_travels() -> None:
+def test_every_combination_of_flags_and_actions_has_an_encodable_outcome() -> None:
     for bits in itertools.product([False, True], repeat=5):
         for action in ACTIONS:
             outcome = gate(proposal(action), PipelineFlags(*bits), target=TARGET)

@@ -23,7 +23,7 @@ Headers = list[tuple[bytes, bytes]]
         ([(b"expect", b"100-Continue"), (b"content-length", b"1")], Framing(1, False)),
     ],
 )
-def test_a_sound_head_tells_where_its_body_ends(headers: Headers, framing: Framing) -> None:
+def test_a_valid_head_gives_the_length_of_its_body(headers: Headers, framing: Framing) -> None:
     assert check_head("1.1", b"/a", headers, LIMITS) == framing
 
 
@@ -56,7 +56,7 @@ def test_a_head_that_two_parsers_could_read_differently_is_refused(
     assert refused.value.rejection.status == status
 
 
-def test_a_head_is_silent_until_its_first_byte_and_again_behind_its_body() -> None:
+def test_the_deadline_of_a_head_starts_with_its_first_byte() -> None:
     head = HeadTracker()
     assert head.is_empty
     head.fed += 2
@@ -69,7 +69,7 @@ def test_a_head_is_silent_until_its_first_byte_and_again_behind_its_body() -> No
     assert head.is_empty
 
 
-def test_the_lines_of_a_head_count_together_and_those_of_the_last_one_do_not() -> None:
+def test_the_size_limit_counts_each_head_separately() -> None:
     head = HeadTracker()
     for _ in range(3):
         head.begin()
@@ -80,7 +80,7 @@ def test_the_lines_of_a_head_count_together_and_those_of_the_last_one_do_not() -
         assert refused.value.rejection.status == 431
 
 
-def test_so_many_headers_are_too_many_however_short() -> None:
+def test_the_number_of_headers_is_limited() -> None:
     head = HeadTracker()
     head.begin()
     for _ in range(MAX_HEADERS):
@@ -89,7 +89,7 @@ def test_so_many_headers_are_too_many_however_short() -> None:
         head.count_header(b"a", b"", LIMITS)
 
 
-def test_an_unfinished_head_is_bounded_and_a_body_is_not_taken_for_one() -> None:
+def test_an_unfinished_head_is_bounded_and_a_body_is_not_parsed_as_one() -> None:
     head = HeadTracker()
     head.fed = 1000
     assert not head.is_too_large(LIMITS)
@@ -112,7 +112,7 @@ def parser_error(data: bytes, fault: Exception | None = None) -> httptools.HttpP
     return raised.value
 
 
-def test_why_the_parser_stopped_is_told_apart() -> None:
+def test_parser_errors_are_distinguished() -> None:
     whole = b"GET / HTTP/1.1\r\n\r\n"
     assert parser_rejection(parser_error(b"nonsense\r\n\r\n")) is NOT_HTTP
     assert parser_rejection(parser_error(whole, RequestRejected(BUSY))) is BUSY

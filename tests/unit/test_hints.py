@@ -28,7 +28,7 @@ QUESTIONS = ["which proxy runs at home", "what handles TLS"]
         f"<think>hm</think>\n```json\n{json.dumps(QUESTIONS)}\n```",
     ],
 )
-def test_hints_are_read_in_each_shape(answer: str) -> None:
+def test_hints_are_accepted_in_each_shape(answer: str) -> None:
     assert parse_hints(answer, MEMORY, 5) == Hints(tuple(QUESTIONS))
 
 
@@ -36,11 +36,11 @@ BROKEN = {name: answer for name, change in LOSSLESS.items() if (answer := change
 
 
 @pytest.mark.parametrize("name", sorted(set(BROKEN) - {"draft first", "last bracket missing"}))
-def test_broken_hints_are_read_as_they_were_meant(name: str) -> None:
+def test_broken_hints_are_repaired(name: str) -> None:
     assert parse_hints(BROKEN[name], MEMORY, 5).hints == tuple(QUESTIONS)
 
 
-def test_a_hint_said_twice_and_the_memory_itself_are_dropped() -> None:
+def test_a_repeated_hint_and_the_memorys_own_text_are_dropped() -> None:
     result = parse_hints(json.dumps([*QUESTIONS, "Which proxy  runs at home?", MEMORY + "."]), MEMORY, 5)
     assert (result.hints, result.dropped) == (tuple(QUESTIONS), 2)
 
@@ -54,12 +54,12 @@ def test_no_more_than_the_maximum_is_kept() -> None:
 @pytest.mark.parametrize(
     "item", ["x" * (MIN_HINT_CHARS - 1), "x" * (MAX_HINT_CHARS + 1), "", 7, None, [QUESTIONS[0]], {"a": "b"}]
 )
-def test_what_is_no_hint_is_dropped_with_a_warning(item: object) -> None:
+def test_an_invalid_hint_is_dropped_with_a_warning(item: object) -> None:
     result = parse_hints(json.dumps([item, *QUESTIONS]), MEMORY, 5)
     assert (result.hints, result.dropped, len(result.warnings)) == (tuple(QUESTIONS), 1, 1)
 
 
-def test_an_answer_without_json_is_told_apart() -> None:
+def test_an_answer_without_json_is_distinguished() -> None:
     assert parse_hints("I cannot think of any.", MEMORY, 5) == Hints(warnings=(UNPARSEABLE,), parsed=False)
     assert parse_hints('{"other": 1}', MEMORY, 5).warnings == ("Not an array: hints",)
 
@@ -68,7 +68,7 @@ def test_an_answer_without_json_is_told_apart() -> None:
     st.text(st.characters(exclude_categories=())) | st.binary() | st.lists(st.text()).map(json.dumps),
     st.integers(1, 20),
 )
-def test_the_bounds_hold_for_any_answer(answer: str | bytes, max_count: int) -> None:
+def test_the_limits_hold_for_any_answer(answer: str | bytes, max_count: int) -> None:
     result = parse_hints(answer, MEMORY, max_count)
     assert len(result.hints) <= max_count
     assert all(MIN_HINT_CHARS <= len(hint) <= MAX_HINT_CHARS for hint in result.hints)
@@ -94,7 +94,7 @@ def test_a_summary_card_has_an_id_of_twelve_hex_digits_that_follows_from_its_con
         ("The port is 3850.", None),
     ],
 )
-def test_a_summary_is_read_or_there_is_none(answer: str, summary: str | None) -> None:
+def test_a_summary_is_parsed_or_there_is_none(answer: str, summary: str | None) -> None:
     assert parse_summary(answer) == summary
 
 

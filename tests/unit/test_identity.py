@@ -20,7 +20,7 @@ from signet_actors.domain.identity import MAX_VALUE_CHARS, identity_of_document,
         ("", {}),
     ],
 )
-def test_a_name_is_found_in_each_way_that_people_write_it(text: str, found: dict[str, str]) -> None:
+def test_a_name_is_found_in_each_documented_form(text: str, found: dict[str, str]) -> None:
     assert identity_of_text(text) == found
 
 

@@ -26,7 +26,7 @@ class Process:
             self.idle_trimmer.check(self.now_ns)
 
 
-def test_what_a_load_has_left_is_given_back_once_when_it_is_over() -> None:
+def test_memory_used_by_a_load_is_returned_once_when_idle() -> None:
     process = Process()
     process.beats(10 * QUIET_NS, busy=0.5)
     assert process.done == []
@@ -37,7 +37,7 @@ def test_what_a_load_has_left_is_given_back_once_when_it_is_over() -> None:
     assert process.done == ["let go", "given back"] * 2
 
 
-def test_a_birth_is_no_rest_however_long_the_machine_has_been_up() -> None:
+def test_the_start_of_a_process_does_not_count_as_idle_time() -> None:
     process = Process()
     process.now_ns = 10**15
     process.cpu_s = 0.5
@@ -47,7 +47,7 @@ def test_a_birth_is_no_rest_however_long_the_machine_has_been_up() -> None:
     assert process.done == ["let go", "given back"], "what its imports have left"
 
 
-def test_a_pause_that_is_too_short_is_no_rest() -> None:
+def test_a_short_pause_does_not_count_as_idle() -> None:
     process = Process()
     for _ in range(20):
         process.beats(BEAT_NS, busy=0.3)
@@ -55,7 +55,7 @@ def test_a_pause_that_is_too_short_is_no_rest() -> None:
     assert process.done == []
 
 
-def test_a_process_that_did_little_does_not_look_through_its_memory() -> None:
+def test_a_process_with_little_work_runs_no_garbage_collection() -> None:
     process = Process()
     for _ in range(3):
         process.beats(BEAT_NS, busy=0.1)
@@ -71,7 +71,7 @@ def test_little_work_adds_up() -> None:
     assert process.done == ["let go", "given back"]
 
 
-def test_what_is_really_given_back_leaves_the_process_whole() -> None:
+def test_a_process_works_after_its_memory_was_returned() -> None:
     kept = [b"x" * 1000 for _ in range(1000)]
     trimmer = IdleTrimmer(cpu_seconds=iter([1.0, 1.0, 1.1]).__next__)
     trimmer.check(0)

@@ -45,15 +45,15 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_recall_block_is_cut_out_of_a_transcript() -> None:
+def test_a_recall_block_is_removed_from_a_transcript() -> None:
     assert without_injected(f"{BEFORE}\n{BLOCK}\n{AFTER}") == (f"{BEFORE}\n{AFTER}", 2)
 
 
-def test_a_recall_block_is_cut_out_of_a_text_of_one_line() -> None:
+def test_a_recall_block_is_removed_from_a_single_line() -> None:
     assert without_injected(one_line(f"{BEFORE}\n{BLOCK}\n{AFTER}")) == (one_line(f"{BEFORE}\n{AFTER}"), 2)
 
 
-def test_what_session_start_injects_is_cut_out_of_a_transcript() -> None:
+def test_blocks_injected_at_session_start_are_removed_from_a_transcript() -> None:
     cut, count = without_injected(f"{SESSION_START}\n{BEFORE}\n{AFTER}")
     assert cut == f"{BEFORE}\n{AFTER}"
     assert count >= 6
@@ -61,19 +61,19 @@ def test_what_session_start_injects_is_cut_out_of_a_transcript() -> None:
 
 @pytest.mark.parametrize("shape", [str, one_line], ids=["lines", "one line"])
 @pytest.mark.parametrize("mark", [RECALL, "[memory active | /remember | /recall]"])
-def test_a_note_that_begins_with_a_mark_keeps_what_the_user_wrote(mark: str, shape: object) -> None:
+def test_a_note_that_begins_with_a_mark_keeps_the_users_text(mark: str, shape: object) -> None:
     note = "The gateway was moved to port 3851 in December because of the firewall."
     text = f"{mark}\n{note}"
     assert without_injected(text if shape is str else one_line(text)) == (note, 1)
 
 
-def test_a_note_that_begins_with_a_whole_block_keeps_what_follows_it() -> None:
+def test_a_note_that_begins_with_a_block_keeps_the_text_after_it() -> None:
     note = "I moved it to 3851 yesterday. The firewall knows."
     for text in (f"{BLOCK}\n{note}", one_line(f"{BLOCK}\n{note}"), one_line(f"{RECALL}\n{ITEMS}\n{note}")):
         assert without_injected(text)[0] == note
 
 
-def test_the_users_own_list_behind_a_block_stays() -> None:
+def test_the_users_list_after_a_block_stays() -> None:
     own = "- Move the gateway to 3851\n- Tell Noor about it"
     assert without_injected(f"{RECALL}\n{ITEMS}\n\n{own}") == (own, 1)
     assert without_injected(f"My list:\n{own}\n{BLOCK}\nDone.")[0] == f"My list:\n{own}\nDone."
@@ -84,7 +84,7 @@ def test_items_without_dates_end_with_their_sentence_in_one_line() -> None:
     assert without_injected(text) == ("I moved both yesterday.", 1)
 
 
-def test_the_date_header_goes_with_its_date() -> None:
+def test_the_date_header_is_removed_with_its_date() -> None:
     assert without_injected("# Current Date & Time\nSunday, November 22, 2026 at 5:40 PM (UTC)\nMove the gateway.") == (
         "Move the gateway.",
         1,
@@ -112,12 +112,12 @@ Our brand colour is teal.
         (f"{RECALL}\n{ITEMS}\n\n## My plan\nMove it.", "## My plan\nMove it."),
     ],
 )
-def test_the_users_own_sections_stay_although_a_mark_stands_elsewhere(lead: str, left: str) -> None:
+def test_the_users_sections_stay_if_a_mark_is_elsewhere(lead: str, left: str) -> None:
     cut, _ = without_injected(f"{lead}\n\n{OWN_SECTIONS}")
     assert cut.split() == f"{left}\n\n{OWN_SECTIONS}".split()
 
 
-def test_sections_directly_behind_a_mark_are_cut_out() -> None:
+def test_sections_directly_after_a_mark_are_removed() -> None:
     long = "Assistant: it is on the list of things to do.\n" * 3
     for lead in ("[memory active | x]", f"{BEFORE}\n[memory active | x]", f"{long}User: [memory active | x]"):
         cut, _ = without_injected(f"{lead}\n\n{OWN_SECTIONS}\n{AFTER}")
@@ -125,7 +125,7 @@ def test_sections_directly_behind_a_mark_are_cut_out() -> None:
 
 
 @pytest.mark.parametrize("heading", ["Plugin Context", "Available Secrets"])
-def test_a_list_of_the_users_own_under_a_heading_that_hooks_use_too_stays(heading: str) -> None:
+def test_the_users_list_under_a_heading_of_hooks_stays(heading: str) -> None:
     note = f"## {heading}\n- Anna keeps the list in the vault"
     assert without_injected(note) == (note, 0)
     assert without_injected(f"[memory active | x]\n\n{note}\n\nMy note.")[0] == "My note."
@@ -145,17 +145,17 @@ def test_layout_around_a_block_is_kept() -> None:
         "Memories are marked with [signet:recall and a list.",
     ],
 )
-def test_a_note_that_only_speaks_of_our_headings_stays_as_it_is(text: str) -> None:
+def test_a_note_that_only_mentions_our_headings_is_unchanged(text: str) -> None:
     assert without_injected(text) == (text, 0)
 
 
 @pytest.mark.parametrize("note", notes("clean_notes.txt"))
-def test_a_text_without_injected_blocks_stays_as_it_is(note: str) -> None:
+def test_a_text_without_injected_blocks_is_unchanged(note: str) -> None:
     assert without_injected(f"  - {note}\n") == (f"  - {note}\n", 0)
 
 
 @given(st.lists(st.sampled_from([*BLOCK.split("\n"), *SESSION_START.split("\n"), "User: a", "b.", "- c", "  d", ""])))
-def test_no_text_raises_and_nothing_is_invented(lines: list[str]) -> None:
+def test_no_text_raises_and_no_text_is_added(lines: list[str]) -> None:
     for text in ("\n".join(lines), one_line("\n".join(lines))):
         cut, _ = without_injected(text)
         assert set(storage_content(cut).split()) <= set(text.split())
@@ -181,7 +181,7 @@ def test_no_text_raises_and_nothing_is_invented(lines: list[str]) -> None:
         "\n",
     ],
 )
-def test_reading_takes_time_in_proportion_to_the_text(piece: str) -> None:
+def test_the_time_is_linear_in_the_length_of_the_text(piece: str) -> None:
     text = f"[memory active | x]{RECALL} " + piece * (400_000 // len(piece))
     began = time.process_time()
     without_injected(text)

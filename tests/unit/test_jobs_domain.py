@@ -25,7 +25,7 @@ from signet_actors.domain.jobs import (
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(JobState, JobEvent)))
-def test_each_state_and_event_leads_somewhere_or_is_refused(state: JobState, event: JobEvent) -> None:
+def test_each_state_and_event_is_a_transition_or_refused(state: JobState, event: JobEvent) -> None:
     if (state, event) in TRANSITIONS:
         assert advance(state, event) in JobState
     else:
@@ -33,27 +33,27 @@ def test_each_state_and_event_leads_somewhere_or_is_refused(state: JobState, eve
             advance(state, event)
 
 
-def test_nothing_leads_out_of_an_end_but_a_persons_word() -> None:
+def test_only_a_persons_requeue_leaves_a_final_state() -> None:
     ways = {(state, event) for state, event in TRANSITIONS if state in {JobState.COMPLETED, JobState.DEAD}}
     assert ways == {(JobState.DEAD, JobEvent.REQUEUE)}
 
 
-def test_only_a_worker_that_holds_the_lease_or_nobody_at_all_can_end_a_job() -> None:
+def test_a_job_is_ended_by_its_lease_holder_or_without_a_lease() -> None:
     ends = {(state, event) for (state, event), after in TRANSITIONS.items() if after is JobState.COMPLETED}
     assert ends == {(JobState.LEASED, JobEvent.COMPLETE), (JobState.PENDING, JobEvent.DROP)}
 
 
-def test_no_kind_of_job_is_registered_twice_and_each_says_what_it_needs() -> None:
+def test_each_kind_of_job_is_registered_once_with_its_provider() -> None:
     assert len({kind.name for kind in JOB_KINDS}) == len(JOB_KINDS)
     assert {kind.needs for kind in JOB_KINDS} <= {"llm", "embedding"}
 
 
 @given(st.integers(1, 1_000), st.floats(0, 1, exclude_max=True))
-def test_no_wait_is_so_long_that_it_is_taken_for_a_clock_that_went_back(count: int, share: float) -> None:
+def test_no_delay_is_as_long_as_the_limit_for_clock_changes(count: int, share: float) -> None:
     assert max(retry_delay_ms(count, share), release_delay_ms(count, share)) < MAX_DELAY_MS
 
 
-def test_the_last_attempt_that_is_lost_is_the_end() -> None:
+def test_a_lost_last_attempt_makes_a_job_dead() -> None:
     assert event_after_failure(1, 3) is JobEvent.RETRY
     assert event_after_failure(3, 3) is JobEvent.GIVE_UP
     assert event_after_failure(4, 3) is JobEvent.GIVE_UP

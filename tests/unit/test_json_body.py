@@ -37,7 +37,7 @@ def test_deep_nesting_is_refused(bracket: bytes) -> None:
 
 
 @pytest.mark.parametrize("part", ["a,", "[{", '",[', '\\",', "\\\\,", '\\\\",{', "\\", 'é,"[', "\n\t,"])
-def test_a_long_text_may_hold_any_number_of_commas_and_brackets(part: str) -> None:
+def test_a_long_text_may_contain_any_number_of_commas_and_brackets(part: str) -> None:
     body = {"content": part * 200_000, "tags": ["a", "b"]}
     assert decode_json(json.dumps(body).encode()) == body
     assert decode_json(json.dumps(body, ensure_ascii=False).encode()) == body
@@ -54,7 +54,7 @@ def test_the_largest_batch_of_patches_is_decoded() -> None:
         st.text() | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
     )
 )
-def test_a_body_within_the_limit_is_decoded_as_it_is_behind_a_long_text(value: Any) -> None:
+def test_a_body_with_a_long_text_is_decoded_completely(value: Any) -> None:
     body = {"text": ",[{" * 20_000, "value": value}
     raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     assert decode_json(raw) == json.loads(raw)

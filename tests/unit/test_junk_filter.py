@@ -32,13 +32,13 @@ def fact(content: str) -> Fact:
     return Fact(content, "fact", 0.9)
 
 
-def test_at_most_one_clean_note_in_a_hundred_is_turned_away() -> None:
+def test_at_most_one_clean_note_in_a_hundred_is_rejected() -> None:
     turned_away = [(note, reason) for note in CLEAN if (reason := junk_reason(note))]
     assert len(CLEAN) >= 150
     assert len(turned_away) <= len(CLEAN) / 100, turned_away
 
 
-def test_no_clean_note_is_an_echo_of_another() -> None:
+def test_no_clean_note_counts_as_an_echo_of_another() -> None:
     halves = (CLEAN[::2], CLEAN[1::2])
     for half, others in (halves, halves[::-1]):
         injected = InjectedMemories(others)
@@ -46,7 +46,7 @@ def test_no_clean_note_is_an_echo_of_another() -> None:
 
 
 @pytest.mark.parametrize(("reason", "text"), JUNK, ids=[text[:40] for _, text in JUNK])
-def test_junk_is_turned_away_with_its_reason(reason: str, text: str) -> None:
+def test_junk_is_rejected_with_its_reason(reason: str, text: str) -> None:
     assert junk_reason(text) == reason
 
 
@@ -68,7 +68,7 @@ def test_junk_is_turned_away_with_its_reason(reason: str, text: str) -> None:
         "# Current Date & Time",
     ],
 )
-def test_what_is_cut_out_of_a_text_as_a_mark_of_recall_marks_a_fact_as_an_echo(mark: str) -> None:
+def test_a_fact_with_a_recall_mark_is_an_echo(mark: str) -> None:
     assert without_injected(mark) == ("", 1)
     assert junk_reason(f"The gateway was moved to port 3851.\n{mark}") is JunkReason.ECHO_MARKED
 
@@ -88,7 +88,7 @@ def test_no_text_raises(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a " * 50_000, "<" * 100_000, "(" * 100_000, "at " + "a" * 100_000, "- \n" * 30_000])
-def test_long_texts_are_judged_by_their_beginning(text: str) -> None:
+def test_only_the_beginning_of_a_long_text_is_checked(text: str) -> None:
     began = time.process_time()
     junk_reason(text)
     assert time.process_time() - began < 1.0
@@ -120,11 +120,11 @@ KNOWN = (
         ("Tabs.", None),
     ],
 )
-def test_a_repetition_is_an_echo_and_news_is_not(text: str, reason: JunkReason | None) -> None:
+def test_a_repetition_is_an_echo_and_a_new_fact_is_not(text: str, reason: JunkReason | None) -> None:
     assert InjectedMemories(KNOWN).echo_reason(text) is reason
 
 
-def test_a_memory_that_was_recalled_is_no_echo_of_itself() -> None:
+def test_a_recalled_memory_is_not_an_echo_of_itself() -> None:
     assert InjectedMemories(KNOWN, source=KNOWN[0]).echo_reason(KNOWN[0]) is None
 
 
@@ -135,7 +135,7 @@ def test_the_latest_five_hundred_injected_texts_count() -> None:
     assert injected.echo_reason(texts[599]) is JunkReason.ECHO_EXACT
 
 
-def test_an_example_of_the_prompt_is_turned_away_unless_the_memory_says_it() -> None:
+def test_an_example_of_the_prompt_is_rejected_unless_the_memory_contains_it() -> None:
     copied = fact(PROMPT_EXAMPLES[0])
     turned_away = filter_junk([copied], "Anna likes tea with milk and reads in the evening")
     assert [junk.reason for junk in turned_away.rejected] == [JunkReason.PROMPT_EXAMPLE]
@@ -148,7 +148,7 @@ def test_the_examples_are_those_of_the_prompt() -> None:
     assert tuple(re.findall(r'"content": "([^".]+\.)"', prompt.read_text(encoding="utf-8"))) == PROMPT_EXAMPLES
 
 
-def test_facts_are_sorted_with_each_reason() -> None:
+def test_facts_are_filtered_with_each_reason() -> None:
     facts = [fact(KNOWN[0]), fact("What is the port of the gateway?"), fact("The gateway listens on port 3850")]
     result = filter_junk(facts, "a note", InjectedMemories(KNOWN))
     assert result.kept == (facts[2],)
@@ -158,7 +158,7 @@ def test_facts_are_sorted_with_each_reason() -> None:
     ]
 
 
-def test_a_run_says_nothing_twice_and_loses_nothing_that_is_news() -> None:
+def test_repeated_facts_of_a_run_are_rejected_and_new_ones_kept() -> None:
     said = [
         "The staging database runs on port 5433.",
         "The staging database is running on port 5433!",

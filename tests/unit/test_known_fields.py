@@ -44,26 +44,26 @@ def warnings(**body: Any) -> list[str]:
         "scope",
     ],
 )
-def test_a_declared_field_counts_in_both_spellings(name: str) -> None:
+def test_a_declared_field_is_known_in_both_spellings(name: str) -> None:
     assert warnings(**{name: "x"}) == []
 
 
-def test_an_unknown_field_is_named_with_what_was_probably_meant() -> None:
+def test_an_unknown_field_is_reported_with_a_suggestion() -> None:
     assert warnings(contents="x") == ["unknown field: contents (did you mean content?)"]
     assert warnings(zzz=1) == ["unknown field: zzz"]
 
 
-def test_a_field_of_an_inner_object_is_named_by_its_path() -> None:
+def test_a_field_of_an_inner_object_is_reported_with_its_path() -> None:
     assert warnings(time={"strat": 1}) == ["unknown field: time.strat (did you mean start?)"]
     assert warnings(patches=[{"start": "x"}, {"other": 1}, 5]) == ["unknown field: patches[1].other"]
 
 
 @pytest.mark.parametrize(("value", "told"), [(True, True), ("x", True), ({}, True), (False, False), (None, False)])
-def test_what_is_not_built_yet_is_named_where_it_is_asked_for(value: Any, told: bool) -> None:
+def test_a_field_without_a_feature_causes_a_warning(value: Any, told: bool) -> None:
     assert warnings(expand=value) == (["expand is not available yet"] if told else [])
 
 
-def test_a_value_that_is_not_built_yet_is_named_and_the_others_are_not() -> None:
+def test_an_unsupported_value_causes_a_warning() -> None:
     assert warnings(time={"mode": "timeline"}) == ["time.mode timeline is not available yet"]
     assert warnings(time={"mode": "filter"}) == []
 
@@ -75,7 +75,7 @@ def test_warnings_are_bounded_in_number_and_length() -> None:
     assert max(map(len, told)) < 200
 
 
-def test_every_body_that_is_declared_can_be_looked_through() -> None:
+def test_every_declared_body_can_be_checked() -> None:
     for route in ROUTES:
         body = route.operation.body
         if body is not None:

@@ -316,7 +316,7 @@ def _uses(node: ast.AST, scope: str) -> Iterator[str]:
         yield from _uses(child, inner)
 
 
-def test_every_pattern_of_the_package_stands_in_the_table() -> None:
+def test_every_pattern_of_the_package_is_in_the_table() -> None:
     """A new pattern is entered above with the way it is used, and is then pumped like the others."""
     listed = {(module, name) for module, names in PATTERNS.items() for name in names}
     assert used_patterns() - listed == set()
@@ -443,7 +443,7 @@ def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: s
 
 @pytest.mark.parametrize("length", [4_096, 16_384, 1_000_000])
 @pytest.mark.parametrize("unit", ["a_token=", "?token=", "password:", "apikey=", "_token=example1", "?token=1example"])
-def test_of_an_unbroken_run_with_many_names_no_part_is_judged_often(
+def test_a_long_run_with_many_names_is_scanned_in_linear_time(
     unit: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each name would have a value that is none: the rest of the run, with a digit at its end."""
@@ -463,7 +463,7 @@ def test_of_an_unbroken_run_with_many_names_no_part_is_judged_often(
 @pytest.mark.parametrize(
     "text", ['{"facts": [' + "1" * 60_000 + "x]}", '{"facts": [' + "9" * 250_000 + "]}", "[" * 250_000]
 )
-def test_a_run_of_digits_or_brackets_in_a_model_answer_is_read_in_no_time(text: str) -> None:
+def test_a_long_run_of_digits_or_brackets_in_an_answer_is_parsed_quickly(text: str) -> None:
     began = time.process_time()
     llm_output.read_json(text, ("facts",))
     assert time.process_time() - began < HANG_S

@@ -22,7 +22,7 @@ def opened(breaker: CircuitBreaker, now_ms: int = 0) -> None:
         breaker.failed(permit, now_ms)
 
 
-def test_failures_in_a_row_open_the_circuit_and_a_success_between_them_does_not() -> None:
+def test_consecutive_failures_open_the_circuit() -> None:
     breaker = CircuitBreaker(POLICY)
     for failing in (True, True, False, True, True):
         permit = breaker.admit(0)
@@ -40,7 +40,7 @@ def test_failures_in_a_row_open_the_circuit_and_a_success_between_them_does_not(
     assert breaker.waits_ms(0) == POLICY.cooldown_ms
 
 
-def test_after_the_pause_one_probe_goes_out_and_its_success_closes_the_circuit() -> None:
+def test_after_the_pause_one_probe_is_sent_and_its_success_closes_the_circuit() -> None:
     breaker = CircuitBreaker(POLICY)
     opened(breaker)
     assert breaker.admit(99) is None
@@ -73,7 +73,7 @@ def test_each_failed_probe_doubles_the_pause_up_to_its_bound_and_a_success_reset
     assert breaker.waits_ms(now) == POLICY.cooldown_ms
 
 
-def test_a_provider_that_says_when_to_come_back_is_believed_at_once() -> None:
+def test_a_retry_time_of_the_provider_opens_the_circuit_at_once() -> None:
     breaker = CircuitBreaker(POLICY)
     permit = breaker.admit(0)
     assert permit is not None
@@ -81,7 +81,7 @@ def test_a_provider_that_says_when_to_come_back_is_believed_at_once() -> None:
     assert breaker.waits_ms(0) == 7000
 
 
-def test_a_probe_that_was_given_up_lets_the_next_one_out() -> None:
+def test_a_cancelled_probe_permits_the_next_one() -> None:
     breaker = CircuitBreaker(POLICY)
     opened(breaker)
     first = breaker.admit(100)
@@ -92,7 +92,7 @@ def test_a_probe_that_was_given_up_lets_the_next_one_out() -> None:
     assert second.probe
 
 
-def test_what_a_call_of_before_the_pause_has_to_say_counts_no_more() -> None:
+def test_results_of_calls_before_the_pause_are_ignored() -> None:
     breaker = CircuitBreaker(POLICY)
     slow_failure, slow_success = breaker.admit(0), breaker.admit(0)
     assert slow_failure is not None
@@ -108,7 +108,7 @@ def test_what_a_call_of_before_the_pause_has_to_say_counts_no_more() -> None:
     assert breaker.state(100) is CircuitState.CLOSED
 
 
-def test_slow_failures_of_before_the_pause_neither_lengthen_it_nor_end_the_probe() -> None:
+def test_late_failures_neither_lengthen_the_pause_nor_end_the_probe() -> None:
     breaker = CircuitBreaker(POLICY)
     slow = [breaker.admit(0) for _ in range(2 * POLICY.failures)]
     opened(breaker)
@@ -126,7 +126,7 @@ def test_slow_failures_of_before_the_pause_neither_lengthen_it_nor_end_the_probe
     assert breaker.state(100) is CircuitState.CLOSED
 
 
-def test_a_slow_success_of_before_the_pause_does_not_break_a_row_of_failures_after_it() -> None:
+def test_a_late_success_does_not_interrupt_later_consecutive_failures() -> None:
     breaker = CircuitBreaker(POLICY)
     slow = breaker.admit(0)
     assert slow is not None
@@ -204,7 +204,7 @@ TestBreakerLife = BreakerMachine.TestCase
 
 
 @given(st.integers(1, 8), st.lists(st.sampled_from(list(CallOutcome)), max_size=50))
-def test_the_ring_counts_exactly_its_last_entries(capacity: int, outcomes: list[CallOutcome]) -> None:
+def test_the_ring_buffer_counts_exactly_its_last_entries(capacity: int, outcomes: list[CallOutcome]) -> None:
     ring = CallOutcomes(capacity)
     for outcome in outcomes:
         ring.record(outcome)

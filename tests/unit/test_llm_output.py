@@ -40,20 +40,20 @@ def test_there_are_three_hundred_cases() -> None:
 
 
 @pytest.mark.parametrize("case", HAND_WRITTEN, ids=ids(HAND_WRITTEN))
-def test_a_broken_answer_is_read_as_it_was_meant(case: BrokenAnswer) -> None:
+def test_a_broken_answer_is_repaired(case: BrokenAnswer) -> None:
     output = read_json(case.answer, KEYS)
     assert (output.found, output.value) == (case.found, case.value)
 
 
 @pytest.mark.parametrize("case", WHOLE, ids=ids(WHOLE))
-def test_what_a_model_breaks_without_loss_comes_out_whole(case: BrokenAnswer) -> None:
+def test_an_answer_broken_without_loss_is_repaired_completely(case: BrokenAnswer) -> None:
     output = read_json(case.answer, KEYS)
     assert output.value == case.value
     assert output.dropped == 0
 
 
 @pytest.mark.parametrize("case", CUT, ids=ids(CUT))
-def test_a_cut_off_answer_loses_its_end_and_gains_nothing(case: BrokenAnswer) -> None:
+def test_a_truncated_answer_loses_its_end_and_nothing_is_added(case: BrokenAnswer) -> None:
     output = read_json(case.answer, KEYS)
     assert output.found is ("[" in case.answer)
     if output.found:
@@ -61,7 +61,7 @@ def test_a_cut_off_answer_loses_its_end_and_gains_nothing(case: BrokenAnswer) ->
         assert "cut_off" in output.repairs
 
 
-def test_a_fact_that_was_cut_off_is_dropped_and_counted() -> None:
+def test_a_truncated_fact_is_dropped_and_counted() -> None:
     output = read_json('{"facts": [{"content": "whole one"}, {"content": "half of an', KEYS)
     assert output.value == {"facts": [{"content": "whole one"}]}
     assert (output.repaired, output.dropped) == (1, 1)
@@ -82,16 +82,16 @@ def test_a_string_that_was_encoded_twice_counts_as_a_repair() -> None:
     assert read_json('"[\\"a\\"]"') == LlmOutput(["a"], True, 1, 0, ("double_encoding",))
 
 
-def test_an_answer_takes_nothing_from_the_draft_before_it() -> None:
+def test_an_answer_contains_nothing_of_an_earlier_draft() -> None:
     answer = '{"action": "update", "targetId": 1, "reason": "a"} No: {"action": "delete", "reason": "b"}'
     assert read_json(answer, KEYS).value == {"action": "delete", "reason": "b"}
 
 
-def test_bytes_that_are_no_text_are_read_as_far_as_they_go() -> None:
+def test_invalid_utf_8_is_decoded_with_replacement() -> None:
     assert read_json(b'\xff\xfe {"facts": ["caf\xe9"]}', KEYS).value == {"facts": ["caf\ufffd"]}
 
 
-def test_what_is_nested_too_deep_is_dropped() -> None:
+def test_values_nested_too_deeply_are_dropped() -> None:
     output = read_json('{"facts": ' + "[" * 10_000 + '"deep"' + "]" * 10_000 + ', "entities": []}', KEYS)
     assert output.found
     assert isinstance(output.value, dict)
@@ -110,13 +110,13 @@ signs = st.text(st.sampled_from("{}[]\",:'\\/*#.`<>-+eE0129truefalsnNaI \n\u201c
 
 
 @given(documents, st.booleans(), st.sampled_from([None, 1]))
-def test_valid_json_comes_out_exactly(value: object, ascii_only: bool, indent: int | None) -> None:
+def test_valid_json_is_parsed_exactly(value: object, ascii_only: bool, indent: int | None) -> None:
     output = read_json(json.dumps(value, ensure_ascii=ascii_only, indent=indent))
     assert output == LlmOutput(value, found=True)
 
 
 @given(st.dictionaries(short_texts, json_values, min_size=1, max_size=3))
-def test_valid_json_in_a_fence_comes_out_exactly(value: dict[str, object]) -> None:
+def test_valid_json_in_a_code_fence_is_parsed_exactly(value: dict[str, object]) -> None:
     value["facts"] = []
     assert read_json(f"Well:\n```json\n{json.dumps(value)}\n```\n", KEYS) == LlmOutput(value, found=True)
 

@@ -40,7 +40,7 @@ def full() -> ServerContext:
     return server_context
 
 
-def test_where_there_is_no_room_a_short_request_is_turned_away_and_a_large_one_stopped() -> None:
+def test_without_free_slots_a_short_request_is_shed_and_a_large_upload_stopped() -> None:
     server_context = full()
     assert load_shedding.admit(server_context, ONE, b"GET", b"/a", NO_BODY, is_served=True) is None
     assert load_shedding.admit(server_context, ONE, b"POST", b"/a", Framing(10, False), is_served=True) is None
@@ -52,7 +52,7 @@ def test_where_there_is_no_room_a_short_request_is_turned_away_and_a_large_one_s
 
 @pytest.mark.parametrize("target", [b"/health", b"/health?full=1", b"/health/ready"])
 @pytest.mark.parametrize("is_served", [True, False])
-def test_who_asks_for_the_health_is_always_let_in(target: bytes, is_served: bool) -> None:
+def test_health_requests_are_always_admitted(target: bytes, is_served: bool) -> None:
     server_context = full()
     for _ in range(100):
         assert load_shedding.admit(server_context, ONE, b"GET", target, NO_BODY, is_served=is_served) is not None
@@ -60,7 +60,7 @@ def test_who_asks_for_the_health_is_always_let_in(target: bytes, is_served: bool
 
 @pytest.mark.parametrize("path", sorted(load_shedding.STATUS_PATHS))
 @pytest.mark.parametrize("is_served", [True, False])
-def test_an_operators_question_is_let_in_while_few_are(path: bytes, is_served: bool) -> None:
+def test_status_probes_are_admitted_up_to_their_limit(path: bytes, is_served: bool) -> None:
     server_context = full()
     asked = [
         load_shedding.admit(server_context, ONE, b"GET", path, NO_BODY, is_served=is_served)
@@ -92,25 +92,25 @@ def test_an_operators_question_is_let_in_while_few_are(path: bytes, is_served: b
         (b"GET", b"/healthy", NO_BODY),
     ],
 )
-def test_nobody_else_has_their_right(method: bytes, target: bytes, framing: Framing) -> None:
+def test_other_requests_are_not_status_probes(method: bytes, target: bytes, framing: Framing) -> None:
     assert load_shedding.admit(full(), ONE, method, target, framing, is_served=True) is None
 
 
-def test_where_there_is_room_an_operators_question_is_one_like_any_other() -> None:
+def test_with_free_slots_a_status_probe_is_an_ordinary_request() -> None:
     server_context = ServerContext(ConnectionLimits(), lambda: "trace")
     admitted = load_shedding.admit(server_context, server_context.limits, b"GET", b"/metrics", NO_BODY, is_served=True)
     assert admitted is not None
     assert (admitted.is_limited, admitted.probe_path) == (True, b"")
 
 
-def test_a_connection_without_a_place_may_ask_for_nothing_else() -> None:
+def test_an_overflow_connection_may_only_send_status_probes() -> None:
     server_context = ServerContext(ConnectionLimits(), lambda: "trace")
     with pytest.raises(RequestRejected):
         load_shedding.admit(server_context, server_context.limits, b"GET", b"/a", NO_BODY, is_served=False)
     assert server_context.rejections.connections == 1
 
 
-def test_in_a_crowd_the_short_ones_wait_their_turn_but_those_who_ask_how_the_daemon_is() -> None:
+def test_under_overload_short_requests_are_deferred_except_status_probes() -> None:
     server_context = full()
     assert load_shedding.should_defer(server_context, ONE, b"GET /a HTTP/1.1\r\n")
     assert not load_shedding.should_defer(server_context, ONE, b"GET /a HTTP/1.1\r\n" + b"x" * MAX_PLAIN_BYTES)
@@ -136,13 +136,13 @@ def test_only_what_is_of_a_full_class_is_refused_unparsed(full_class: bytes, oth
     assert not load_shedding.should_shed(server_context, ONE, PLAIN % full_class)
 
 
-def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:
+def test_status_probes_are_routes_that_change_nothing() -> None:
     served = {route.path.encode(): route for route in ROUTES if route.operation.method == "GET"}
     for path in (b"/health", b"/health/live", b"/health/ready", *load_shedding.STATUS_PATHS):
         assert not served[path].operation.has_effect
 
 
-def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> None:
+def test_the_route_table_decides_whether_a_request_is_a_write() -> None:
     edge = Application(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x").encode()
@@ -152,7 +152,7 @@ def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> Non
     assert not edge.has_effect(b"PUT", b"/api/memory/remember")
 
 
-def test_every_change_waits_for_the_writer_or_a_file_and_recall_does_not() -> None:
+def test_every_write_route_waits_for_the_writer_or_a_file() -> None:
     table = RouteTable(ROUTES)
     assert table.find("/api/memory/recall") is not None
     edge = Application(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
@@ -160,7 +160,7 @@ def test_every_change_waits_for_the_writer_or_a_file_and_recall_does_not() -> No
     assert edge.has_effect(b"POST", b"/api/memory/remember")
 
 
-def test_a_recent_answer_is_given_again_and_an_old_one_is_not() -> None:
+def test_a_recent_response_is_reused_and_an_old_one_is_not() -> None:
     recent = ResponseCache()
     answer = EncodedResponse(200, {}, b"{}")
     assert recent.get("/metrics", CACHE_TTL_NS // 2) is None
@@ -170,7 +170,7 @@ def test_a_recent_answer_is_given_again_and_an_old_one_is_not() -> None:
     assert recent.get("/api/status", 1_000) is None
 
 
-def test_the_prebuilt_refusal_is_the_one_that_would_be_written() -> None:
+def test_the_prebuilt_rejection_equals_the_ordinary_one() -> None:
     busy = PrebuiltBusyResponse()
     rng = random.Random(1)
     for second in range(3):
@@ -184,7 +184,7 @@ def test_the_prebuilt_refusal_is_the_one_that_would_be_written() -> None:
             assert busy.render(default, trace) == wanted
 
 
-def test_an_answer_closes_its_connection_and_leaves_out_its_body_where_it_must() -> None:
+def test_a_rejection_closes_its_connection_and_omits_its_body_for_head() -> None:
     told = response_bytes(404, [(b"date", b"x")], [(b"content-length", b"2")], b"{}", keep_alive=False, head_only=True)
     assert told == b"HTTP/1.1 404 Not Found\r\ndate: x\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
     assert rejection_response(BUSY, "t")[1] == b'{"error":"%s","code":"%s"}' % (

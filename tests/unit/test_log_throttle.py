@@ -25,7 +25,7 @@ class Clock:
         return 0
 
 
-def test_one_warning_a_second_is_logged_with_the_number_of_those_left_out() -> None:
+def test_one_warning_a_second_is_logged_with_the_number_of_suppressed_ones() -> None:
     lines, clock = Lines(), Clock()
     warnings = LogThrottle(cast("Any", lines), clock)
     for _ in range(1000):

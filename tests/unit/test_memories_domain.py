@@ -45,7 +45,7 @@ from signet_actors.errors import InvalidRequest
         (f"[{'a' * 4097}]: text", (f"[{'a' * 4097}]: text", False, ())),
     ],
 )
-def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
+def test_prefixes_are_removed_and_applied(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
     assert parse_prefixes(text) == expected
 
 
@@ -61,14 +61,14 @@ def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, t
         (0.3, None, None, 0.3),
     ],
 )
-def test_pinning_means_full_importance_unless_one_is_named(
+def test_pinning_sets_importance_1_unless_one_is_given(
     named: float | None, pinned: bool | None, otherwise: float | None, expected: float | None
 ) -> None:
     assert importance_to_store(named, pinned=pinned, otherwise=otherwise) == expected
 
 
 @given(st.text())
-def test_prefix_parsing_never_fails_and_never_invents_text(text: str) -> None:
+def test_prefix_parsing_never_raises_and_never_adds_text(text: str) -> None:
     prefixes = parse_prefixes(text)
     assert prefixes.content in text
     assert prefixes.content == prefixes.content.rstrip()
@@ -106,17 +106,17 @@ def test_prefix_parsing_never_fails_and_never_invents_text(text: str) -> None:
         ("unbroken chain", "fact"),
     ],
 )
-def test_the_type_follows_the_first_telling_word(content: str, kind: str) -> None:
+def test_the_type_follows_the_first_matching_word(content: str, kind: str) -> None:
     assert infer_type(content) == kind
 
 
 @pytest.mark.parametrize("kind", [*MEMORY_TYPES, "insight", "x", "my-type_2"])
-def test_a_type_by_name_is_taken(kind: str) -> None:
+def test_an_explicit_type_is_used(kind: str) -> None:
     assert memory_type(f" {kind.upper()} ") == kind
 
 
 @pytest.mark.parametrize("kind", ["", "9lives", "with space", "a" * 65, "é", "a\nb", "a;b"])
-def test_what_cannot_be_a_types_name_is_refused(kind: str) -> None:
+def test_an_invalid_type_is_refused(kind: str) -> None:
     assert memory_type(kind) is None
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_a_types_name_is_refused(kind: str) -> None:
         ("two  words", ("two words",)),
     ],
 )
-def test_tags_come_as_string_or_array(tags: str | list[object] | None, expected: tuple[str, ...]) -> None:
+def test_tags_are_a_string_or_an_array(tags: str | list[object] | None, expected: tuple[str, ...]) -> None:
     assert parse_tags(tags) == expected
 
 
@@ -143,7 +143,7 @@ def test_other_tags_are_refused_by_name(tags: object) -> None:
     assert refusal.value.field == "tags"
 
 
-def test_importance_fades_with_days_unless_pinned() -> None:
+def test_importance_decays_with_days_unless_pinned() -> None:
     assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=0) == 0.8
     assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=2) == pytest.approx(0.722)
     assert decayed_importance(0.8, pinned=True, rate=0.95, days_since_access=900) == 1.0
@@ -151,11 +151,11 @@ def test_importance_fades_with_days_unless_pinned() -> None:
 
 
 @given(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 1e6))
-def test_fading_stays_between_zero_and_the_base(base: float, rate: float, days: float) -> None:
+def test_decay_stays_between_zero_and_the_base(base: float, rate: float, days: float) -> None:
     assert 0 <= decayed_importance(base, pinned=False, rate=rate, days_since_access=days) <= base
 
 
-def test_a_type_is_inferred_from_the_beginning_alone() -> None:
+def test_a_type_is_inferred_from_the_beginning_only() -> None:
     padding = "x " * (INFERENCE_CHARS // 2)
     assert infer_type("User prefers tea. " + padding) == "preference"
     assert infer_type(padding + "User prefers tea.") == "fact"

@@ -50,14 +50,14 @@ def test_no_metric_is_described_twice() -> None:
     assert len(names) == len(set(names))
 
 
-def test_every_place_where_a_message_can_vanish_has_a_metric() -> None:
+def test_every_way_to_lose_a_message_has_a_metric() -> None:
     from signet_actors.gateway.status.metrics import HEARTBEAT
 
     assert set(COUNTER_NAMES) | set(process_metrics()) <= set(HEARTBEAT)
     assert set(new_counters()) == set(COUNTER_NAMES)
 
 
-def test_alert_rules_ask_only_for_metrics_that_exist_with_their_labels() -> None:
+def test_alert_rules_use_only_existing_metrics_and_labels() -> None:
     known = {metric.name: metric for metric in METRICS}
     for rule in alerts():
         for name, matcher in re.findall(r"\b(signet_\w+)(?:\{(\w+)=)?", rule["expr"]):
@@ -67,7 +67,7 @@ def test_alert_rules_ask_only_for_metrics_that_exist_with_their_labels() -> None
             assert label in known[re.findall(r"signet_\w+", rule["expr"])[0]].labels
 
 
-def test_every_alert_says_what_it_means_and_what_to_do() -> None:
+def test_every_alert_has_a_meaning_and_a_remedy() -> None:
     assert len({rule["alert"] for rule in alerts()}) == len(alerts())
     for rule in alerts():
         assert rule["annotations"]["summary"]
@@ -94,13 +94,13 @@ def test_a_histogram_counts_each_duration_once_below_its_bound(durations_ns: lis
 
 
 @pytest.mark.parametrize("bound", BOUNDS_S)
-def test_what_takes_exactly_a_bound_is_within_it(bound: float) -> None:
+def test_a_duration_equal_to_a_bound_is_within_it(bound: float) -> None:
     histogram = Histogram()
     histogram.observe(int(bound * 1e9))
     assert histogram.counts[BOUNDS_S.index(bound)] == 1
 
 
-def test_requests_without_a_route_and_strange_methods_share_one_label_each() -> None:
+def test_requests_without_a_route_and_unknown_methods_share_one_label_each() -> None:
     figures = RequestMetrics()
     for method in ("GET", "PROPFIND", "SEARCH"):
         figures.observe(None, method, 404, 1, ErrorCode.NOT_FOUND)
@@ -109,7 +109,7 @@ def test_requests_without_a_route_and_strange_methods_share_one_label_each() -> 
     assert figures.errors == {ErrorCode.NOT_FOUND: 3}
 
 
-def test_a_process_knows_what_it_costs() -> None:
+def test_a_process_measures_its_resources() -> None:
     figures = process_metrics()
     assert figures["cpu_seconds"] > 0
     assert figures["rss_peak_bytes"] > 1_000_000

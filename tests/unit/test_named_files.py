@@ -21,7 +21,7 @@ _OF_THE_REPOSITORY = {
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_each_file_that_a_document_names_exists(document: Path) -> None:
+def test_each_file_named_in_a_document_exists(document: Path) -> None:
     named = [
         name
         for name in _NAMED.findall(document.read_text(encoding="utf-8"))

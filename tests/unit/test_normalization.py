@@ -63,12 +63,12 @@ def test_the_worked_examples_of_hashes() -> None:
     assert content_hash("...") == hashlib.sha256(b"...").hexdigest()
 
 
-def test_nul_goes_and_a_lone_surrogate_becomes_the_replacement_character() -> None:
+def test_nul_is_removed_and_a_lone_surrogate_becomes_the_replacement_character() -> None:
     assert storage_content("a\x00b \ud800c") == "ab \ufffdc"
     assert sanitize_text("a\x00b\n\udfff") == "ab\n\ufffd"
 
 
-def test_safe_text_leaves_white_space_alone() -> None:
+def test_sanitized_text_keeps_its_white_space() -> None:
     assert sanitize_text("  a\t\nü ") == "  a\t\nü "
 
 
@@ -87,7 +87,7 @@ def test_safe_text_leaves_white_space_alone() -> None:
         ("", ""),
     ],
 )
-def test_content_keeps_its_layout_but_for_blank_ends_and_foreign_line_ends(text: str, stored: str) -> None:
+def test_content_keeps_its_layout_except_blank_ends_and_line_ends(text: str, stored: str) -> None:
     assert storage_content(text) == stored
 
 
@@ -124,7 +124,7 @@ def test_case_of_ascii_and_outer_white_space_never_change_the_hash(text: str) ->
 
 
 @given(anything)
-def test_sqlite_gives_back_what_it_was_given(text: str) -> None:
+def test_sqlite_returns_the_stored_text_unchanged(text: str) -> None:
     connection = apsw.Connection(":memory:")
     stored = storage_content(text)
     assert connection.execute("SELECT ?, length(?)", (stored, stored)).fetchone() == (stored, len(stored))

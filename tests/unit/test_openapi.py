@@ -60,7 +60,7 @@ def test_no_two_routes_answer_the_same_request() -> None:
     assert len(shapes) == len(set(shapes))
 
 
-def test_every_route_says_what_it_is_for_and_what_it_answers() -> None:
+def test_every_route_has_a_summary_and_documented_responses() -> None:
     for path, method, operation in operations():
         assert operation["summary"], f"{method} {path}"
         assert operation["tags"], f"{method} {path}"
@@ -68,7 +68,7 @@ def test_every_route_says_what_it_is_for_and_what_it_answers() -> None:
         assert {"4XX", "5XX"} <= set(operation["responses"]), f"{method} {path}"
 
 
-def test_every_route_asks_for_a_permission_but_those_that_are_open_to_all() -> None:
+def test_every_route_requires_a_permission_except_the_open_ones() -> None:
     open_routes = {route.path for route in ROUTES if route.operation.permission is None}
     assert {path for path in open_routes if not path.startswith(("/api/docs", "/api/openapi"))} <= OPEN_ROUTES
 
@@ -91,7 +91,7 @@ def test_parameters_are_declared_once() -> None:
         assert len(names) == len(set(names)), f"{method} {path}"
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_can_be_resolved() -> None:
     for document in (DOCUMENT, for_openapi_30(DOCUMENT)):
         for node in nodes(document):
             if "$ref" in node:
@@ -100,7 +100,7 @@ def test_every_reference_leads_somewhere() -> None:
                 assert name in document["components"]["schemas"]
 
 
-def test_links_lead_from_every_answer_that_names_a_memory_to_what_can_be_done_with_it() -> None:
+def test_responses_with_a_memory_id_have_links_to_its_operations() -> None:
     by_id = {operation["operationId"]: (path, operation) for path, _, operation in operations()}
     linked = {}
     for path, method, operation in operations():
@@ -132,7 +132,7 @@ def test_a_field_that_may_be_in_the_query_is_not_required_in_the_body() -> None:
     assert DOCUMENT["components"]["schemas"]["PatchRequest"]["required"] == ["reason"]
 
 
-def test_a_flag_is_documented_in_every_form_that_is_read() -> None:
+def test_a_flag_is_documented_in_every_accepted_form() -> None:
     (flag, null) = DOCUMENT["components"]["schemas"]["ForgetRequest"]["properties"]["force"]["anyOf"]
     assert flag["anyOf"] == [{"type": "boolean"}, {"enum": [0, 1, "0", "1", "true", "false"]}]
     assert (flag["default"], null) == (False, {"type": "null"})
@@ -146,17 +146,17 @@ def test_bodies_are_objects_with_described_fields() -> None:
             assert named, f"{method} {path}"
 
 
-def test_an_answer_that_is_no_json_is_documented_with_its_media_type() -> None:
+def test_a_response_that_is_not_json_is_documented_with_its_media_type() -> None:
     content = DOCUMENT["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
     assert list(content) == ["text/plain; version=0.0.4; charset=utf-8"]
     assert list(DOCUMENT["paths"]["/api/docs"]["get"]["responses"]["200"]["content"]) == ["text/html"]
 
 
-def test_the_document_survives_json() -> None:
+def test_the_document_can_be_encoded_as_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(DOCUMENT)) == DOCUMENT
 
 
-def test_the_older_document_has_nothing_that_3_0_does_not_know() -> None:
+def test_the_3_0_document_uses_only_3_0_features() -> None:
     older = for_openapi_30(DOCUMENT)
     assert older["openapi"].startswith("3.0.")
     for node in nodes(older["components"]["schemas"]):

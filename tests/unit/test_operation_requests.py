@@ -43,13 +43,13 @@ def of_query(kind: Any, warnings: list[str] | None = None, **query: str) -> Any:
     return read_request(kind, query=query, now_ms=NOW_MS, warnings=[] if warnings is None else warnings)
 
 
-def test_both_spellings_of_a_name_are_read_and_the_documented_one_counts_first() -> None:
+def test_both_spellings_of_a_name_are_accepted_and_the_documented_one_wins() -> None:
     assert of_body(RememberRequest, content="x", sourceType="a").source_type == "a"
     assert of_body(RememberRequest, content="x", source_type="a").source_type == "a"
     assert of_body(RememberRequest, content="x", source_type="a", sourceType="b").source_type == "b"
 
 
-def test_a_refusal_names_the_spelling_that_was_used() -> None:
+def test_an_error_names_the_spelling_that_was_used() -> None:
     with pytest.raises(InvalidRequest) as refused:
         of_body(RememberRequest, content="x", source_id=5)
     assert (refused.value.detail, refused.value.field) == ("source_id must be a string", "source_id")
@@ -61,7 +61,7 @@ def test_null_counts_as_absent_in_one_spelling_and_as_the_default_in_both() -> N
     assert of_body(RecallRequest, query="x", limit=None).limit == 10
 
 
-def test_a_required_field_that_is_blank_null_or_absent_is_named() -> None:
+def test_a_required_field_that_is_blank_null_or_absent_is_reported() -> None:
     for body in ({}, {"query": None}, {"query": "  "}):
         with pytest.raises(InvalidRequest, match=r"^query is required$") as refused:
             of_body(RecallRequest, **body)
@@ -80,7 +80,7 @@ def test_a_field_of_an_inner_object_is_read_like_one_of_the_body() -> None:
         of_body(RememberRequest, content="x", metadata="a.md")
 
 
-def test_an_integer_of_a_query_is_clamped_and_the_default_is_named_where_there_is_none() -> None:
+def test_an_integer_of_a_query_is_clamped_and_an_invalid_one_gives_the_default_and_a_warning() -> None:
     warnings: list[str] = []
     assert of_query(ListMemoriesRequest, warnings, limit="5000x").limit == 1000
     assert of_query(ListMemoriesRequest, warnings, limit="").limit == 100
@@ -93,7 +93,7 @@ def test_an_integer_of_a_query_is_clamped_and_the_default_is_named_where_there_i
     ]
 
 
-def test_a_field_of_the_body_counts_before_the_same_field_of_the_query() -> None:
+def test_a_field_of_the_body_wins_over_the_same_field_of_the_query() -> None:
     def read(body: dict[str, Any], **query: str) -> DeleteRequest:
         return read_request(DeleteRequest, body=body, query=query, now_ms=NOW_MS, warnings=[])
 
@@ -106,18 +106,18 @@ def test_a_field_of_the_body_counts_before_the_same_field_of_the_query() -> None
 
 
 @pytest.mark.parametrize(("value", "version"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), ("+3", 3), (None, None)])
-def test_versions_are_read(value: object, version: int | None) -> None:
+def test_versions_are_accepted(value: object, version: int | None) -> None:
     assert of_body(PatchRequest, reason="r", if_version=value).if_version == version
     assert of_body(PatchRequest, reason="r", ifVersion=value).if_version == version
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "x", "", "1.0", True, [], 2**70, "9" * 30])
-def test_what_is_no_version(value: object) -> None:
+def test_invalid_versions_are_refused(value: object) -> None:
     with pytest.raises(InvalidRequest, match="if_version must be a positive integer"):
         of_body(PatchRequest, reason="r", if_version=value)
 
 
-def test_null_in_a_patch_is_no_change_but_for_tags() -> None:
+def test_null_in_a_patch_changes_only_tags() -> None:
     nothing = dict.fromkeys(("content", "type", "importance", "pinned", "if_version"))
     assert of_body(PatchRequest, reason="r", **nothing) == PatchRequest(reason="r")
     assert of_body(PatchRequest, reason="r", tags=None) == PatchRequest(reason="r", tags=())
@@ -125,7 +125,7 @@ def test_null_in_a_patch_is_no_change_but_for_tags() -> None:
 
 
 @pytest.mark.parametrize("limit", ["abc", "5x", "", [], {}, True, "1e", "1 2", "5" * 501])
-def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
+def test_an_invalid_limit_in_a_body_is_refused(limit: object) -> None:
     with pytest.raises(InvalidRequest, match="limit must be a number") as refused:
         of_body(ForgetRequest, limit=limit)
     assert refused.value.field == "limit"
@@ -134,11 +134,11 @@ def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
 @pytest.mark.parametrize(
     ("limit", "read"), [("5", 5), (" 7 ", 7), ("2.9", 2), ("-1", 1), ("1e99", 200), (10**400, 200), (None, None)]
 )
-def test_a_number_in_a_string_is_a_limit(limit: object, read: int | None) -> None:
+def test_a_limit_may_be_a_number_in_a_string(limit: object, read: int | None) -> None:
     assert of_body(ForgetRequest, limit=limit).limit == read
 
 
-def test_repeated_names_count_once() -> None:
+def test_repeated_values_count_once() -> None:
     assert of_body(ForgetRequest, ids=["a", " b", "a", "b"] * 500).ids == ("a", "b")
     for bad in (["a", " "], ["a", 1], "a"):
         with pytest.raises(InvalidRequest, match="array of strings"):
@@ -152,7 +152,7 @@ def test_a_count_of_a_line_is_a_whole_number(value: object, count: int) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, 2**53 + 2, "3", True, [], 1e300])
-def test_what_is_no_count_of_a_line_is_refused_under_the_name_that_was_used(value: object) -> None:
+def test_an_invalid_count_of_a_line_is_refused_with_the_name_that_was_used(value: object) -> None:
     with pytest.raises(InvalidRequest, match="injected_count must be a ") as refused:
         of_body(MemoryLine, content="x", injected_count=value)
     assert refused.value.field == "injected_count"
@@ -169,7 +169,7 @@ def test_the_times_of_a_line_are_read_in_storage_form() -> None:
             of_body(MemoryLine, content="x", times=[{"facet": facet}])
 
 
-def test_a_cursor_that_is_no_integer_is_refused() -> None:
+def test_a_cursor_that_is_not_an_integer_is_refused() -> None:
     assert of_query(ExportRequest).after == 0
     assert of_query(ExportRequest, after=" 12 ").after == 12
     for cursor in ("x", "-1", "1.5", "12abc"):
@@ -189,13 +189,13 @@ class Batch(msgspec.Struct, kw_only=True):
     patches: Annotated[list[Any], Items(kind=Patch, max_items=2)]
 
 
-def test_null_stands_for_a_value_of_its_own_in_a_field_that_says_so() -> None:
+def test_null_is_a_separate_value_in_a_field_that_declares_it() -> None:
     assert of_body(Patch).tags is None
     assert of_body(Patch, tags=None).tags == ()
     assert of_body(Patch, tags=["a"]).tags == ("a",)
 
 
-def test_items_that_are_refused_one_by_one_are_only_counted() -> None:
+def test_items_that_are_validated_separately_are_only_counted() -> None:
     assert of_body(Batch, patches=[5, {"tags": "a"}]).patches == [5, {"tags": "a"}]
     for body in ({}, {"patches": None}, {"patches": []}, {"patches": {"tags": "a"}}):
         with pytest.raises(InvalidRequest, match=r"^patches must be a non-empty array$") as refused:
@@ -221,11 +221,11 @@ def test_items_are_described_by_their_own_fields() -> None:
         ("0009-03-01T00:00:00.001Z", "0009-03-01T00:00:00.000Z"),
     ],
 )
-def test_the_moment_before(moment: str, before: str) -> None:
+def test_the_millisecond_before_a_time_is_computed(moment: str, before: str) -> None:
     assert moved(moment, timedelta(milliseconds=-1)) == before
 
 
-def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
+def test_a_window_ends_a_day_after_its_start_by_default() -> None:
     assert of_body(RecallRequest, query="x", time={"start": "2026-05-13T06:00:00Z"}).time == RecallTime(
         start="2026-05-13T06:00:00.000Z", end="2026-05-14T06:00:00.000Z"
     )
@@ -233,7 +233,7 @@ def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize("value", [1, "true", "yes", [], {}])
-def test_a_clock_is_confirmed_by_true_alone(value: Any) -> None:
+def test_only_true_confirms_the_clock(value: Any) -> None:
     with pytest.raises(InvalidRequest, match="confirmClock must be a boolean"):
         of_body(SweepRequest, confirmClock=value)
     assert of_body(SweepRequest, confirmClock=None).confirm_clock is False
@@ -255,18 +255,18 @@ def test_a_clock_is_confirmed_by_true_alone(value: Any) -> None:
         ({"limit": True}, "limit must be an integer from 1 to 50"),
     ],
 )
-def test_a_selection_of_jobs_is_never_widened_or_cut(body: dict[str, Any], error: str) -> None:
+def test_a_selection_of_jobs_is_neither_extended_nor_truncated(body: dict[str, Any], error: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         of_body(RequeueRequest, **body)
     assert (refused.value.detail, refused.value.field) == (error, next(iter(body)))
 
 
-def test_jobs_are_selected_once_each() -> None:
+def test_each_job_is_selected_once() -> None:
     assert of_body(RequeueRequest, ids=["a", " a ", "b"]).ids == ("a", "b")
     assert of_body(RequeueRequest) == RequeueRequest(ids=None, kinds=None, limit=50)
 
 
-def test_the_content_of_a_file_is_kept_as_it_is() -> None:
+def test_the_content_of_a_file_is_unchanged() -> None:
     request = of_body(WriteConfigRequest, file="USER.md", content="  \n")
     assert request.content == "  \n"
 
@@ -280,7 +280,7 @@ ANYTHING = st.recursive(
 
 @pytest.mark.parametrize("kind", REQUESTS)
 @given(value=ANYTHING)
-def test_whatever_a_field_holds_it_is_read_or_refused(kind: Any, value: Any) -> None:
+def test_any_value_of_a_field_is_accepted_or_refused(kind: Any, value: Any) -> None:
     for field in request_fields(kind):
         with contextlib.suppress(InvalidRequest):
             of_body(kind, **{"content": "x", "query": "x", "reason": "x", "id": "x", field.spellings[0]: value})

@@ -37,13 +37,13 @@ def test_the_name_of_an_operation_is_a_subject_and_a_verb_and_unique() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_every_request_has_a_reader_for_each_field(operation: Operation) -> None:
+def test_each_field_of_a_request_can_be_parsed(operation: Operation) -> None:
     for kind in {*inner_structs(operation.request), *inner_structs(operation.lines or operation.request)}:
         assert [field.name for field in request_fields(kind)] == list(kind.__struct_fields__)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_a_value_of_a_wrong_type_is_refused_by_the_name_that_the_caller_used(operation: Operation) -> None:
+def test_a_value_of_a_wrong_type_is_refused_with_the_name_that_was_used(operation: Operation) -> None:
     for kind in inner_structs(operation.lines or operation.request):
         for field in request_fields(kind):
             # The gateway reads these for every operation, and a handler the items of an array.
@@ -55,6 +55,6 @@ def test_a_value_of_a_wrong_type_is_refused_by_the_name_that_the_caller_used(ope
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_a_request_without_required_fields_is_read_from_nothing(operation: Operation) -> None:
+def test_a_request_without_required_fields_may_be_empty(operation: Operation) -> None:
     if not any(field.required for field in request_fields(operation.request)):
         assert read_request(operation.request, body={}, now_ms=0, warnings=[]) == operation.request()

@@ -66,7 +66,7 @@ class Room:
                 self.link.on_message()
 
 
-def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
+def test_a_peer_that_answers_its_probes_is_healthy_without_requests() -> None:
     room = Room()
     room.beats(60, answers=True)
     assert room.link.problem() is None
@@ -74,7 +74,7 @@ def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
     assert [parts[1] for parts in only.sent] == [PING] * 60
 
 
-def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection() -> None:
+def test_a_peer_that_answers_nothing_is_reported_and_reconnected() -> None:
     room = Room()
     room.beats(5)
     assert room.link.problem() is None, "a long batch is no news"
@@ -87,7 +87,7 @@ def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection
     assert room.link.problem() is None
 
 
-def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
+def test_a_message_without_a_reply_does_not_change_the_state_of_a_peer() -> None:
     room = Room()
     room.beats(2, answers=True)
     assert room.link.send([b"a message that is never answered"])
@@ -96,7 +96,7 @@ def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
     assert len(room.connections) == 1
 
 
-def test_a_probe_is_sent_on_a_new_connection_too_and_its_answer_ends_the_trouble() -> None:
+def test_a_probe_is_sent_on_a_new_connection_and_its_reply_clears_the_error() -> None:
     room = Room()
     room.beats(13)
     assert "has not responded" in str(room.link.problem())
@@ -110,7 +110,7 @@ def test_a_probe_is_sent_on_a_new_connection_too_and_its_answer_ends_the_trouble
     assert len(room.connections) == 2
 
 
-def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_connections() -> None:
+def test_an_unreachable_peer_is_reported_within_seconds_and_reconnected() -> None:
     room = Room()
     room.there = room.connections[0].there = False
     room.beats(4)
@@ -121,14 +121,14 @@ def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_c
     assert room.link.problem() is None
 
 
-def test_nothing_is_expected_of_a_peer_that_is_being_restarted() -> None:
+def test_a_restarting_peer_is_not_reported() -> None:
     room = Room()
     room.beats(5)
     room.beats(60, is_up=False)
     assert room.link.problem() is None
 
 
-def test_asks_that_fail_in_a_row_are_told_until_one_succeeds_or_time_has_passed() -> None:
+def test_consecutive_failures_are_reported_until_a_success_or_a_timeout() -> None:
     clock = Clock()
     reads = Outcomes(clock, "reads")
     reads.failed("too late")
@@ -157,7 +157,7 @@ CHILDREN = [ChildState(name, role, UP, 1, 0, 1) for name, role in (("writer", "w
         ({"notes": ("the last 3 reads failed",)}, "degraded", True),
     ],
 )
-def test_health_follows_what_is_answered_and_not_who_is_alive(
+def test_health_depends_on_replies_and_not_on_running_processes(
     found: dict[str, Any], status: str, *, ready: bool
 ) -> None:
     state = readiness(CHILDREN, draining=False, **found)
@@ -165,7 +165,7 @@ def test_health_follows_what_is_answered_and_not_who_is_alive(
     assert bool(state.detail) == (status != "healthy")
 
 
-def test_nothing_can_be_written_while_the_writer_reports_a_file_out_of_place() -> None:
+def test_the_daemon_is_not_ready_while_the_writer_reports_a_displaced_file() -> None:
     writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"displaced": 1.0})
     state = readiness([writer, *CHILDREN[1:]], draining=False)
     assert (state.status, state.ready) == ("unhealthy", False)

@@ -41,7 +41,7 @@ MAPPED = "0000000000000000FFFF00000100007F:A1E2 0000000000000000FFFF00000100007F
 OF_SIX = "00000000000000000000000001000000:A1E2 00000000000000000000000001000000:0F0A"
 
 
-def test_the_uid_is_that_of_the_client_s_end_and_not_of_ours(tmp_path: Path) -> None:
+def test_the_uid_is_that_of_the_client_s_socket(tmp_path: Path) -> None:
     path = table(tmp_path, LISTENS, line(FROM_SERVER, uid=0), line(FROM_CLIENT, uid=65534))
     assert peer_uid(CLIENT, SERVER, (path,)) == 65534
 
@@ -51,12 +51,12 @@ def test_a_client_that_shut_down_its_side_still_has_its_uid(tmp_path: Path) -> N
     assert peer_uid(CLIENT, SERVER, (path,)) == 1000
 
 
-def test_the_line_of_a_closed_socket_is_not_taken_for_root_s(tmp_path: Path) -> None:
+def test_a_closed_socket_is_not_attributed_to_root(tmp_path: Path) -> None:
     path = table(tmp_path, LISTENS, line(FROM_CLIENT, state="05", uid=0, inode=0))
     assert peer_uid(CLIENT, SERVER, (path,)) == SOCKET_CLOSED
 
 
-def test_a_connection_that_is_in_no_line_has_no_owner(tmp_path: Path) -> None:
+def test_a_connection_without_an_entry_has_no_owner(tmp_path: Path) -> None:
     assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, line(FROM_SERVER)),)) == SOCKET_CLOSED
 
 
@@ -71,7 +71,7 @@ def test_a_connection_over_ipv6_is_found(tmp_path: Path) -> None:
     assert peer_uid(("::1", 41442), ("::1", 3850), (path,)) == 1000
 
 
-def test_without_a_table_or_our_own_line_in_it_nothing_is_known(tmp_path: Path) -> None:
+def test_without_a_table_or_an_entry_the_owner_is_unknown(tmp_path: Path) -> None:
     assert peer_uid(CLIENT, SERVER, (tmp_path / "missing",)) is None
     assert peer_uid(CLIENT, SERVER, (table(tmp_path),)) is None
 

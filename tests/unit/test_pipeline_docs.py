@@ -41,11 +41,11 @@ def section(title: str) -> set[str]:
         ("Status and metrics", {field.encode_name for field in msgspec.structs.fields(PipelineStatusReply)}),
     ],
 )
-def test_the_guide_names_everything_that_there_is(title: str, names: set[str]) -> None:
+def test_the_guide_names_every_route_and_key(title: str, names: set[str]) -> None:
     assert names <= section(title)
 
 
-def test_the_guide_names_no_route_that_there_is_not() -> None:
+def test_the_guide_names_no_missing_route() -> None:
     paths = {route.path for route in ROUTES}
     told = {match[1] for word in WORDS if (match := re.match(r"(?:(?:GET|POST) )?(/api/\S+)$", word))}
     assert told

@@ -75,7 +75,7 @@ TARGET = Target("m1", 3, pinned=False, content="The cache holds a thousand rows"
         (["minFactConfidenceForWrite: 0.95", "allowUpdateDelete: true"], "delete", "skipped", "low_fact_confidence"),
     ],
 )
-def test_a_proposal_meets_the_gates_that_a_file_closes(
+def test_the_settings_of_a_file_set_the_gates(
     tmp_path: Path, lines: list[str], action: Action, outcome: str, reason: str | None
 ) -> None:
     pipeline = loaded(tmp_path, *(lines or ["enabled: true"])).memory.pipeline_v2
@@ -98,7 +98,7 @@ def test_a_proposal_meets_the_gates_that_a_file_closes(
         (["enabled: false", "embeddingTracker: {enabled: false}", "reranker: {useExtractionModel: true}"], 0, 1),
     ],
 )
-def test_the_switches_of_a_file_say_which_processes_there_are(
+def test_the_settings_of_a_file_decide_which_processes_run(
     tmp_path: Path, lines: list[str], deciders: int, extractors: int
 ) -> None:
     config = loaded(tmp_path, *lines)

@@ -61,14 +61,14 @@ def test_an_addition_and_no_action_have_no_target(action: str) -> None:
 
 @pytest.mark.parametrize("action", ["update", "delete"])
 @pytest.mark.parametrize("target", [2, "2", "#2", "[2]", " 2. ", 2.0, CANDIDATES[1].id, f" {CANDIDATES[1].id}\n"])
-def test_a_target_is_named_by_number_or_full_id(action: str, target: object) -> None:
+def test_a_target_is_given_by_number_or_full_id(action: str, target: object) -> None:
     proposal = decided(action=action, targetId=target).proposal
     assert proposal is not None
     assert (proposal.target_id, proposal.target_version) == (CANDIDATES[1].id, CANDIDATES[1].version)
 
 
 @pytest.mark.parametrize("key", ["targetId", "target_id", "target"])
-def test_a_target_is_read_in_each_spelling(key: str) -> None:
+def test_a_target_is_accepted_in_each_spelling(key: str) -> None:
     answer = json.dumps({"action": "delete", key: 3, "confidence": 1, "reason": "Over."})
     proposal = parse_decision(answer, FACT, CANDIDATES).proposal
     assert proposal is not None
@@ -129,13 +129,13 @@ def test_an_unknown_action_is_refused(action: object) -> None:
     assert refusal(action=action).startswith("Unknown decision action: ")
 
 
-def test_the_action_is_read_in_any_case() -> None:
+def test_the_action_is_case_insensitive() -> None:
     proposal = decided(action=" UPDATE ").proposal
     assert proposal is not None
     assert proposal.action == "update"
 
 
-def test_a_long_reason_is_cut() -> None:
+def test_a_long_reason_is_truncated() -> None:
     proposal = decided(reason="because " * 1_000).proposal
     assert proposal is not None
     assert len(proposal.reason) <= MAX_REASON_CHARS
@@ -148,14 +148,14 @@ def test_the_confidence_is_clamped_or_the_default(said: object, meant: float) ->
     assert proposal.confidence == meant
 
 
-def test_warnings_travel_with_the_proposal() -> None:
+def test_warnings_are_part_of_the_proposal() -> None:
     decision = decided(confidence="sure")
     assert decision.proposal is not None
     assert decision.proposal.warnings == decision.warnings == ("Invalid confidence str, using 0.5",)
 
 
 @pytest.mark.parametrize("answer", ["I would add it.", "", "[]", "<think>{", b"\xff"])
-def test_an_answer_without_an_object_is_told_apart(answer: str | bytes) -> None:
+def test_an_answer_without_an_object_is_distinguished(answer: str | bytes) -> None:
     assert parse_decision(answer, FACT, CANDIDATES) == Decision(warnings=(UNPARSEABLE,), parsed=False)
 
 
@@ -173,7 +173,7 @@ def test_a_contradiction_of_the_target_is_flagged() -> None:
     assert not with_semantic(beside, False).contradiction_risk
 
 
-def test_a_model_is_asked_about_updates_that_share_three_words_and_show_no_conflict() -> None:
+def test_a_model_checks_updates_with_three_shared_words_and_no_found_conflict() -> None:
     fact = Fact("The shop moved its orders to MongoDB", "fact", 0.9)
     shown = (
         Candidate("a", 1, "fact", "The shop stores its orders in PostgreSQL"),
@@ -193,7 +193,7 @@ def test_a_model_is_asked_about_updates_that_share_three_words_and_show_no_confl
     assert not asked(targetId=2)
 
 
-def test_the_target_of_a_proposal_is_found_again() -> None:
+def test_the_target_of_a_proposal_is_resolved() -> None:
     proposal = decided(targetId=3).proposal
     assert proposal is not None
     assert proposal_target(proposal, CANDIDATES) is CANDIDATES[2]
@@ -205,7 +205,7 @@ BROKEN_UPDATES = {name: answer for name, change in LOSSLESS.items() if (answer :
 
 
 @pytest.mark.parametrize("answer", BROKEN_UPDATES.values(), ids=BROKEN_UPDATES)
-def test_a_broken_decision_is_read_as_it_was_meant(answer: str) -> None:
+def test_a_broken_decision_is_repaired(answer: str) -> None:
     proposal = parse_decision(answer, FACT, CANDIDATES).proposal
     assert proposal is not None
     assert (proposal.action, proposal.target_id, proposal.confidence) == ("update", CANDIDATES[1].id, 0.75)
@@ -230,7 +230,7 @@ anything = st.recursive(
     st.just("reason") | anything,
     st.integers(0, 3),
 )
-def test_no_answer_reaches_a_memory_that_was_not_shown(
+def test_no_answer_can_target_a_memory_that_was_not_shown(
     action: object, target: object, confidence: object, reason: object, shown: int
 ) -> None:
     candidates = CANDIDATES[:shown]

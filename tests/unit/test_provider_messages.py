@@ -25,14 +25,14 @@ COSTS_NONE = {"unavailable", "rate_limited", "refused", "over_budget"}
 
 
 @pytest.mark.parametrize("kind", list(ProviderErrorKind))
-def test_each_kind_of_failure_is_known_and_either_costs_its_job_an_attempt_or_does_not(
+def test_each_kind_of_failure_defines_whether_it_costs_an_attempt(
     kind: ProviderErrorKind,
 ) -> None:
     assert (kind.value in COSTS_AN_ATTEMPT) is not (kind.value in COSTS_NONE)
     assert ProviderError(kind, "").costs_attempt is (kind.value in COSTS_AN_ATTEMPT)
 
 
-def test_no_kind_of_failure_has_been_lost() -> None:
+def test_every_kind_of_failure_is_tested() -> None:
     assert {kind.value for kind in ProviderErrorKind} == COSTS_AN_ATTEMPT | COSTS_NONE
 
 
@@ -62,7 +62,7 @@ def test_a_call_is_a_success_a_failure_or_a_timeout_and_the_rate_is_over_all_of_
     assert ring.counts.availability_rate == 0.5
 
 
-def test_the_providers_are_those_of_the_documents_and_nobody_is_called_none() -> None:
+def test_the_providers_are_the_documented_ones() -> None:
     assert set(get_args(ExtractionProvider)) == {"auto", "none", "ollama", "openai", "claude-code", "opencode"}
     assert NO_PROVIDER == "none"
 
@@ -72,6 +72,6 @@ def test_the_defaults_of_the_providers_are_the_documented_ones() -> None:
     assert ClaudeCodeProvider("", environment={}).model == "haiku"
 
 
-def test_the_tracker_tells_what_the_document_lists() -> None:
+def test_the_tracker_has_the_documented_fields() -> None:
     told = {field.encode_name for field in msgspec.structs.fields(Tracker)}
     assert {"running", "processed", "failed", "skippedCycles", "lastCycleAt", "queueDepth"} <= told

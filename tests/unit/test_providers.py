@@ -63,7 +63,7 @@ def test_a_query_is_embedded_like_a_text(embedder: EmbeddedEmbedder) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is mapped")
-def test_a_text_has_the_same_vector_when_the_weights_have_been_let_go_of() -> None:
+def test_a_text_has_the_same_vector_after_the_weights_were_released() -> None:
     embedder = EmbeddedEmbedder()
     before = embedder.embed_query("the lighthouse keeper writes a letter")
     resting = mapped_weights_bytes()
@@ -88,11 +88,11 @@ def test_a_text_without_tokens_is_not_embeddable(embedder: EmbeddedEmbedder, tex
     assert not embedder.embed(["x", text])[1].any()
 
 
-def test_no_text_gives_no_rows(embedder: EmbeddedEmbedder) -> None:
+def test_an_empty_list_gives_no_rows(embedder: EmbeddedEmbedder) -> None:
     assert embedder.embed([]).shape == (0, DIMENSIONS)
 
 
-def test_a_very_long_text_is_embedded_by_its_beginning(embedder: EmbeddedEmbedder) -> None:
+def test_a_very_long_text_is_truncated_before_embedding(embedder: EmbeddedEmbedder) -> None:
     long = "word " * MAX_TEXT_CHARS
     assert np.array_equal(embedder.embed_query(long), embedder.embed_query(long[:MAX_TEXT_CHARS]))
 
@@ -131,7 +131,7 @@ ODDITIES = ["</s>", "<unk>", "foo<s>bar", "\u00a0", "\t", "\n", "", "``", "0", "
     st.lists(st.sampled_from(PIECES) | st.sampled_from(ODDITIES) | st.text(max_size=12), min_size=1, max_size=20),
     st.sampled_from([" ", "  ", ""]),
 )
-def test_a_text_has_the_vector_of_its_tokens_however_it_is_put_together(
+def test_a_text_has_the_vector_of_its_tokens_with_and_without_the_cache(
     embedder: EmbeddedEmbedder, tokenizer: Tokenizer, pieces: list[str], between: str
 ) -> None:
     text = between.join(pieces)
@@ -146,7 +146,7 @@ def numbered(first: int, words: int = 8) -> str:
     return " ".join(f"word{number}" for number in range(first, first + words))
 
 
-def test_words_are_remembered_within_a_bound_and_forgetting_them_changes_no_bit(
+def test_the_word_cache_is_bounded_and_does_not_change_vectors(
     embedder: EmbeddedEmbedder,
 ) -> None:
     forgetful = EmbeddedEmbedder(max_words=32)
@@ -155,14 +155,14 @@ def test_words_are_remembered_within_a_bound_and_forgetting_them_changes_no_bit(
         assert len(forgetful._known.rows) <= 32
 
 
-def test_a_word_that_is_used_more_is_remembered_longer() -> None:
+def test_frequently_used_words_stay_longer_in_the_cache() -> None:
     embedder = EmbeddedEmbedder(max_words=32)
     for number in range(100):
         embedder.embed_query(f"the cat word{number}")
     assert {"the", "cat"} <= set(embedder._known.rows)
 
 
-def test_threads_that_learn_at_once_get_the_same_vectors_as_one(
+def test_concurrent_threads_get_the_same_vectors_as_one(
     embedder: EmbeddedEmbedder,
 ) -> None:
     shared = EmbeddedEmbedder(max_words=256)
@@ -177,7 +177,7 @@ def test_threads_that_learn_at_once_get_the_same_vectors_as_one(
         assert all(threads.map(work, orders))
 
 
-def test_the_longest_text_of_short_words_has_room(embedder: EmbeddedEmbedder, tokenizer: Tokenizer) -> None:
+def test_the_longest_text_of_short_words_fits_into_the_cache(embedder: EmbeddedEmbedder, tokenizer: Tokenizer) -> None:
     for shift in (0, 8192):
         text = " ".join(chr(0x4E00 + (shift + number) % 20_000) for number in range(MAX_TEXT_CHARS // 2))
         # Thirty thousand tokens add up to more rounding than thirty.
@@ -197,7 +197,7 @@ def test_weights_with_fewer_words_than_the_tokenizer_are_a_configuration_error(t
         EmbeddedEmbedder(tmp_path)
 
 
-def test_the_vectors_equal_the_packages_own_in_a_process_of_their_own() -> None:
+def test_the_vectors_equal_those_of_the_package() -> None:
     """In another process, because importing the package sets up the root logger."""
     script = f"""
 import pathlib, numpy, wordllama
@@ -211,7 +211,7 @@ assert numpy.allclose(EmbeddedEmbedder().embed(texts), theirs.embed(texts, norm=
     assert done.returncode == 0, done.stderr
 
 
-def test_loading_leaves_the_logging_alone_and_the_network_out() -> None:
+def test_loading_changes_no_logging_and_uses_no_network() -> None:
     script = """
 import logging, sys
 from signet_actors.providers.embedded import EmbeddedEmbedder
@@ -242,7 +242,7 @@ def test_damaged_weights_are_a_configuration_error(tmp_path: Path, content: byte
 
 @pytest.mark.parametrize("provider", ["auto", "embedded"])
 @pytest.mark.parametrize("model", ["wordllama", MODEL])
-def test_auto_is_the_embedded_model(provider: str, model: str) -> None:
+def test_auto_selects_the_embedded_model(provider: str, model: str) -> None:
     made = make_embedder(EmbeddingConfig(provider=provider, model=model))  # type: ignore[arg-type]
     assert made is not None
     assert (made.provider, made.model, made.dimensions, made.local, made.endpoint) == (
@@ -254,7 +254,7 @@ def test_auto_is_the_embedded_model(provider: str, model: str) -> None:
     )
 
 
-def test_none_is_no_embedder() -> None:
+def test_none_selects_no_embedder() -> None:
     assert make_embedder(EmbeddingConfig(provider="none")) is None
 
 
@@ -267,6 +267,6 @@ def test_none_is_no_embedder() -> None:
         EmbeddingConfig(dimensions=768),
     ],
 )
-def test_what_this_release_cannot_serve_is_refused(config: EmbeddingConfig) -> None:
+def test_an_unsupported_provider_is_refused(config: EmbeddingConfig) -> None:
     with pytest.raises(ConfigError):
         make_embedder(config)

@@ -74,7 +74,7 @@ def test_the_number_of_terms_is_bounded(terms: int) -> None:
         EMPTY.execute("SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?", (expression,)).fetchall()
 
 
-def test_stop_words_are_left_out_unless_nothing_would_be_left() -> None:
+def test_stop_words_are_removed_unless_no_other_word_is_left() -> None:
     assert query_terms("What did we decide about the hook?").words == ("decide", "hook")
     assert query_terms("who are we").words == ("who", "are", "we")
     assert query_terms("What is KA-6?") == ((), ("KA-6",), ())
@@ -83,7 +83,7 @@ def test_stop_words_are_left_out_unless_nothing_would_be_left() -> None:
     assert fts_match("") is None
 
 
-def test_contractions_leave_their_word() -> None:
+def test_contractions_keep_their_word() -> None:
     assert query_terms("Why doesn't Caroline's parser work? It's John's, we'll see").words == (
         "caroline",
         "parser",
@@ -93,7 +93,7 @@ def test_contractions_leave_their_word() -> None:
     )
 
 
-def test_the_stop_words_are_about_the_classic_list() -> None:
+def test_the_stop_words_are_similar_to_the_classic_list() -> None:
     assert 120 <= len(STOP_WORDS) <= 140
     assert all(word == word.lower() and word.isalpha() for word in STOP_WORDS)
 
@@ -126,7 +126,7 @@ def test_identifiers_are_recognised(text: str, identifiers: tuple[str, ...]) -> 
     assert query_terms(text).identifiers == identifiers
 
 
-def test_an_identifier_is_sought_as_one_phrase() -> None:
+def test_an_identifier_is_searched_as_one_phrase() -> None:
     rows = table("KA-6 is fixed", "KA-61 is open", "6 people met KA", "the KA team has 6 members")
     assert found(rows, "what about KA-6?") == ["KA-6 is fixed"]
 
@@ -193,11 +193,11 @@ def test_bigrams_overlap_end_with_the_last_character_and_keep_what_touches_them(
         ("🎉 Caroline", {"caroline"}, "🎉 Caroline"),
     ],
 )
-def test_common_words_leave_the_dense_query(text: str, common: set[str], expected: str) -> None:
+def test_common_words_are_removed_from_the_embedded_query(text: str, common: set[str], expected: str) -> None:
     assert dense_query(text, common) == expected
 
 
-def test_a_very_long_question_is_cut_and_stays_quick() -> None:
+def test_a_very_long_question_is_truncated() -> None:
     assert fts_match("a" * 5_000_000) is not None
     assert fts_match("a/" * 2_000_000) is not None
 
@@ -209,7 +209,7 @@ def test_an_identifier_of_very_many_parts_is_searched_by_its_words() -> None:
     assert match_terms(whole).phrases[0] == whole
 
 
-def test_signs_that_become_many_characters_are_indexed_up_to_a_bound() -> None:
+def test_characters_that_decompose_into_many_are_indexed_up_to_a_limit() -> None:
     """One sign of three bytes becomes six kana; a megabyte of them would hold the writer for seconds."""
     column = cjk_bigrams("漢字 " + "㌖" * 330_000)
     assert column is not None

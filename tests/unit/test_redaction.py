@@ -208,7 +208,7 @@ def test_the_corpora_are_as_large_as_promised() -> None:
 
 
 @pytest.mark.parametrize(("sentence", "secret"), SECRETS, ids=range(len(SECRETS)))
-def test_a_secret_is_replaced_and_nothing_of_it_stays(redactor: Redactor, sentence: str, secret: str) -> None:
+def test_a_secret_is_replaced_completely(redactor: Redactor, sentence: str, secret: str) -> None:
     redacted, count, _ = redact(sentence % secret)
     assert count == 1
     assert "[REDACTED:" in redacted
@@ -223,11 +223,11 @@ def test_redaction_is_idempotent(redactor: Redactor, sentence: str, secret: str)
 
 
 @pytest.mark.parametrize("sentence", CLEAN)
-def test_clean_technical_prose_is_left_alone(redactor: Redactor, sentence: str) -> None:
+def test_technical_prose_without_secrets_is_unchanged(redactor: Redactor, sentence: str) -> None:
     assert redact(sentence) == (sentence, 0, ())
 
 
-def test_the_words_around_a_secret_stay(redactor: Redactor) -> None:
+def test_the_text_around_a_secret_is_unchanged(redactor: Redactor) -> None:
     redacted, _, _ = redact("connect to postgres://app:" + "s3cr" + "ETpw@db.internal:5432/main today")
     assert redacted == "connect to postgres://app:[REDACTED:url-password]@db.internal:5432/main today"
 
@@ -248,7 +248,7 @@ def test_all_secrets_in_one_text_are_found(redactor: Redactor) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
-def test_no_text_breaks_it(text: str) -> None:
+def test_no_text_raises_an_error(text: str) -> None:
     redacted, count, _ = redact(text)
     assert (redacted == text) == (count == 0)
 
@@ -350,7 +350,9 @@ def test_a_secret_is_found_at_every_edge_of_a_window_of_a_long_text(
         "deploy --password {} now",
     ],
 )
-def test_of_a_secret_of_any_length_nothing_stays(redactor: Redactor, sentence: str, padding: str, length: int) -> None:
+def test_a_secret_of_any_length_is_replaced_completely(
+    redactor: Redactor, sentence: str, padding: str, length: int
+) -> None:
     secret = made(length)
     before, after = sentence.split("{}")
     clean, _ = redactor.clean(padding + sentence.format(secret))
@@ -360,7 +362,7 @@ def test_of_a_secret_of_any_length_nothing_stays(redactor: Redactor, sentence: s
     assert secret[-12:] not in clean
 
 
-def test_of_overlapping_finds_the_longest_is_cut_whole(redactor: Redactor) -> None:
+def test_of_overlapping_matches_the_longest_is_replaced(redactor: Redactor) -> None:
     token = "gh" + "p_" + made(36)
     redacted, count, _ = redact(f"postgres://app:{token}@db/x and pass" + f"word={token}/more")
     assert count == 2
@@ -369,7 +371,7 @@ def test_of_overlapping_finds_the_longest_is_cut_whole(redactor: Redactor) -> No
 
 
 @pytest.mark.parametrize(("sentence", "secret"), SECRETS, ids=range(len(SECRETS)))
-def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
+def test_redacted_text_has_no_secret_after_collapsing_white_space(
     redactor: Redactor, sentence: str, secret: str
 ) -> None:
     # A command goes on in the next line only behind a backslash.
@@ -382,7 +384,7 @@ def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
         assert secret not in collapsed(clean)
 
 
-def test_a_secret_that_line_breaks_hide_is_cut_out_and_the_layout_stays(redactor: Redactor) -> None:
+def test_a_secret_split_by_line_breaks_is_replaced_and_the_layout_stays(redactor: Redactor) -> None:
     secret = "Xk9" + "vQ2mZp7LrT4w"
     gap = "\n" * 99
     text = f"services:\n\tweb:\x00  on\n\n    password =\n{gap}      {secret}\n\ufeff  port:   8080"
@@ -394,7 +396,7 @@ def test_a_secret_that_line_breaks_hide_is_cut_out_and_the_layout_stays(redactor
 
 
 @pytest.mark.parametrize("sentence", CLEAN)
-def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence: str) -> None:
+def test_prose_in_many_lines_is_unchanged(redactor: Redactor, sentence: str) -> None:
     text = sentence.replace(" ", "  ")
     assert redactor.clean(text) == (text, ())
 
@@ -404,14 +406,14 @@ TEXTS = [*CLEAN, *(sentence % secret for sentence, secret in SECRETS), "", "  tw
 
 @pytest.mark.parametrize("blank", [" ", "  ", " \n", "\u00a0"])
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_what_is_stored_is_what_was_cleaned_in_storage_form(redactor: Redactor, text: str, blank: str) -> None:
+def test_stored_text_is_the_redacted_text_in_storage_form(redactor: Redactor, text: str, blank: str) -> None:
     text = text.replace(" ", blank)
     for _ in range(2):
         clean, found = redactor.clean(text)
         assert redactor.clean_for_storage(text) == (storage_content(clean), found)
 
 
-def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None:
+def test_only_texts_without_secrets_are_cached() -> None:
     redactor = Redactor()
     secret = "token ghp_" + "a1B2" * 9
     for _ in range(3):
@@ -438,7 +440,7 @@ BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     ],
     ids=["headers", "quoted", "numbered", "dashes in a header", "dashes between lines", "string literals"],
 )
-def test_no_line_of_a_private_key_is_left_however_it_is_written_down(text: str) -> None:
+def test_every_line_of_a_private_key_is_replaced(text: str) -> None:
     cleaned = redact(text).text
     assert not any(line in cleaned for line in KEY_LINES)
     assert "[REDACTED:private-key]" in cleaned

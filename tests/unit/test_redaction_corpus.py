@@ -29,7 +29,7 @@ def examples(form: TokenFormat, mark: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
-def test_each_documented_form_has_an_example_that_is_replaced_whole(form: TokenFormat, mark: str) -> None:
+def test_an_example_of_each_documented_form_is_replaced_completely(form: TokenFormat, mark: str) -> None:
     found = examples(form, mark)
     assert found
     assert form.document
@@ -40,7 +40,7 @@ def test_each_documented_form_has_an_example_that_is_replaced_whole(form: TokenF
 
 
 @pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
-def test_a_placeholder_or_a_part_of_a_token_is_no_secret(form: TokenFormat, mark: str) -> None:
+def test_a_placeholder_or_a_part_of_a_token_is_not_replaced(form: TokenFormat, mark: str) -> None:
     for text, token in examples(form, mark):
         at = 0 if form.after_mark else token.index(mark) + len(mark)
         masked = token[:at] + "".join("x" if char.isalnum() else char for char in token[at:])
@@ -51,7 +51,7 @@ def test_a_placeholder_or_a_part_of_a_token_is_no_secret(form: TokenFormat, mark
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_the_corpus_of_secrets_at_least_95_percent_are_found(seed: int) -> None:
+def test_at_least_95_percent_of_the_corpus_of_secrets_are_found(seed: int) -> None:
     corpus = secrets(seed)
     assert len(corpus) >= 200
     missed = [text for text, secret in corpus if secret in redact(text).text]
@@ -59,7 +59,7 @@ def test_of_the_corpus_of_secrets_at_least_95_percent_are_found(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_the_clean_notes_at_most_one_percent_are_changed(seed: int) -> None:
+def test_at_most_one_percent_of_notes_without_secrets_are_changed(seed: int) -> None:
     notes = clean_notes(seed, 2_000)
     assert len(set(notes)) >= 1_900
     changed = [(note, clean) for note in notes if (clean := Redactor().clean(note)[0]) != note]
@@ -67,22 +67,22 @@ def test_of_the_clean_notes_at_most_one_percent_are_changed(seed: int) -> None:
 
 
 @pytest.mark.parametrize("text", documented())
-def test_a_documented_example_or_a_placeholder_stays(text: str) -> None:
+def test_a_documented_example_or_a_placeholder_is_unchanged(text: str) -> None:
     assert redact(text).text == text
 
 
 @pytest.mark.parametrize(("sentence", "secret"), PASSWORDS)
-def test_a_password_that_people_choose_is_replaced_whole_and_nothing_else(sentence: str, secret: str) -> None:
+def test_a_typical_password_is_replaced_completely_and_nothing_else(sentence: str, secret: str) -> None:
     assert Redactor().clean(sentence % secret) == (sentence % "[REDACTED:password]", ("password",))
 
 
 @pytest.mark.parametrize("text", CLEAN_TEXTS)
-def test_a_note_about_commands_code_or_logs_stays(text: str) -> None:
+def test_a_note_about_commands_code_or_logs_is_unchanged(text: str) -> None:
     assert Redactor().clean(text) == (text, ())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_clean_notes_stay_when_they_are_written_in_one(seed: int) -> None:
+def test_joined_notes_without_secrets_are_unchanged(seed: int) -> None:
     """A word of one note never makes a secret of what stands in another."""
     texts = random.Random(seed).sample(CLEAN_TEXTS, len(CLEAN_TEXTS))
     note = "\n\n".join(texts)

@@ -24,7 +24,7 @@ def status_of(
     "host",
     [b"127.0.0.1:3850", b"localhost:3850", b"[::1]:3850", b"127.0.0.1", b"localhost", b"[::1]", b"LOCALHOST:3850"],
 )
-def test_own_names_are_answered(host: bytes) -> None:
+def test_loopback_names_are_answered(host: bytes) -> None:
     assert status_of(host=host) == 200
 
 
@@ -84,7 +84,7 @@ def test_a_missing_host_is_misdirected() -> None:
 
 
 @pytest.mark.parametrize("second", [b"127.0.0.1:3850", b"evil.example"])
-def test_two_hosts_are_misdirected_whatever_they_say(second: bytes) -> None:
+def test_two_hosts_are_always_misdirected(second: bytes) -> None:
     assert status_of((b"host", second)) == 421
 
 
@@ -110,7 +110,7 @@ def test_a_foreign_origin_is_forbidden(origin: bytes, method: str) -> None:
     assert status_of((b"origin", origin), method=method) == 403
 
 
-def test_the_own_origin_is_answered() -> None:
+def test_the_daemons_own_origin_is_answered() -> None:
     headers = ((b"origin", b"http://127.0.0.1:3850"), (b"content-type", b"application/json"), (b"content-length", b"2"))
     assert status_of(*headers, method="POST") == 200
 
@@ -126,13 +126,13 @@ def test_another_site_is_forbidden(site: bytes) -> None:
     assert status_of((b"sec-fetch-site", site), (b"sec-fetch-dest", b"image")) == 403
 
 
-def test_the_address_bar_and_the_own_page_are_answered() -> None:
+def test_the_address_bar_and_the_daemons_pages_are_answered() -> None:
     assert status_of((b"sec-fetch-site", b"none"), (b"sec-fetch-mode", b"navigate")) == 200
     assert status_of((b"sec-fetch-site", b"same-origin")) == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "OPTIONS"])
-def test_the_address_bar_changes_nothing(method: str) -> None:
+def test_the_address_bar_cannot_send_a_write(method: str) -> None:
     assert status_of((b"sec-fetch-site", b"none"), method=method) == 403
 
 
@@ -140,7 +140,7 @@ def test_the_address_bar_changes_nothing(method: str) -> None:
     "content_type", [b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data", b"", None]
 )
 @pytest.mark.parametrize("framing", [(b"content-length", b"20"), (b"transfer-encoding", b"chunked")])
-def test_a_browser_sends_json_or_nothing(content_type: bytes | None, framing: tuple[bytes, bytes]) -> None:
+def test_a_browser_may_send_only_json(content_type: bytes | None, framing: tuple[bytes, bytes]) -> None:
     headers = [(b"sec-fetch-site", b"same-origin"), framing]
     if content_type is not None:
         headers.append((b"content-type", content_type))
@@ -152,7 +152,7 @@ NODE = (b"sec-fetch-mode", b"cors")
 TEXT = ((b"content-type", b"text/plain;charset=UTF-8"), (b"content-length", b"20"))
 
 
-def test_fetch_of_node_is_a_program() -> None:
+def test_fetch_of_node_counts_as_a_program() -> None:
     """It names the mode of the request by itself, and text/plain where nobody named a type."""
     assert status_of(NODE, *TEXT, method="POST") == 200
     assert status_of(NODE, method="DELETE") == 200
@@ -175,7 +175,7 @@ def test_fetch_of_node_is_a_program() -> None:
         (NODE, 403),
     ],
 )
-def test_the_mode_beside_any_other_header_of_a_browser_is_a_browser(
+def test_the_fetch_mode_with_another_browser_header_counts_as_a_browser(
     beside: tuple[bytes, bytes], status: int, place: int
 ) -> None:
     headers = [NODE, *TEXT]
@@ -186,7 +186,7 @@ def test_the_mode_beside_any_other_header_of_a_browser_is_a_browser(
 @pytest.mark.parametrize(
     "mode", [b"no-cors", b"navigate", b"same-origin", b"websocket", b"CORS", b"", b"cors, no-cors"]
 )
-def test_any_other_mode_alone_is_a_browser(mode: bytes) -> None:
+def test_any_other_fetch_mode_counts_as_a_browser(mode: bytes) -> None:
     assert status_of((b"sec-fetch-mode", mode), *TEXT, method="POST") == 415
 
 
@@ -210,7 +210,7 @@ def test_json_with_a_charset_is_json() -> None:
         (b"x-real-ip", b"127.0.0.1"),
     ],
 )
-def test_a_proxy_ends_the_trust_in_loopback(header: tuple[bytes, bytes]) -> None:
+def test_a_request_through_a_proxy_is_not_trusted(header: tuple[bytes, bytes]) -> None:
     assert status_of(header) == 403
 
 
@@ -225,11 +225,11 @@ def test_loopback_peers_are_answered(peer: str) -> None:
 
 
 @pytest.mark.parametrize("name", [b"x-signet-agent-id", b"content-type", b"idempotency-key", b"authorization"])
-def test_two_headers_that_decide_something_are_not_valid(name: bytes) -> None:
+def test_a_repeated_security_header_is_not_valid(name: bytes) -> None:
     assert status_of((name, b"a"), (name, b"b")) == 400
 
 
-def test_allowed_hosts_are_answered_on_the_own_port_or_on_theirs() -> None:
+def test_allowed_hosts_are_answered_on_the_daemons_or_the_given_port() -> None:
     policy = guard_policy(PORT, ("Memory.Home", "box:8080"))
     answered = {
         host: check_request(policy, "GET", [(b"host", host)], "127.0.0.1") is None

@@ -86,7 +86,7 @@ def refused(promise: Promise) -> bool:
     return True
 
 
-def test_who_asks_while_the_peer_is_replaced_is_answered_by_its_next_life(peer: Peer) -> None:
+def test_a_request_while_the_peer_restarts_is_answered_by_its_next_incarnation(peer: Peer) -> None:
     peer.dies()
     asked = [peer.ask(b"first"), peer.ask(b"second")]
     peer.wait(CLIENT_WAIT_S - 0.1)
@@ -98,7 +98,7 @@ def test_who_asks_while_the_peer_is_replaced_is_answered_by_its_next_life(peer: 
     assert [promise.result() for promise in asked] == ["done", "done"]
 
 
-def test_the_patience_is_counted_from_the_beginning_of_the_absence(peer: Peer) -> None:
+def test_the_wait_for_a_peer_is_counted_from_its_exit(peer: Peer) -> None:
     peer.dies()
     early = peer.ask()
     peer.wait(CLIENT_WAIT_S - 0.5)
@@ -112,7 +112,7 @@ def test_the_patience_is_counted_from_the_beginning_of_the_absence(peer: Peer) -
     assert peer.got == []
 
 
-def test_of_a_peer_that_stays_away_a_refusal_is_prompt(peer: Peer) -> None:
+def test_a_request_to_a_peer_that_stays_down_is_refused_at_once(peer: Peer) -> None:
     peer.dies()
     peer.ask()
     peer.wait(10 * CLIENT_WAIT_S)
@@ -121,7 +121,7 @@ def test_of_a_peer_that_stays_away_a_refusal_is_prompt(peer: Peer) -> None:
     assert refused(hopeless)
 
 
-def test_a_life_that_was_never_asked_anything_still_ends_an_absence(peer: Peer) -> None:
+def test_an_incarnation_without_requests_ends_the_wait(peer: Peer) -> None:
     peer.dies()
     peer.ask()
     peer.wait(10 * CLIENT_WAIT_S)
@@ -136,7 +136,7 @@ def test_a_life_that_was_never_asked_anything_still_ends_an_absence(peer: Peer) 
 
 
 @pytest.mark.parametrize("state", [FAILED, STOPPING])
-def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> None:
+def test_no_request_waits_for_a_failed_peer(peer: Peer, state: str) -> None:
     peer.dies()
     before = peer.ask()
     peer.asks.on_peer_state(state, peer.life)
@@ -151,7 +151,7 @@ def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> Non
     assert not hopeful.done()
 
 
-def test_a_peer_that_stops_is_still_asked_as_long_as_it_is_there(peer: Peer) -> None:
+def test_a_stopping_peer_gets_requests_while_it_runs(peer: Peer) -> None:
     peer.asks.on_peer_state(STOPPING, peer.life)
     asked = peer.ask()
     peer.wait(CLIENT_WAIT_S)
@@ -159,7 +159,7 @@ def test_a_peer_that_stops_is_still_asked_as_long_as_it_is_there(peer: Peer) -> 
     assert asked.result() == "done"
 
 
-def test_who_waits_for_a_peer_holds_its_place_and_the_rest_is_refused_at_once(peer: Peer) -> None:
+def test_waiting_requests_keep_their_credits_and_others_are_refused(peer: Peer) -> None:
     peer.dies()
     waiting = [peer.ask() for _ in range(CREDITS)]
     with pytest.raises(Busy):
@@ -169,7 +169,7 @@ def test_who_waits_for_a_peer_holds_its_place_and_the_rest_is_refused_at_once(pe
     assert len(peer.asks) == 0
 
 
-def test_what_was_in_flight_is_sent_to_the_next_life_under_its_id_however_long_that_takes(peer: Peer) -> None:
+def test_requests_in_flight_are_resent_to_the_next_incarnation_with_their_ids(peer: Peer) -> None:
     asked = peer.ask()
     peer.dies()
     peer.wait(5 * CLIENT_WAIT_S)
@@ -182,7 +182,7 @@ def test_what_was_in_flight_is_sent_to_the_next_life_under_its_id_however_long_t
     assert asked.result() == "done"
 
 
-def test_what_was_in_flight_is_never_called_unapplied(peer: Peer) -> None:
+def test_a_request_in_flight_is_never_reported_as_not_applied(peer: Peer) -> None:
     asked = peer.ask(timeout_ms=3000)
     peer.dies()
     peer.asks.on_peer_state(FAILED, peer.life)
@@ -193,7 +193,7 @@ def test_what_was_in_flight_is_never_called_unapplied(peer: Peer) -> None:
         asked.result()
 
 
-def test_a_request_counts_as_sent_once_the_peer_has_taken_its_ask(peer: Peer) -> None:
+def test_a_request_counts_as_sent_when_the_socket_has_accepted_it(peer: Peer) -> None:
     peer.dies()
     dispatch = track_dispatch()
     peer.ask()
@@ -204,14 +204,14 @@ def test_a_request_counts_as_sent_once_the_peer_has_taken_its_ask(peer: Peer) ->
     assert dispatch.sent
 
 
-def test_an_ask_waits_for_nobody_beyond_its_own_deadline(peer: Peer) -> None:
+def test_a_request_waits_for_a_peer_until_its_deadline_at_most(peer: Peer) -> None:
     peer.dies()
     asked = peer.ask(timeout_ms=300)
     peer.wait(0.4)
     assert refused(asked)
 
 
-def test_a_refusal_of_the_first_sending_says_nothing_of_the_second(peer: Peer) -> None:
+def test_a_refusal_of_the_first_attempt_does_not_decide_the_outcome_of_the_second(peer: Peer) -> None:
     promise = peer.ask()
     peer.dies()
     peer.lives()

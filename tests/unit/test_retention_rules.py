@@ -23,7 +23,7 @@ DAY = 24 * HOUR_MS
 times = st.integers(0, 4 * NOW)
 
 
-def test_the_steps_stand_in_the_mandatory_order() -> None:
+def test_the_steps_have_the_mandatory_order() -> None:
     assert [step.name for step in STEPS] == [
         "graph_links",
         "embeddings",
@@ -36,7 +36,7 @@ def test_the_steps_stand_in_the_mandatory_order() -> None:
     ]
 
 
-def test_every_step_has_its_window_in_the_configuration_and_comes_after_what_it_needs() -> None:
+def test_every_step_has_a_configured_window_and_follows_its_dependencies() -> None:
     seen: set[str] = set()
     for step in STEPS:
         assert getattr(Config().retention, step.window) >= HOUR_MS
@@ -50,14 +50,14 @@ def test_a_cutoff_is_the_window_before_now_and_never_before_the_epoch() -> None:
     assert cutoff_ms(NOW, -5) == NOW
 
 
-def test_the_first_sweep_of_a_store_and_an_ordinary_one_go_ahead() -> None:
+def test_the_first_sweep_and_an_ordinary_one_may_purge() -> None:
     assert check_clock(NOW, None).may_purge
     assert check_clock(NOW + 6 * HOUR_MS, NOW).verdict is ClockVerdict.STEADY
     assert check_clock(NOW + MAX_FORWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY
     assert check_clock(NOW - MAX_BACKWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY
 
 
-def test_a_leap_of_more_than_48_hours_is_suspected() -> None:
+def test_a_clock_jump_of_more_than_48_hours_is_suspected() -> None:
     decision = check_clock(NOW + 3653 * DAY, NOW)
     assert decision.verdict is ClockVerdict.JUMPED_FORWARD
     assert not decision.may_purge
@@ -74,7 +74,7 @@ def test_elapsed_monotonic_time_excuses_a_long_interval() -> None:
     assert not check_clock(NOW + 10 * DAY, NOW, elapsed_ms=7 * DAY).may_purge
 
 
-def test_a_leap_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
+def test_a_clock_jump_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
     leapt = NOW + 30 * DAY
     early = check_clock(leapt + 60_000, NOW, suspected_since_ms=leapt)
     assert early.verdict is ClockVerdict.UNCONFIRMED
@@ -83,19 +83,19 @@ def test_a_leap_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
     assert check_clock(leapt + CONFIRM_AFTER_MS, NOW, suspected_since_ms=leapt).verdict is ClockVerdict.CONFIRMED
 
 
-def test_a_second_leap_begins_the_suspicion_anew() -> None:
+def test_a_second_clock_jump_restarts_the_suspicion() -> None:
     decision = check_clock(NOW + 900 * DAY, NOW, suspected_since_ms=NOW + 30 * DAY)
     assert decision.verdict is ClockVerdict.JUMPED_FORWARD
     assert decision.suspected_since_ms == NOW + 900 * DAY
 
 
-def test_a_clock_that_returns_to_the_mark_is_believed_at_once() -> None:
+def test_a_clock_that_returns_to_the_mark_is_trusted_at_once() -> None:
     decision = check_clock(NOW + HOUR_MS, NOW, suspected_since_ms=NOW + 3653 * DAY)
     assert decision.verdict is ClockVerdict.STEADY
     assert decision.suspected_since_ms is None
 
 
-def test_a_clock_that_went_back_is_suspected_until_it_has_run_on_for_an_hour() -> None:
+def test_a_clock_that_went_back_is_suspected_for_an_hour() -> None:
     back = NOW - 3653 * DAY
     decision = check_clock(back, NOW)
     assert decision.verdict is ClockVerdict.JUMPED_BACK
@@ -104,14 +104,12 @@ def test_a_clock_that_went_back_is_suspected_until_it_has_run_on_for_an_hour() -
     assert check_clock(back + CONFIRM_AFTER_MS, NOW, suspected_since_ms=back).may_purge
 
 
-def test_an_operators_word_settles_it() -> None:
+def test_an_operators_confirmation_is_final() -> None:
     assert check_clock(NOW + 3653 * DAY, NOW, operator_confirmed=True).verdict is ClockVerdict.CONFIRMED
 
 
 @given(times, times, st.none() | times, st.integers(0, 30 * DAY))
-def test_nothing_is_purged_on_one_sweeps_word_when_the_clock_is_off(
-    now: int, mark: int, since: int | None, elapsed: int
-) -> None:
+def test_one_sweep_alone_never_confirms_a_wrong_clock(now: int, mark: int, since: int | None, elapsed: int) -> None:
     decision = check_clock(now, mark, suspected_since_ms=since, elapsed_ms=elapsed)
     assert decision.may_purge == (decision.reason == "") == (decision.suspected_since_ms is None)
     off = now - mark > MAX_FORWARD_JUMP_MS + elapsed or mark - now > MAX_BACKWARD_JUMP_MS
@@ -124,6 +122,6 @@ def test_nothing_is_purged_on_one_sweeps_word_when_the_clock_is_off(
 
 
 @pytest.mark.parametrize("word", ["minutes", "hours", "days"])
-def test_reasons_speak_in_spans_that_people_use(word: str) -> None:
+def test_reasons_have_readable_time_spans(word: str) -> None:
     behind = {"minutes": 10 * 60_000, "hours": 5 * HOUR_MS, "days": 4 * DAY}[word]
     assert f"{word} before the last sweep" in check_clock(NOW - behind, NOW).reason

@@ -36,7 +36,7 @@ def test_every_route_of_the_table_is_found_at_its_own_path(route: Route) -> None
     assert parameters == {name: f"a-{name}" for name in names}
 
 
-def test_a_path_without_parameters_beats_a_pattern_in_any_order() -> None:
+def test_a_path_without_parameters_takes_precedence_over_a_pattern() -> None:
     for rows in (("GET /a/{id}", "GET /a/b"), ("GET /a/b", "GET /a/{id}")):
         found = table(*rows).find("/a/b")
         assert found is not None
@@ -44,19 +44,19 @@ def test_a_path_without_parameters_beats_a_pattern_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("path", ["/a/b/", "//a/b", "/a//b", "/a/b///"])
-def test_slashes_too_many_do_not_count(path: str) -> None:
+def test_extra_slashes_are_ignored(path: str) -> None:
     found = table("GET /a/b").find(path)
     assert found is not None
     assert found[0].path == "/a/b"
 
 
-def test_a_parameter_is_one_segment_and_may_hold_anything_else() -> None:
+def test_a_parameter_is_one_path_segment() -> None:
     found = table("GET /a/{id}/c/{d}").find("/a/x.y ü%/c/{d}")
     assert found is not None
     assert found[1] == {"id": "x.y ü%", "d": "{d}"}
 
 
-def test_head_is_a_get_and_options_is_no_method() -> None:
+def test_head_is_served_as_get_and_options_is_not_allowed() -> None:
     found = table("GET /a", "POST /a").find("/a")
     assert found is not None
     endpoint = found[0]
@@ -66,10 +66,10 @@ def test_head_is_a_get_and_options_is_no_method() -> None:
     assert endpoint.allow == "GET, HEAD, POST"
 
 
-def test_dots_in_a_template_are_dots() -> None:
+def test_dots_in_a_template_are_literal() -> None:
     assert table("GET /{a}/x.json").find("/1/xyjson") is None
 
 
 @pytest.mark.parametrize("path", ["/", "/a", "/a/", "/a/b/c", "/A/b", "a/b", "", "/a/b/x"])
-def test_what_is_not_in_the_table_is_not_found(path: str) -> None:
+def test_an_unknown_path_has_no_route(path: str) -> None:
     assert table("GET /a/{id}").find(path) is None

@@ -70,7 +70,7 @@ def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> Non
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 @pytest.mark.parametrize("depth", [1_000, 40_000])
 @pytest.mark.parametrize("field", [b"content", b"unknown"])
-def test_a_deep_body_is_not_valid_also_in_a_field_that_nobody_reads(opening: bytes, depth: int, field: bytes) -> None:
+def test_a_deeply_nested_body_is_refused_even_in_an_unknown_field(opening: bytes, depth: int, field: bytes) -> None:
     closing = b"]" if opening == b"[" else b"1}"
     raw = b'{"content":"x","%s":%s%s}' % (field, opening * depth, closing[:-1] + closing[-1:] * depth)
     with pytest.raises(InvalidRequest, match="Invalid JSON body"):
@@ -83,7 +83,7 @@ def test_a_body_that_is_not_utf_8_is_not_valid(raw: bytes) -> None:
         read(raw)
 
 
-def test_a_lone_surrogate_does_not_keep_an_answer_from_being_encoded() -> None:
+def test_a_lone_surrogate_in_a_response_is_replaced() -> None:
     body = {"a\ud800": ["x\udfff", ("\udc00y",)], "plain": "\U0001f600"}
     assert msgspec.json.decode(encode_json(body)) == {"a\ufffd": ["x\ufffd", ["\ufffdy"]], "plain": "\U0001f600"}
 
@@ -101,7 +101,7 @@ def test_a_number_that_would_be_bound_as_null_is_refused(value: float) -> None:
     ["a-b", "*", "^a", "content:x", "NEAR(a b)", '"', "(" * 300 + ")" * 300, "a\0b", "\0", "{a}:b", "x" * 60_000,
      "AND", "NOT a", "+", "a OR", "''", "a'; DROP TABLE t; --", "\ud800", " ".join(f"w{n}" for n in range(5000))],
 )  # fmt: skip
-def test_no_query_is_syntax_to_fts5(text: str) -> None:
+def test_no_query_becomes_fts5_syntax(text: str) -> None:
     expression = fts_match(text)
     if expression is None:
         return

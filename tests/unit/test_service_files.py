@@ -20,7 +20,7 @@ def unit(name: str) -> configparser.SectionProxy:
 
 
 @pytest.mark.parametrize("name", ["signet.service", "signet-system.service"])
-def test_a_unit_does_not_restart_what_a_restart_cannot_mend(name: str) -> None:
+def test_a_unit_does_not_restart_after_a_final_exit_code(name: str) -> None:
     service = unit(name)
     assert set(service["RestartPreventExitStatus"].split()) == {str(ExitCode.IN_USE), str(ExitCode.CONFIG)}
     assert service["Type"] == "notify"
@@ -29,7 +29,7 @@ def test_a_unit_does_not_restart_what_a_restart_cannot_mend(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["signet.service", "signet-system.service"])
-def test_a_unit_waits_longer_than_the_daemon_may_take(name: str) -> None:
+def test_the_stop_timeout_of_a_unit_exceeds_that_of_the_daemon(name: str) -> None:
     service, supervision = unit(name), Config().supervision
     assert int(service["TimeoutStartSec"]) * 1000 > supervision.start_timeout_ms
     assert int(service["TimeoutStopSec"]) * 1000 > supervision.drain_ms
@@ -44,7 +44,7 @@ def test_the_launch_agent_runs_the_supervisor_and_restarts_only_failures() -> No
     assert agent["Umask"] == 0o077
 
 
-def test_the_container_file_installs_what_the_lock_says_and_runs_the_supervisor_as_nobody_special() -> None:
+def test_the_container_file_installs_locked_packages_and_runs_the_supervisor_without_root() -> None:
     lines = (OPS / "container" / "Containerfile").read_text(encoding="utf-8").splitlines()
     for line in lines:
         if line.startswith("COPY "):

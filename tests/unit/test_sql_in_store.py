@@ -61,7 +61,7 @@ def test_a_planted_statement_is_found(planted: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Select one from the list", "UPDATE the roster", "CREATED", "INSERT", "DELETE"])
-def test_prose_is_no_statement(text: str) -> None:
+def test_prose_is_not_reported_as_a_statement(text: str) -> None:
     assert statements(f"{text!r}") == []
 
 

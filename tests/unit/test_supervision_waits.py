@@ -84,9 +84,7 @@ def supervisor(clock: LateClock, tmp_path: Path) -> Supervisor:
     return made
 
 
-def test_one_that_should_have_left_long_ago_is_not_waited_for_without_a_pause(
-    supervisor: Supervisor, clock: LateClock
-) -> None:
+def test_waiting_for_an_overdue_child_does_not_busy_loop(supervisor: Supervisor, clock: LateClock) -> None:
     child = supervisor._children["extractor"]
     child.wanted = False
     stop_unneeded(supervisor, clock)
@@ -97,7 +95,7 @@ def test_one_that_should_have_left_long_ago_is_not_waited_for_without_a_pause(
     assert supervisor.wait_ms() > 100
 
 
-def test_a_drain_whose_time_is_up_is_not_waited_for_without_a_pause(supervisor: Supervisor, clock: LateClock) -> None:
+def test_waiting_after_the_drain_deadline_does_not_busy_loop(supervisor: Supervisor, clock: LateClock) -> None:
     supervisor._stop(0, "")
     clock.late_ns = LATE_NS
     supervisor._upkeep.run(supervisor.config)

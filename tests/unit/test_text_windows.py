@@ -24,7 +24,7 @@ PATTERNS = (
 
 
 @given(st.sampled_from(PATTERNS), st.text(st.sampled_from("abc. "), max_size=60), st.integers(1, 9))
-def test_every_match_is_found_wherever_the_windows_end(source: str, text: str, window: int) -> None:
+def test_every_match_is_found_at_any_window_boundary(source: str, text: str, window: int) -> None:
     pattern = re.compile(source)
     whole = [match.span() for match in pattern.finditer(text)]
     reach = max([8, *(end - begin for begin, end in whole)])
@@ -32,14 +32,14 @@ def test_every_match_is_found_wherever_the_windows_end(source: str, text: str, w
         assert [match.span() for match in windowed_matches(pattern, text, reach)] == whole
 
 
-def test_a_run_that_outgrows_the_reach_is_yielded_whole() -> None:
+def test_a_match_longer_than_the_window_is_returned_completely() -> None:
     text = "x" * 50 + "k-" + "a" * 200 + " " + "k-" + "b" * 90
     with patch.object(windowed_search, "WINDOW", 16):
         found = [match[0] for match in windowed_matches(re.compile(r"k-\w{4,}"), text, 10)]
     assert found == ["k-" + "a" * 200, "k-" + "b" * 90]
 
 
-def test_a_stretch_that_holds_nothing_is_not_searched() -> None:
+def test_a_part_without_a_mark_is_not_searched() -> None:
     text = "." * 40 + "token" + "." * 40
     asked: list[tuple[int, int]] = []
 
@@ -54,12 +54,12 @@ def test_a_stretch_that_holds_nothing_is_not_searched() -> None:
 
 
 @given(st.text(st.sampled_from("ab \n\u00a0"), max_size=80), st.integers(1, 9))
-def test_no_word_is_cut_or_lost(text: str, window: int) -> None:
+def test_no_word_is_split_or_lost(text: str, window: int) -> None:
     with patch.object(windowed_search, "WINDOW", window):
         pieces = list(word_windows(text))
     assert [word for piece in pieces for word in piece.split()] == text.split()
 
 
 @pytest.mark.parametrize("text", ["", "word", " ", "a" * 100])
-def test_a_text_without_blanks_is_one_piece(text: str) -> None:
+def test_a_text_without_blanks_is_one_window(text: str) -> None:
     assert list(word_windows(text)) == [text]

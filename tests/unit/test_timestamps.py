@@ -64,7 +64,7 @@ def test_a_time_is_stored_in_one_form(text: str, stored: str) -> None:
         "2026-02-21T10:00:00Z; DROP TABLE memories",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     assert normalize_timestamp(text) is None
     assert epoch_ms(text) is None
 
@@ -74,14 +74,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     "day", ["2026-02-28", "2026-02-29", "2024-02-29", "2026-00-10", "2026-04-31", "0000-01-01", "0001-01-01"]
 )
 @pytest.mark.parametrize("hour", ["00:00:00.000", "23:59:59.999", "24:00:00.000", "12:60:00.000", "12:00:60.000"])
-def test_a_time_in_the_stored_form_is_judged_like_every_other(day: str, hour: str, end: str) -> None:
+def test_a_time_in_the_stored_form_is_validated_like_every_other(day: str, hour: str, end: str) -> None:
     other = normalize_timestamp(f"{day} {hour} +00:00")
     assert normalize_timestamp(f"{day}T{hour}{end}") == other
     assert other in {None, f"{day}T{hour}Z"}
 
 
 @given(st.text())
-def test_no_text_breaks_it(text: str) -> None:
+def test_no_text_raises_an_error(text: str) -> None:
     stored = normalize_timestamp(text)
     assert stored is None or normalize_timestamp(stored) == stored
 

@@ -7,16 +7,16 @@ from typing import Any, Final, TypeAlias
 
 from signet_actors.gateway.server.rejections import HeaderLines
 
-IS_DISCONNECTED: Final = "signet.gone"
+IS_DISCONNECTED: Final = "signet.is_disconnected"
 """Key of a function that returns True if the client has disconnected."""
-WAIT_DISCONNECTED: Final = "signet.until_gone"
+WAIT_DISCONNECTED: Final = "signet.wait_disconnected"
 """Key of a coroutine function that returns when the client has disconnected. It may be called only after the whole body
 was read, and by one task at a time.
 """
-OVERLOADED: Final = "signet.crowded"
+OVERLOADED: Final = "signet.overloaded"
 """Key that is present if the request is a status probe that was admitted outside the limits."""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
-SEND_RESPONSE: Final = "signet.answer"
+SEND_RESPONSE: Final = "signet.send_response"
 """Key of a coroutine function that sends a whole response: status, headers, body.
 
 It does the same as the two ASGI messages, but in one write: uvicorn writes head and body separately, which costs a

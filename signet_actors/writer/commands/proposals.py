@@ -93,7 +93,7 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
     if len(command.proposals) > MAX_FACTS:
         raise InvalidRequest(f"a job has at most {MAX_FACTS} proposals", field="proposals")
     if command.shown and len(command.shown) != len(command.proposals):
-        raise InvalidRequest("what was shown must be told of each proposal, or of none", field="shown")
+        raise InvalidRequest("shown must be given for every proposal, or for none", field="shown")
     if any(len(ids) > MAX_CANDIDATES for ids in command.shown):
         raise InvalidRequest(f"a model is shown at most {MAX_CANDIDATES} memories", field="shown")
     if command.mode not in set(PipelineMode):
