@@ -26,6 +26,8 @@ BOUND_BY_RULES = {
     "writer.queueBytes",
     "memory.pipelineV2.documents.chunkSize",
     "memory.pipelineV2.documents.chunkOverlap",
+    "memory.pipelineV2.extraction.breaker.cooldownMs",
+    "memory.pipelineV2.extraction.breaker.maxCooldownMs",
     "supervision.backoffMinMs",
     "supervision.backoffMaxMs",
     "logging.maxFileBytes",
