@@ -1,7 +1,7 @@
-"""Which points fire together in one daemon, and what drives the code past them.
+"""Groups of sync points that fire in one daemon, and the requests that make the code reach them.
 
-A point that ends a process fires in a life of its own (``@hit/life``), so that one daemon goes through all points of an
-actor, one death after the other. A point that does not end it fires in the first life.
+A point that ends a process fires in its own incarnation (``@hit/incarnation``), so that one daemon passes all points of
+an actor, one crash after the other. A point that does not end it fires in the first incarnation.
 
 Source: docs/reliability.md "Sync points".
 """
@@ -36,23 +36,24 @@ supervision:
     gateway: {restarts: 100, windowMs: 60000}
     retention: {restarts: 100, windowMs: 60000}
 """
-"""Restarts are not what is tested here: only a death before Ready counts, and no budget ends the daemon."""
+"""Restart budgets are not tested here: only a crash before the child is ready counts, and no budget ends the daemon."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Points of one process, each with the hit on which it fires; ``drive`` makes the code pass those that the traffic
-    does not reach."""
+    """The sync points of one process, each with the hit on which it fires; ``drive`` makes the code reach those that
+    the traffic does not reach.
+    """
 
     child: str
     points: dict[str, int]
     drive: Callable[[LiveDaemon], None] | None = None
     survives_raise: bool = False
-    """An exception at these points is the failure of one request, and no life ends."""
+    """An exception at these points fails one request and ends no process."""
 
 
 def _note(daemon: LiveDaemon) -> None:
-    """The note is on disk once and whole, whatever dies meanwhile."""
+    """Write a note and check that it is on disk exactly once and complete."""
     key = "one note, asked for again and again"
 
     def written() -> bool:
@@ -71,7 +72,7 @@ def _sweep(daemon: LiveDaemon) -> None:
 
 
 def _sweep_and_fill(daemon: LiveDaemon) -> None:
-    """The log grows past the size at which it is folded back."""
+    """Write until the log reaches the size of a checkpoint."""
     _sweep(daemon)
     if fired(daemon)[-1:] == ["writer.after_first_reply"]:
         for _ in range(8):
@@ -136,14 +137,14 @@ GROUPS: dict[str, Group] = {
 }
 SUPERVISOR_POINTS = tuple(name for name in NAMES if name.startswith("supervisor."))
 START_POINTS = ("writer.mid_migration",)
-"""They lie on the way to Ready."""
+"""These points are reached before the process is ready."""
 BACKUP_POINTS = ("writer.mid_backup", "backup.before_rename")
 STOP_POINTS = ("writer.mid_checkpoint",)
-"""They lie on the way out."""
+"""These points are reached while the process stops."""
 
 
 def armed(group: Group, action: str) -> tuple[str, int]:
-    """The value of ``SIGNET_SYNC_POINTS``, and the life that serves when all points have fired."""
+    """Return the value of ``SIGNET_SYNC_POINTS``, and the incarnation that serves when all points have fired."""
     argument = {"kill": "kill", "stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}[action]
     if action == "sleep" or (action == "raise" and group.survives_raise):
         return ";".join(f"{point}={argument}@{hit}/1" for point, hit in group.points.items()), 1
@@ -152,7 +153,7 @@ def armed(group: Group, action: str) -> tuple[str, int]:
 
 
 def fired(daemon: LiveDaemon) -> list[str]:
-    """The points that have fired, in order."""
+    """Return the points that have fired, in order."""
     with contextlib.suppress(FileNotFoundError):
         return [line.split()[0] for line in (daemon.root / "fired").read_text(encoding="ascii").splitlines()]
     return []
@@ -163,9 +164,10 @@ def environment(daemon: LiveDaemon, points: str) -> dict[str, str]:
 
 
 def run_group(group: Group, action: str, *, seed: int = 0) -> Book:
-    """Every point of the group has fired under traffic, the daemon has recovered and stopped in order; what was found.
+    """Fire every point of the group under traffic, check that the daemon recovers and stops in order, and return the
+    book.
 
-    ``raise`` puts an exception where none can arise, and the daemon says 500 about a request that met one.
+    ``raise`` raises an exception that cannot occur there; the daemon then answers 500 to the affected request.
     """
     points, last_life = armed(group, action)
     with live_daemon(config=CONFIG, started=False) as daemon:
@@ -188,7 +190,7 @@ def run_group(group: Group, action: str, *, seed: int = 0) -> Book:
 
 
 def settle(daemon: LiveDaemon, traffic: Traffic) -> Book:
-    """The daemon serves again, and the clients have stopped after finding out what became of their last steps."""
+    """Wait until the daemon serves again, and stop the clients after they know the outcome of their last steps."""
     daemon.wait_ready()
     traffic.progress()
     traffic.stop()
@@ -196,7 +198,7 @@ def settle(daemon: LiveDaemon, traffic: Traffic) -> Book:
 
 
 def stop_soundly(daemon: LiveDaemon, *, unforeseen: bool = False) -> None:
-    """An orderly stop; the store it leaves is sound, and nothing in the log tells of a bug."""
+    """Stop the daemon in order; check that the store is sound and the log has no internal error."""
     assert daemon.stop() == 0, daemon.terminal()
     assert daemon.broken_invariants() == []
     if not unforeseen:
@@ -204,9 +206,10 @@ def stop_soundly(daemon: LiveDaemon, *, unforeseen: bool = False) -> None:
 
 
 def run_supervisor(action: str, *, seed: int = 0) -> Book:
-    """The supervisor has met the fault at each of its points, in as many starts of one workspace.
+    """Fire the fault at each point of the supervisor, in as many starts of one workspace.
 
-    Where it ended, nothing was left of it, and the next start worked; where it went on, it stopped in order.
+    If the fault ended the supervisor, no process may be left and the next start must work; otherwise it must stop in
+    order.
     """
     argument = {"kill": "kill", "stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}[action]
     with live_daemon(config=CONFIG) as daemon, traffic_on(daemon, seed=seed) as traffic:
@@ -224,7 +227,7 @@ def run_supervisor(action: str, *, seed: int = 0) -> Book:
 
 
 def _start_into(daemon: LiveDaemon, point: str, argument: str, action: str) -> None:
-    """A start of the daemon has met the fault at ``point``, and has ended or serves."""
+    """Start the daemon with the fault at ``point``; it must exit or serve."""
     while_starting = point in {"supervisor.before_spawn", "supervisor.after_spawn_before_ready"}
     hit = 3 if while_starting else 1
     spawned = len(daemon.log())

@@ -1,4 +1,4 @@
-"""The echo tree under a supervisor that restarts at once and for ever: what the checks of storms must catch."""
+"""The echo tree under a supervisor without backoff, which the checks of restart storms must detect."""
 
 from __future__ import annotations
 

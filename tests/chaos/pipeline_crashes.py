@@ -1,5 +1,4 @@
-"""The pipeline of a real daemon while its processes are killed in the middle of jobs: the queue drains, and each effect
-is there exactly once.
+"""Kill the pipeline's processes of a real daemon during jobs: the queue must drain with each effect exactly once.
 
 ``python -m tests.chaos.pipeline_crashes --kills 200 --seed 7`` is the long run.
 
@@ -45,18 +44,18 @@ memory:
       endpoint: {url}
       concurrency: 4
 """
-"""A lease lasts for longer than the whole test: what a dead worker held must come free without it."""
+"""Longer than the whole test: jobs of a killed worker must become ready without waiting for the lease to expire."""
 VICTIMS = ("extractor", "decider", "writer")
 
 
 def note(number: int) -> str:
-    """Two facts that nobody else says, like enough to others to be decided on by the model."""
+    """Return two unique facts that are similar enough to others for a decision by the model."""
     return f"The service {number} uses engine engine-{number}. Its owner is team number {number}."
 
 
 @contextmanager
 def pipeline(points: str = "") -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
-    """A daemon whose model answers at once; ``points`` are armed in all its processes."""
+    """Run a daemon whose model answers at once; ``points`` are armed in all its processes."""
     with (
         ScriptedProvider(script=ScriptedModel()) as provider,
         live_daemon(
@@ -67,7 +66,7 @@ def pipeline(points: str = "") -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
 
 
 def remember(daemon: LiveDaemon, numbers: range) -> None:
-    """Every note is stored; one that is refused or unanswered while somebody is dead is sent again."""
+    """Store every note; one that is refused or unanswered during a crash is sent again."""
     for number in numbers:
 
         def stored(number: int = number) -> bool:
@@ -81,9 +80,9 @@ def remember(daemon: LiveDaemon, numbers: range) -> None:
 
 
 def kill_asker(daemon: LiveDaemon, asked: Asked) -> int | None:
-    """Kill the process that has asked the model, unless it is dead; return its pid.
+    """Kill the process that has called the model, unless it has exited; return its pid.
 
-    It is found in the kernel: to ask the daemon from within the model would take as long as an answer of it.
+    It is found in ``/proc``: a request to the daemon from within the model would take too long.
     """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == asked.port}
@@ -97,13 +96,13 @@ def kill_asker(daemon: LiveDaemon, asked: Asked) -> int | None:
 
 
 def drained(daemon: LiveDaemon, count: int, *, within_s: float = 120) -> None:
-    """Every extract job has ended."""
+    """Return True if every extract job has ended."""
     sql = "SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status IN ('completed', 'dead')"
     eventually(lambda: daemon.read(sql)[0][0] >= count, within_s=within_s, what="the queue is drained")
 
 
 def broken_promises(daemon: LiveDaemon, count: int) -> list[str]:
-    """What is wrong in the stopped daemon's store after ``count`` notes."""
+    """Return what is wrong in the stopped daemon's store after ``count`` notes."""
     connection = open_reader(daemon.database)
     try:
         wrong = list(wrong_rows(connection))
@@ -123,7 +122,7 @@ def broken_promises(daemon: LiveDaemon, count: int) -> list[str]:
 
 
 def run(kills: int, seed: int) -> list[str]:
-    """So many random kills while notes come in and jobs are worked on; what was wrong in the end."""
+    """Kill that many random processes while notes arrive and jobs run; return what was wrong in the end."""
     rng = random.Random(seed)
     remembered = 0
     with pipeline() as (daemon, provider):
@@ -134,7 +133,7 @@ def run(kills: int, seed: int) -> list[str]:
             asked = len(provider.asked)
             with contextlib.suppress(AssertionError):
                 eventually(lambda asked=asked: len(provider.asked) > asked, within_s=2, what="somebody is at work")
-            time.sleep(rng.uniform(0.0, 0.2))  # the fault's own time, not a wait for a state
+            time.sleep(rng.uniform(0.0, 0.2))  # the time until the fault, not a wait for a state
             victim = rng.choice(VICTIMS)
             with contextlib.suppress(OSError, http.client.HTTPException, AssertionError, KeyError, TypeError):
                 os.kill(daemon.children()[victim], signal.SIGKILL)
@@ -147,7 +146,7 @@ def run(kills: int, seed: int) -> list[str]:
 
 
 def main() -> int:
-    """Exit code 1 when a promise was broken."""
+    """Run the command line; the exit code is 1 if a guarantee was violated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=SEED)

@@ -1,8 +1,8 @@
-"""What notes that kill whoever reads them cost the others: how many jobs a second end, with and without such notes.
+"""Measure what poison jobs cost other jobs: the number of jobs per second with and without them.
 
 ``python -m tests.chaos.poison --jobs 300 --poison 1`` prints a table and asserts nothing. Runs with and without poison
-take turns, each on a daemon of its own; the model takes its time for each call, so that the rate hangs on how well the
-slots are used and not on how busy the machine is.
+jobs alternate, each with a new daemon; the model takes some time for each call, so that the rate depends on the use of
+the slots and not on the load of the machine.
 
 Source: docs/reliability.md R8.
 """
@@ -24,7 +24,7 @@ from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
 POISON = "nightshade"
 CALL_S = 0.15
 SHARE_LEFT = 0.1
-"""The rate is taken until so many of the jobs are left: the last ones do not fill every slot."""
+"""The rate is measured until this many jobs are left: the last ones do not fill every slot."""
 CONFIG = """
 memory:
   pipelineV2:
@@ -36,8 +36,8 @@ memory:
 
 
 class Measured(NamedTuple):
-    """One run: of the innocent jobs how many a second ended until a tenth was left, how long the longest time was in
-    which none did, how long it took until all had, how many lives the extractor had, and how many died that should not.
+    """One run: ordinary jobs per second until a tenth was left, the longest time without a completed job, the time
+    until all had ended, the incarnations of the extractor, and the ordinary jobs that ended dead.
     """
 
     jobs_per_s: float
@@ -48,9 +48,9 @@ class Measured(NamedTuple):
 
 
 def measure(jobs: int, poison: int, within_s: float, *, apart: bool) -> Measured:
-    """``jobs`` notes of which nobody dies, and ``poison`` more, all queued before work begins.
+    """Queue ``jobs`` ordinary notes and ``poison`` poison notes before the work begins, and measure.
 
-    Those are ``apart`` from each other, or close together in the middle.
+    The poison notes are ``apart`` from each other, or close together in the middle.
     """
     model = ScriptedModel()
     with (
@@ -95,13 +95,13 @@ def measure(jobs: int, poison: int, within_s: float, *, apart: bool) -> Measured
         most / (at_s[most] - at_s[0]),
         max(after - before for before, after in itertools.pairwise(at_s)),
         at_s[-1] - at_s[0],
-        len(lives) - 1,  # one belongs to the life of the daemon in which the jobs were queued
+        len(lives) - 1,  # one is the incarnation of the daemon in which the jobs were queued
         sum(status == "dead" for status, _ in ends),
     )
 
 
 def main() -> int:
-    """Exit code 0 when everything could be measured."""
+    """Run the command line; the exit code is 0 if everything could be measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--poison", type=int, default=1)

@@ -1,8 +1,8 @@
-"""Kills and stops of random processes under traffic, and the measures of how the daemon took them.
+"""Kill and stop random processes under traffic, and measure how the daemon recovers.
 
-Every fault opens a window that ends a second after everything is up again. A 503 or 504 must touch a window, a broken
-connection the window of a fault that took the gateway down; what does not is an unexplained failure. 500, 502 and 507
-are never explained.
+Every fault opens a window that ends a second after every process is up again. A 503 or 504 must overlap a window, a
+broken connection the window of a fault that ended the gateway; anything else is an unexplained failure. 500, 502 and
+507 are never explained.
 
 Source: docs/reliability.md R1, R10, R15, R21, R25; docs/performance.md "Recovery targets".
 """
@@ -28,7 +28,7 @@ CHILDREN = ("writer", "searcher-1", "searcher-2", "retention", "gateway")
 WINDOW_S = 1.0
 ORPHANS_S = 2.0
 STOPPED_S = 0.6
-"""So long a supervisor is stopped at most: its children go on, and nobody takes it for dead."""
+"""The longest stop of a supervisor: its children keep serving and do not treat it as exited."""
 
 TARGETS_S = {
     "searcher": 0.5,
@@ -39,7 +39,7 @@ TARGETS_S = {
     "supervisor": 3.0,
     "stopped child": 5.0,
 }
-"""From the fault until every process is back.
+"""Limits on the time from the fault until every process is up.
 
 Source: docs/performance.md "Recovery targets", docs/reliability.md R10, R21.
 """
@@ -57,7 +57,7 @@ _WAYS = (
 
 @dataclass
 class Fault:
-    """What was done to whom, and how long it took until everything was back; times of ``time.monotonic``."""
+    """A fault, its target, and the time until every process was up; times of ``time.monotonic``."""
 
     way: str
     roles: tuple[str, ...]
@@ -68,7 +68,7 @@ class Fault:
 
     @property
     def edge(self) -> bool:
-        """Whether connections may break."""
+        """Return True if connections may break."""
         return bool({"gateway", "supervisor"} & set(self.roles))
 
 
@@ -108,7 +108,7 @@ class Findings:
         ]
 
     def recoveries(self) -> dict[str, list[float]]:
-        """Seconds until everything was back, by what had been hit."""
+        """Return the seconds until every process was up, by target of the fault."""
         found: dict[str, list[float]] = {}
         for fault in self.faults:
             if fault.back_s is None:
@@ -128,7 +128,7 @@ class Findings:
         return found
 
     def service_gaps(self) -> dict[str, list[float]]:
-        """Seconds from the kill of one child to the first 200 of a request of its kind that began after it."""
+        """Return the seconds from the kill of one child to the first 200 of a later request of its kind."""
         kinds = {"writer": ("remember", "modify", "forget"), "searcher": ("recall",), "gateway": ("remember", "recall")}
         found: dict[str, list[float]] = {}
         good = sorted((each for each in self.exchanges if each.status == 200), key=lambda each: each.ended)
@@ -142,7 +142,7 @@ class Findings:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Figures, as JSON holds them."""
+        """Return the figures as JSON values."""
         return {
             "seed": self.seed,
             "seconds": round(self.seconds, 1),
@@ -178,7 +178,7 @@ def quantiles(values: list[float]) -> dict[str, float]:
 
 
 class RandomFaults:
-    """Does one thing after the other to the daemon; ``tail`` knows who lives."""
+    """Applies one fault after the other to the daemon; ``tail`` follows the incarnations in the log."""
 
     def __init__(self, daemon: LiveDaemon, traffic: Traffic, rng: random.Random) -> None:
         self.daemon = daemon
@@ -189,7 +189,7 @@ class RandomFaults:
         self.orphans: list[list[int]] = []
 
     def run(self, seconds: float) -> None:
-        """The time is over, and everything is up."""
+        """Apply faults until the time is over and every process is up."""
         until = time.monotonic() + seconds
         self.tail.look()
         while time.monotonic() < until:
@@ -216,7 +216,9 @@ class RandomFaults:
                 self._stop_the_supervisor()
 
     def _hit(self, way: str, names: list[str], number: signal.Signals, *, again: bool = False) -> None:
-        """These children are hit, and have been replaced; ``again``: the next life is killed too, before it is up."""
+        """Kill these children and wait for their replacement; ``again``: kill the next incarnation too, before it is
+        ready.
+        """
         dead = {name: self.tail.incarnations[name].pid for name in names}
         roles = tuple(name.partition("-")[0] for name in names)
         fault = Fault(way, roles, len(names), time.monotonic())
@@ -262,7 +264,7 @@ class RandomFaults:
         self._over(fault)
 
     def _stop_the_supervisor(self) -> None:
-        """Its children go on serving."""
+        """Stop the supervisor; its children keep serving."""
         process = self.daemon.process
         assert process is not None
         fault = Fault("stop the supervisor", ("supervisor",), 1, time.monotonic())
@@ -278,7 +280,7 @@ class RandomFaults:
 
 
 def unexplained(exchanges: list[Exchange], faults: list[Fault]) -> list[str]:
-    """The requests whose failure no fault explains."""
+    """Return the requests whose failure is not explained by a fault."""
     found = []
     for each in exchanges:
         if each.status == 200:
@@ -295,7 +297,7 @@ def unexplained(exchanges: list[Exchange], faults: list[Fault]) -> list[str]:
 
 
 def run(seconds: float, seed: int, *, rate: float = 80.0) -> Findings:
-    """A daemon has been hurt for so long, has recovered and stopped in order; everything that was found."""
+    """Apply faults for that time, let the daemon recover and stop, and return everything that was found."""
     with live_daemon(config=CONFIG) as daemon:
 
         def supervisor() -> int | None:

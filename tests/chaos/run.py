@@ -1,7 +1,7 @@
-"""``python -m tests.chaos.run --minutes 15 --seed N``: random faults for so long, then a table and a JSON file.
+"""``python -m tests.chaos.run --minutes 15 --seed N``: random faults for that time, then a table and a JSON file.
 
-Exit code 1 when something was lost, doubled, changed or left unexplained. Recovery times are shown beside their targets
-and decide nothing: they depend on the machine.
+The exit code is 1 if something was lost, duplicated, changed or left unexplained. Recovery times are shown with their
+targets but do not change the exit code, because they depend on the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.chaos.random_faults import TARGETS_S, Findings, run
 
 
 def table(findings: Findings) -> str:
-    """What a person wants to know."""
+    """Return the rows of the table."""
     found = findings.summary()
     rows = [
         ("seed", found["seed"]),

@@ -1,7 +1,7 @@
-"""The seed of this run of the chaos tests, and how much of them runs.
+"""The seed of this run of the chaos tests, and the share of them that runs.
 
-``SIGNET_CHAOS_SEED`` repeats a run; without it the commit decides, so that each commit picks other faults and the same
-commit the same ones. ``SIGNET_CHAOS_FULL=1`` runs everything.
+``SIGNET_CHAOS_SEED`` repeats a run; by default the seed is derived from the commit, so that each commit tests other
+faults and the same commit the same ones. ``SIGNET_CHAOS_FULL=1`` runs everything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FULL = os.environ.get("SIGNET_CHAOS_FULL") == "1"
 
 
 def share(cases: Iterable[T], count: int) -> list[T]:
-    """All cases in a full run, else ``count`` of them that the seed picks."""
+    """Return all cases in a full run, else ``count`` of them, chosen by the seed."""
     every = list(cases)
     if FULL:
         return every

@@ -1,5 +1,5 @@
-"""What a child that keeps dying may cost, as one check of what the supervisor wrote: the real one passes it, and a
-supervisor without backoff does not.
+"""Check what the supervisor logged about a child that keeps crashing: the real supervisor passes, one without backoff
+does not.
 
 Source: docs/reliability.md R9.
 """
@@ -15,7 +15,7 @@ MOST_IN_A_MINUTE = 15
 
 
 def storm_problems(running: Daemon, child: str) -> list[str]:
-    """What is wrong with how often ``child`` was born, and with the waits between its lives."""
+    """Return what is wrong with the number of starts of ``child`` and the waits between them."""
     born = [seconds(line["timestamp"]) for line in running.events("spawned", child=child)]
     waits = [line["delay_ms"] for line in running.events("child_restart_scheduled", child=child)]
     found = []

@@ -1,4 +1,4 @@
-"""Every named point of the code is met by a death, and by a stop, a failure or a delay, under traffic.
+"""A kill, a stop, a failure or a delay at every sync point of the code, under traffic.
 
 Each run fires every point with ``kill``. The other actions rotate with the seed (``SIGNET_CHAOS_SEED``, else the
 commit's); ``SIGNET_CHAOS_FULL=1``, as in ``make chaos``, runs the full product.
@@ -128,7 +128,9 @@ def test_the_table_of_sync_points_equals_those_in_the_code() -> None:
 
 
 def points_in(path: Path) -> list[str]:
-    """What ``sync_point`` is called with in this file, or what the ``..._point`` attributes are set to, as patterns."""
+    """Return the arguments of ``sync_point`` calls in this file and the values of ``..._point`` attributes, as
+    patterns.
+    """
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         value: ast.expr | None = None

@@ -1,4 +1,4 @@
-"""A disk that fails at any operation makes no answer a lie: what was answered is there, what was refused is not.
+"""After a disk failure at any operation, acknowledged writes are stored and refused writes are not.
 
 Source: docs/reliability.md R3, R4, R17.
 """
@@ -44,7 +44,7 @@ FAULTS = [
     ("truncate", "EIO", False),
     ("truncate", "EIO", True),
 ]
-"""Of ENOSPC under a read, a sync or a truncation SQLite makes the same ``SQLITE_IOERR_*`` as of EIO."""
+"""For ENOSPC in a read, a sync or a truncation SQLite returns the same ``SQLITE_IOERR_*`` as for EIO."""
 NEXT = Migration(
     len(load_migrations()) + 1,
     "next",
@@ -69,7 +69,7 @@ def vfs() -> Iterator[FaultyVFS]:
 
 @pytest.fixture
 def killed(directory: Path) -> tuple[Path, Ledger]:
-    """A workspace whose writer was killed, and what it had answered."""
+    """Return a workspace whose writer was killed, and what it had acknowledged."""
     return directory / "killed", prepare(directory / "killed")
 
 
@@ -183,7 +183,7 @@ def test_a_power_cut_in_a_migration_leaves_the_old_or_the_new_schema_and_a_compl
     rng = random.Random(1)
     for image in images(recording, before, random.Random(1), subsets=1):
         if recording.steps[image.step].kind == "write" and rng.random() > 0.08:
-            continue  # of the many writes a sample; of everything else each one
+            continue  # a sample of the many writes, and every other operation
         root = directory / f"image-{image.step}"
         root.mkdir()
         for name, data in image.files.items():
@@ -202,9 +202,9 @@ def test_a_power_cut_in_a_migration_leaves_the_old_or_the_new_schema_and_a_compl
 
 @contextmanager
 def copies_on(vfs: str) -> Iterator[None]:
-    """The backup is made and verified on this disk too.
+    """Make and verify the backup on this disk too.
 
-    Where SQLite ends a copy without a result, apsw can only tell the hook of what this disk did.
+    If SQLite ends a copy without a result, apsw can only report the failure of this disk to the hook.
     """
     tell = sys.unraisablehook
 
@@ -221,7 +221,7 @@ def copies_on(vfs: str) -> Iterator[None]:
 
 @contextmanager
 def failing_fsync(vfs: FaultyVFS) -> Iterator[None]:
-    """What the process syncs itself is a sync of this disk too."""
+    """A sync by the process itself is a sync of this disk too."""
     fsync = os.fsync
 
     def synced(descriptor: int) -> None:
@@ -236,7 +236,7 @@ def failing_fsync(vfs: FaultyVFS) -> Iterator[None]:
 
 
 def check_migrated(path: Path, ledger: Ledger) -> int:
-    """The schema that was reached; old or new, the database is whole, and it can be brought up to date."""
+    """Return the schema version; the database must be undamaged and upgradable."""
     connection = open_writer(path, busy=lambda calls: False)
     try:
         reached = schema_version(connection)

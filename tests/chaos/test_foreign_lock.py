@@ -1,4 +1,4 @@
-"""Another program that holds the database delays writes, and never costs one, a restart or a start.
+"""A lock of another program on the database delays writes and loses none; it causes no restart and no failed start.
 
 Source: docs/reliability.md R5.
 """
@@ -28,7 +28,7 @@ LENGTHS_S = (1, 5, 30) if FULL else (1, 5)
 
 @contextmanager
 def locked_for(daemon: LiveDaemon, seconds: float) -> Iterator[threading.Event]:
-    """A foreign lock is held from now on for so long; the event says that it is over."""
+    """Hold a lock as another program for that long; the event is set when it is released."""
     over = threading.Event()
     held = threading.Event()
 
@@ -61,7 +61,7 @@ def test_writes_during_a_foreign_lock_are_refused_in_time_and_none_is_lost(secon
             refused = [each.ended - each.begun for each in traffic.exchanges if each.status == 503]
             if seconds > 2 * BUSY_S:
                 assert refused
-            # Half a second is promised beyond the budget; a machine under load gets two more.
+            # The guarantee is half a second beyond the budget; a loaded machine gets two more seconds.
             assert max(refused, default=0.0) < BUSY_S + 0.5 + 2.0
         tail.look()
         assert {life.incarnation for life in tail.incarnations.values()} == {1}, "somebody was restarted"

@@ -1,4 +1,4 @@
-"""An actor that hangs is noticed and replaced, and the health says at every moment what is true.
+"""A hung actor is replaced, and health is correct at every moment.
 
 Source: docs/reliability.md R21, R22.
 """
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 TWO_SEARCHERS = "searcher:\n  processes: 2\n"
 DETECTED_S = 6.0
 REPLACED_S = 10.0
-"""Three and five seconds are what is promised; a machine under load gets twice as much."""
+"""The guarantee is three and five seconds; a loaded machine gets twice as much."""
 
 
 @pytest.mark.parametrize("name", share(["writer", "searcher-1", "retention", "gateway"], 1))
@@ -69,7 +69,7 @@ def health(daemon: LiveDaemon) -> dict[str, Any]:
 
 
 def says(daemon: LiveDaemon, *, status: str, ready: int, names: str) -> Callable[[], bool]:
-    """Whether all three answers agree that this is so."""
+    """Return True if all three responses agree."""
 
     def check() -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -88,7 +88,7 @@ def says(daemon: LiveDaemon, *, status: str, ready: int, names: str) -> Callable
 def test_a_writer_that_hangs_and_cannot_be_replaced_makes_the_daemon_unready() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         pid = daemon.children()["writer"]
-        with foreign_lock(daemon.database):  # the next life waits for the lock before it is ready
+        with foreign_lock(daemon.database):  # the next incarnation waits for the lock before it is ready
             os.kill(pid, signal.SIGSTOP)
             eventually(says(daemon, status="unhealthy", ready=503, names="writer"), what="not ready")
             assert "writer" in health(daemon)["detail"]

@@ -1,4 +1,4 @@
-"""However slow the readers are, the write-ahead log stays bounded while the writer is flat out.
+"""The write-ahead log stays bounded with slow readers while the writer is busy.
 
 ``SIGNET_LOG_SECONDS`` seconds (10 unless set; 300 in a long run).
 
@@ -38,9 +38,9 @@ def directory() -> Iterator[Path]:
 
 
 class SlowReaders:
-    """Four connections; each holds a snapshot for 0.1 s to 1.5 s, again and again, so that one is always held.
+    """Four connections that hold snapshots for 0.1 s to 1.5 s, so that one is always held.
 
-    ``end_snapshots`` is what the supervisor passes on: whoever holds one ends it, some milliseconds later.
+    ``end_snapshots`` receives the supervisor's request: each holder ends its snapshot some milliseconds later.
     """
 
     def __init__(self, path: Path, read_timeout_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""The checks of this directory notice when the store is broken on purpose: each mutant is caught, the true code is not.
+"""The checks of this directory detect deliberately broken stores and pass the unmodified code.
 
 Source: docs/reliability.md "Mutation tests".
 """
@@ -26,7 +26,7 @@ from tests.support.store_room import Asked, StoreRoom, broken_invariants
 from tests.support.writer_script import ME, Ledger, Script, ScriptedWriter
 
 SEEDS = (1, 2)
-"""The budget of a mutant: it is caught within so many seeds."""
+"""A mutant must be detected within this many seeds."""
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -43,7 +43,7 @@ def base(directory: Path) -> Path:
 
 
 def caught(found: Callable[[int], list[str]]) -> int | None:
-    """The seed that finds something wrong, None when none of the budget does."""
+    """Return the first seed that detects the mutant, None if none does."""
     return next((seed for seed in SEEDS if found(seed)), None)
 
 
@@ -60,7 +60,7 @@ def power_cuts(directory: Path, base: Path, name: str) -> Callable[[int], list[s
 
 
 def answer_before_commit(patch: pytest.MonkeyPatch) -> None:
-    """Every command is answered in its batch, before the batch is on disk."""
+    """Reply to every command of a batch before the batch is on disk."""
     run = GroupCommit._run
 
     def hasty(group: GroupCommit, session: Any, waiting: Any, **how: Any) -> Any:
@@ -73,7 +73,7 @@ def answer_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def synchronous_normal(patch: pytest.MonkeyPatch) -> None:
-    """The log is not synced at COMMIT."""
+    """Do not sync the log at COMMIT."""
     opened = connect.open_writer
 
     def lax(path: Path, **options: Any) -> apsw.Connection:
@@ -100,7 +100,7 @@ def test_acknowledged_writes_that_are_not_on_disk_are_detected(
 
 
 def doubled_by_retries(directory: Path, seed: int) -> list[str]:
-    """What changes when every command of a script is sent a second time after the writer was restarted."""
+    """Return the differences after every command of a script is sent again to a restarted writer."""
     root = directory / f"retries-{seed}"
     ledger, script = Ledger(), Script(seed, checkpoints=False)
     scripted = ScriptedWriter(root, seed=seed)
@@ -126,7 +126,7 @@ def doubled_by_retries(directory: Path, seed: int) -> list[str]:
 
 
 def no_reply_cache(patch: pytest.MonkeyPatch) -> None:
-    """No answer is kept for a retry."""
+    """Store no reply for a retry."""
     patch.setattr(idempotency, "keep_reply", lambda *_: None)
 
 
@@ -143,7 +143,7 @@ def test_retries_with_a_second_effect_are_detected(directory: Path, monkeypatch:
 
 
 def with_a_schema(directory: Path, spoil: str) -> list[str]:
-    """What goes wrong with a few commands on a store whose schema was changed by ``spoil``."""
+    """Return what goes wrong with a few commands on a store whose schema was changed by ``spoil``."""
     root = directory / "schema"
     root.mkdir()
     try:
@@ -151,7 +151,8 @@ def with_a_schema(directory: Path, spoil: str) -> list[str]:
             if spoil:
                 room.connection.execute(spoil)
             memory = room.remember("the first text", idempotency_key="twin")
-            # A second writer would not see the first one's row before its own: only the index can tell.
+            # A second writer would not see the first one's row before its own insert: only the index detects the
+            # duplicate.
             twin = "INSERT INTO memories SELECT * FROM twin"
             room.connection.execute(
                 "CREATE TEMP TABLE twin AS SELECT * FROM memories; UPDATE twin SET seq = 99, id = 'twin',"
@@ -191,7 +192,7 @@ def test_a_missing_trigger_or_unique_index_is_detected(directory: Path, spoil: s
 
 
 def lost_by_backup(directory: Path) -> list[str]:
-    """What a backup lacks of what was answered before it was made."""
+    """Return the acknowledged writes that a later backup lacks."""
     root = directory / "backup"
     ledger, script = Ledger(), Script(5, checkpoints=False)
     scripted = ScriptedWriter(root, seed=5)
@@ -223,7 +224,9 @@ def test_a_backup_by_copying_the_file_is_detected(directory: Path, monkeypatch: 
 
 
 def changed_by_reader(directory: Path) -> list[str]:
-    """What a reader's connection does to the files: it must not fold the log back, neither when told nor at its end."""
+    """Return the changes that a reader's connection makes to the files: it must not checkpoint, neither on request nor
+    at close.
+    """
     root = directory / "reader"
     root.mkdir()
     try:

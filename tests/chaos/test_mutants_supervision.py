@@ -1,4 +1,4 @@
-"""The checks of storms catch a supervisor that has no backoff and no budget: so they can fail.
+"""The checks of restart storms detect a supervisor without backoff and budget.
 
 Source: docs/reliability.md "Mutation tests".
 """

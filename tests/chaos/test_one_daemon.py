@@ -1,4 +1,4 @@
-"""One daemon, one writer, and nothing left of either when the supervisor is killed at whatever moment.
+"""There is one daemon and one writer, and no process is left when the supervisor is killed at any moment.
 
 Source: docs/reliability.md R10, R15.
 """
@@ -57,7 +57,7 @@ def test_a_supervisor_killed_at_any_moment_of_its_start_leaves_no_process() -> N
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         for _ in range(12 if FULL else 4):
             process = daemon.launch()
-            time.sleep(rng.uniform(0.05, 1.6))  # the moment is what is tested, so nothing is waited for
+            time.sleep(rng.uniform(0.05, 1.6))  # without a wait: this moment is tested
             process.kill()
             process.wait(30)
             daemon.gone()
@@ -92,7 +92,7 @@ def test_a_second_daemon_takes_over_as_soon_as_the_first_is_killed() -> None:
             daemon.api.remember(f"Written in life {life}")
             former = family(daemon.process.pid) if daemon.process is not None else []
             daemon.kill_supervisor()
-            daemon.start()  # at once: children of the former life may still be dying
+            daemon.start()  # at once: children of the killed supervisor may still be exiting
             assert daemon.process is not None
             strangers = set(daemon.processes()) & set(former)
             assert strangers == set(), "somebody of the former life still lives"

@@ -1,6 +1,6 @@
-"""The pipeline's processes die in the middle of jobs: the queue drains, and each effect is there exactly once.
+"""Crashes of the pipeline's processes during jobs: the queue drains with each effect exactly once.
 
-``SIGNET_CHAOS_FULL=1`` kills 200 of them at random moments, too.
+``SIGNET_CHAOS_FULL=1`` also kills 200 of them at random moments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEATHS = {
     "writer.after_commit": "writer 2 12",
     "writer.after_first_reply": "writer 3 12",
 }
-"""For each point the process, its life, and the hit in that life on which it dies."""
+"""For each point the process, its incarnation, and the hit on which it is killed."""
 NOTES = 40
 
 

@@ -1,7 +1,7 @@
-"""Whatever instant the power fails at: the database opens, holds whole transactions, and everything that was answered.
+"""After a power failure at any moment the database opens, and contains whole transactions and every acknowledged write.
 
-``SIGNET_CRASH_IMAGES`` crash images are examined (20,000 unless set; 200,000 in a long run), seeds counting from
-``SIGNET_CRASH_SEED``.
+``SIGNET_CRASH_IMAGES`` crash images are checked (20,000 unless set; 200,000 in a long run), with seeds from
+``SIGNET_CRASH_SEED`` on.
 
 Source: docs/reliability.md R2, R17.
 """
@@ -28,7 +28,7 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def base(directory: Path) -> Path:
-    """A database with memories in it, closed in good order."""
+    """Return a cleanly closed database with memories."""
     record(0, directory / "base", turns=4)
     return directory / "base" / "memory" / DATABASE
 

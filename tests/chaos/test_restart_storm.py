@@ -1,4 +1,4 @@
-"""A child that keeps dying never becomes a storm of processes, with the limits that a user has.
+"""A child that keeps crashing causes no restart storm with the default limits.
 
 Source: docs/reliability.md R9 and "Supervision policy".
 """
@@ -91,7 +91,9 @@ def test_a_writer_that_cannot_bind_its_socket_ends_the_daemon_without_a_restart_
         tail.look()
         path = socket_directory(Path(os.path.realpath(live.workspace))) / "writer.sock"
         assert path.is_socket()
-        os.kill(tail.incarnations["writer"].pid, signal.SIGSTOP)  # it must not unbind what is about to be taken
+        os.kill(
+            tail.incarnations["writer"].pid, signal.SIGSTOP
+        )  # it must not unbind the socket that is about to be taken
         path.unlink()
         path.mkdir()
         os.kill(tail.incarnations["writer"].pid, signal.SIGKILL)
@@ -103,5 +105,5 @@ def test_a_writer_that_cannot_bind_its_socket_ends_the_daemon_without_a_restart_
         live.gone()
         path.rmdir()
         born = [line for line in live.log() if line["event"] == "spawned" and line["child"] == "writer"]
-        assert len(born) in {4, 5}  # the life that was killed, settled or not, and the budget
+        assert len(born) in {4, 5}  # the killed incarnation and the budget
         live.start()

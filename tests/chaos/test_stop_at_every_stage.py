@@ -1,4 +1,4 @@
-"""Asked to stop at whatever stage and in whatever state, the daemon stops in order and in bounded time.
+"""A daemon that is asked to stop at any stage stops in order and in bounded time.
 
 Source: docs/reliability.md R19 and "Supervision policy".
 """
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 
 TWO_SEARCHERS = "searcher:\n  processes: 2\n"
 LONGEST_S = 15.0
-"""Ten seconds is what is promised; a machine under load gets some more."""
+"""The guarantee is ten seconds; a loaded machine gets more."""
 
 STAGES: dict[str, Callable[[LiveDaemon], bool]] = {
     "the port is bound": lambda daemon: _said(daemon, "listening"),
@@ -40,7 +40,7 @@ def _said(daemon: LiveDaemon, event: str, **facts: str) -> bool:
 
 
 def stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """The exit code after SIGTERM, and how long it took."""
+    """Return the exit code after SIGTERM, and how long it took."""
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     code = process.wait(LONGEST_S)
@@ -50,7 +50,7 @@ def stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 def test_a_stop_request_before_the_start_ends_the_program() -> None:
     with live_daemon(started=False) as daemon:
         code, _ = stopped(daemon.launch())
-        assert code in {0, -signal.SIGTERM}  # Python itself may not have begun to listen
+        assert code in {0, -signal.SIGTERM}  # Python itself may not have installed its handlers
         daemon.gone()
         daemon.start()
 
@@ -73,7 +73,7 @@ def test_a_stop_request_after_the_first_log_line_drains_the_daemon() -> None:
         traces = [daemon.workspace / ".daemon" / name for name in ("pid", "address")]
         process = daemon.launch()
         until = time.monotonic() + 60
-        while not traces[0].exists():  # without a pause: the moment after it is what is looked at
+        while not traces[0].exists():  # without a pause: this moment is tested
             assert time.monotonic() < until, "nothing was begun"
         code, _ = stopped(process)
         assert code == 0, daemon.terminal()

@@ -1,8 +1,8 @@
-"""Clients that remember, change, forget and recall without pause, know what must be true, and check it from outside.
+"""Clients that continuously remember, change, forget and recall, and check the result from outside.
 
-Every memory belongs to one client, which acts on it one step after another. So the state that each memory must have is
-known exactly: the last answered step counts, a step that was only refused (503) must not have happened, and a step
-without a certain answer (504, a broken connection) may have, until a retry with the same Idempotency-Key says so.
+Every memory belongs to one client, which acts on it one step after another. So the expected state of each memory is
+known exactly: the last acknowledged step counts, a step that was only refused (503) must not have happened, and a step
+with an unknown outcome (504, a broken connection) may have, until a retry with the same Idempotency-Key decides.
 
 Source: docs/reliability.md "HTTP outcomes", "Invariants", R1 and R25.
 """
@@ -25,15 +25,15 @@ from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon
 
 BROKEN = 0
-"""Stands for the status of a request whose connection broke."""
+"""The status of a request whose connection broke."""
 DEADLINE_S = 20.0
-"""Twice the longest time that the daemon allows itself for a request: who hears nothing by then waits in vain."""
+"""Twice the longest time that the daemon takes for a request."""
 _RETRY_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its outcome; times are of ``time.monotonic``."""
+    """One request and its outcome; times of ``time.monotonic``."""
 
     kind: str
     begun: float
@@ -43,7 +43,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Memory:
-    """What one memory must look like. ``pending`` is the state that an unanswered last step may have led to."""
+    """The expected state of one memory. ``pending`` is the state after a last step with an unknown outcome."""
 
     token: str
     id: str | None = None
@@ -57,7 +57,7 @@ class Memory:
 
 @dataclass
 class Book:
-    """What a check found; everything but ``acknowledged`` and ``memories`` must be empty."""
+    """The result of a check; everything but ``acknowledged`` and ``memories`` must be empty."""
 
     acknowledged: int = 0
     memories: int = 0
@@ -77,9 +77,9 @@ class Book:
 
 
 class Traffic:
-    """``clients`` threads at ``rate`` steps a second together, until ``stop``.
+    """Runs ``clients`` threads at ``rate`` steps per second in total, until ``stop``.
 
-    ``faulty``: statuses that a fault which a test injects may also cause; they are treated as unknown outcomes.
+    ``faulty``: statuses that an injected fault may also cause; they count as unknown outcomes.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Traffic:
             thread.start()
 
     def stop(self, *, settle: bool = True) -> None:
-        """No client runs any more. ``settle``: each has first found out what became of its last step."""
+        """Stop the clients. ``settle``: each first finds out the outcome of its last step."""
         self._stopping.set()
         if not settle:
             self._finished.set()
@@ -123,7 +123,7 @@ class Traffic:
             assert not thread.is_alive(), "a client hangs"
 
     def progress(self, count: int = 20) -> None:
-        """So many more steps have been answered 200, a recall among them."""
+        """Wait until that many more steps were answered 200, a recall among them."""
         since = len(self.exchanges)
 
         def enough() -> bool:
@@ -139,7 +139,7 @@ class Traffic:
     # the check
 
     def check(self) -> Book:
-        """The book after comparing every memory with the disk; the clients have stopped, the daemon may run."""
+        """Compare every memory with the disk and return the result; the clients have stopped, the daemon may run."""
         book = Book(acknowledged=self.acknowledged, memories=len(self.memories), problems=list(self.problems))
         rows: dict[str, list[tuple[str, str, int, bool]]] = {}
         for row_id, content, version, deleted in self.daemon.read(
@@ -179,7 +179,7 @@ class Traffic:
                 due = max(due + self._interval, time.monotonic() - 1.0)
                 self._step(rng, own)
                 self._stopping.wait(max(0.0, due - time.monotonic()))
-        except Exception as error:  # a thread that dies silently would check nothing
+        except Exception as error:  # an unnoticed exception in the thread would skip the checks
             self.problems.append(f"a client failed: {error!r}")
             raise
 
@@ -199,7 +199,7 @@ class Traffic:
             self._recall(memory)
 
     def _remember(self, rng: random.Random) -> Memory | None:
-        """A memory that is answered, or None: it was given up or is uncertain."""
+        """Return an acknowledged memory, or None if it was given up or its outcome is unknown."""
         token = f"t{rng.getrandbits(64):016x}"
         memory = Memory(token, pending=None)
         content = f"{self.name} {token} was noted first"
@@ -248,14 +248,16 @@ class Traffic:
 
     @staticmethod
     def _give_up(memory: Memory, own: list[Memory], *, certain: bool) -> None:
-        """A step that was only refused has not happened; of an uncertain one either may be true, and nobody goes on."""
+        """Record a failed step: if it was only refused it has not happened; otherwise both states are possible and the
+        memory is no longer used.
+        """
         if certain:
             memory.pending = None
         else:
             own.remove(memory)
 
     def _recall(self, memory: Memory) -> None:
-        """What was answered is found by its unique word, at once and as answered."""
+        """Check that an acknowledged memory is found at once by its unique word and is unchanged."""
         while not self._finished.is_set():
             status, found = self._ask("recall", "POST", "/api/memory/recall", {"query": memory.token, "limit": 5}, {})
             if status == 200:
@@ -274,9 +276,9 @@ class Traffic:
     def _until_answered(
         self, rng: random.Random, kind: str, method: str, target: str, body: Any
     ) -> tuple[Any | None, bool]:
-        """The answer of a 200; else None, and whether it is certain that nothing was applied.
+        """Return the answer of a 200; else None, and whether it is certain that nothing was applied.
 
-        Every attempt has the same Idempotency-Key. A third of the clients give up what is only refused.
+        Every attempt has the same Idempotency-Key. A third of the clients do not retry requests that were only refused.
         """
         headers = {"Idempotency-Key": f"{rng.getrandbits(96):024x}"}
         gives_up = rng.random() < 0.33
@@ -319,7 +321,7 @@ class Traffic:
 
 @contextmanager
 def traffic_on(daemon: LiveDaemon, **options: Any) -> Iterator[Traffic]:
-    """Traffic that has begun to be answered; its clients end with the block."""
+    """Run traffic after its first answers; the clients end with the block."""
     traffic = Traffic(daemon, **options)
     traffic.start()
     try:

@@ -1,6 +1,6 @@
-"""A real daemon under attack: what it must still be afterwards is checked for every test of this directory.
+"""A real daemon under attack, whose state is checked after every test of this directory.
 
-``SIGNET_HOSTILE=long`` runs the long variant, ``SIGNET_HOSTILE_SEED`` another seed; a failure prints the line that
+``SIGNET_HOSTILE=long`` runs the long variant, ``SIGNET_HOSTILE_SEED`` another seed; a failure prints the command that
 repeats it.
 """
 
@@ -24,22 +24,23 @@ SEED = os.environ.get("SIGNET_HOSTILE_SEED", "1")
 
 KEEPER = "keeper"
 CANARY = "zinnwaldite"
-"""A word that no attack holds and no answer to one may hold."""
+"""A word that is in no attack and must not be in any response to one."""
 ROSTER = f"agents:\n  roster:\n    - {{name: {KEEPER}, read_policy: isolated}}\n"
 IMPATIENT = "gateway:\n  headerTimeoutMs: 400\n  bodyTimeoutMs: 400\n  keepAliveMs: 200\n"
-"""Limits on slow clients and idle connections under which every connection ends soon by itself."""
+"""Limits on slow clients and idle connections under which every connection ends soon."""
 GROWTH_BYTES = 192 << 20
-"""Of all processes together: caches fill and the store grows under tens of thousands of requests; a leak does not stop
-there."""
+"""The sum over all processes: caches fill and the store grows under tens of thousands of requests; a leak would exceed
+this limit.
+"""
 
 
 def scale(short: int, long: int) -> int:
-    """``short`` in CI, ``long`` in the long variant."""
+    """Return ``short`` in CI, ``long`` in the long variant."""
     return long if LONG else short
 
 
 def held_bytes(daemon: LiveDaemon) -> int:
-    """Memory that only this daemon's processes hold."""
+    """Return the memory that only this daemon's processes use."""
     total = 0
     for pid in daemon.processes():
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
@@ -49,7 +50,7 @@ def held_bytes(daemon: LiveDaemon) -> int:
 
 
 def median_ms(daemon: LiveDaemon, method: str, target: str, body: Any = None) -> float:
-    """Of 60 exchanges, each on its own connection."""
+    """Return the median of 60 exchanges, each on its own connection."""
     took = []
     for number in range(60):
         begun = time.perf_counter()
@@ -59,7 +60,7 @@ def median_ms(daemon: LiveDaemon, method: str, target: str, body: Any = None) ->
 
 
 def pace(daemon: LiveDaemon) -> dict[str, float]:
-    """How fast it answers; told, never judged."""
+    """Measure the response times; they are printed and not checked."""
     return {
         "health": median_ms(daemon, "GET", "/health"),
         "remember": median_ms(daemon, "POST", "/api/memory/remember", {"agentId": "pace"}),
@@ -67,7 +68,7 @@ def pace(daemon: LiveDaemon) -> dict[str, float]:
 
 
 def canaries(daemon: LiveDaemon) -> list[Any]:
-    """The keeper's memories and their histories, whole."""
+    """Return the canary agent's memories and their histories."""
     keeper = daemon.agent(KEEPER)
     rows = sorted(keeper.listed(), key=lambda row: str(row["id"]))
     return [(keeper.memory(row["id"]), keeper.get(f"/api/memory/{row['id']}/history").ok()) for row in rows]
@@ -75,7 +76,7 @@ def canaries(daemon: LiveDaemon) -> list[Any]:
 
 @contextmanager
 def siege(name: str, config: str = "") -> Iterator[LiveDaemon]:
-    """A daemon with canaries; whatever the block does to it, it stays whole, and the canaries as they were."""
+    """Run a daemon with canaries; after the block it must be undamaged and the canaries unchanged."""
     with live_daemon(config=ROSTER + config) as daemon:
         keeper = daemon.agent(KEEPER)
         for number in range(20):
@@ -95,13 +96,13 @@ def siege(name: str, config: str = "") -> Iterator[LiveDaemon]:
 
 @pytest.fixture
 def besieged(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
-    """A daemon as it is configured by default."""
+    """A daemon with the default configuration."""
     with siege(request.node.name) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def impatient(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
-    """A daemon that waits for no client longer than some tenths of a second."""
+    """A daemon that waits for a client for some tenths of a second at most."""
     with siege(request.node.name, IMPATIENT) as daemon:
         yield daemon

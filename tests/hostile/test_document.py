@@ -1,7 +1,7 @@
-"""The API keeps what its own document says, for data that fits the document and for data that does not.
+"""The API conforms to its own document, for valid and for invalid data.
 
-Schemathesis makes the requests from ``/api/openapi.json`` of a live daemon: the coverage of each constraint, fuzzing,
-and walks along the document's links.
+Schemathesis generates the requests from ``/api/openapi.json`` of a live daemon: the coverage of each constraint,
+fuzzing, and sequences along the document's links.
 
 Source: docs/reliability.md R24; docs/decisions.md 30.
 """
@@ -39,13 +39,13 @@ CHECKS = (
 
 
 REFUSED = ("400", "403", "404", "405", "409", "413", "415", "429", "5xx")
-"""Statuses of a request that was refused. A content that is too long gets 413."""
+"""Statuses of a refused request. A content that is too long gets 413."""
 
 
 def is_promised(case: Any, check: str) -> bool:
-    """Whether a check fails on what the API promises."""
+    """Return True if this failure is documented behaviour."""
     if check in {"use_after_free", "ensure_resource_availability"}:
-        # memory-api.txt: the trail of a deleted memory stays readable, and a deleted memory can be recovered.
+        # memory-api.txt: the history of a deleted memory stays readable, and a deleted memory can be recovered.
         return case.operation.path.endswith(("/history", "/recover"))
     if check != "negative_data_rejection":
         return False
@@ -54,7 +54,7 @@ def is_promised(case: Any, check: str) -> bool:
         # others applied
         return True
     if case.operation.label == "POST /api/memory/import":
-        return True  # JSON Lines: a line that is not valid is told in its own result, with the others stored
+        return True  # JSON Lines: an invalid line is reported in its own result, and the others are stored
     wrong = {location for location, part in case.meta.components.items() if part.mode.is_negative}
     # Integers of a query have parseInt semantics and are clamped, a parameter that is blank counts as not given, and
     # one that stands twice counts once.

@@ -1,4 +1,4 @@
-"""Bytes that are not one clean request each: whatever they are, the connection ends soon, in refusals or whole answers.
+"""Malformed requests: every connection ends soon, with rejections or complete responses.
 
 Source: docs/security.md A2, A12, A18; docs/decisions.md 25.
 """
@@ -29,7 +29,7 @@ JSON = (b"Content-Type", b"application/json")
 SMUGGLED = "smuggled wolframite"
 REMEMBER = json.dumps({"content": SMUGGLED, "agentId": "smuggler"}).encode()
 INNER = encoded(b"POST", b"/api/memory/remember", (HOST, JSON), REMEMBER)
-"""A whole request inside another's body: two parsers that disagree about the length would run it."""
+"""A complete request inside another's body: a parser that disagrees about the length would execute it."""
 HEALTH = encoded(b"GET", b"/health", (HOST,))
 POST = b"POST /api/memory/recall HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 QUERY = b'{"query":"x"}'
@@ -44,7 +44,7 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n", extra: bytes = b"") -> by
 
 
 FIXED: dict[str, bytes] = {
-    # two lengths, or two ways of saying it
+    # two lengths, or two spellings of one
     "CL and TE": POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + INNER,
     "TE and CL": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + INNER,
     "two lengths": POST + b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n" % len(INNER) + INNER,
@@ -151,7 +151,7 @@ def spliced(chance: random.Random) -> bytes:
 
 
 ALL = [data for data in FIXED.values() if data and INNER not in data]
-"""Without those that carry the inner request: by chance it could stand at the top, where it would be a request."""
+"""Exclude those that contain the inner request: by chance it could be at the top level, where it is a valid request."""
 ATTACKS: tuple[Attack, ...] = (cut, turned, joined, spliced)
 
 
@@ -169,7 +169,7 @@ def complaint(replies: list[RawReply]) -> str | None:
 
 
 def outcome(daemon: LiveDaemon, data: bytes) -> tuple[list[RawReply], str | None]:
-    """What came back, and what is wrong with it."""
+    """Return the responses, and what is wrong with them."""
     try:
         raw = everything_after(daemon.port, data)
     except TimeoutError:
@@ -184,7 +184,7 @@ def outcome(daemon: LiveDaemon, data: bytes) -> tuple[list[RawReply], str | None
 
 
 def made(number: int) -> tuple[str, bytes]:
-    """Connection ``number`` of the seed: what it is called and what is sent."""
+    """Return the name and the bytes of connection ``number`` of the seed."""
     if number < len(FIXED):
         return list(FIXED.items())[number]
     chance = random.Random(f"{SEED}:{number}")
@@ -209,7 +209,7 @@ def test_malformed_requests_are_refused_or_answered_completely(impatient: LiveDa
 
 
 def test_slow_clients_are_disconnected_while_others_are_served(impatient: LiveDaemon) -> None:
-    """Each stops at another place of its request, and says no more."""
+    """Each client stops at another position of its request and sends no more."""
     request = encoded(b"POST", b"/api/memory/recall", (HOST, JSON), QUERY)
     stops = [1, 10, len(request) // 2, request.index(b"\r\n\r\n") + 4, len(request) - 1]
     slow = [socket.create_connection(("127.0.0.1", impatient.port), timeout=HANG_S) for _ in range(4 * len(stops))]

@@ -1,6 +1,7 @@
-"""Random lives of memories, step by step beside a reference that is small enough to be believed.
+"""Random sequences of operations on memories, compared step by step with a small reference model.
 
-One daemon serves all examples; each example has two agents, and scopes, that no other has.
+One daemon serves all examples; each example has two agents and scopes of its own.
+
 Source: docs/reliability.md R24; docs/decisions.md 3, 4, 35, 38, 42.
 """
 
@@ -45,7 +46,7 @@ ROSTER = "agents:\n  roster:\n" + "".join(
 )
 
 ONE = st.sampled_from([0, 0, 0, 1])
-"""Mostly the same agent and the same scope: strangers meet seldom, and nothing would be a duplicate."""
+"""Mostly the same agent and scope: otherwise duplicates would be rare."""
 CONTENTS = st.sampled_from(
     ["Quartz vein", "quartz vein.", "Basalt", "basalt!?", "always Flint", "Mica, feldspar", 'user\'s "flint" & <石英>']
 )
@@ -89,7 +90,7 @@ class Api:
 
 
 class MemoryMachine(RuleBasedStateMachine):
-    """``ids`` names memories that exist or have existed; ``previews`` are batch forgets that may be executed."""
+    """``ids`` are memories that exist or have existed; ``previews`` are batch forgets that may be executed."""
 
     port = 0
     numbers = itertools.count()
@@ -110,7 +111,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.count = 0
 
     def teardown(self) -> None:
-        """At the end of a life, each memory is read by its owner, tombstones too."""
+        """At the end each memory is read by its owner, tombstones too."""
         try:
             for row in self.model.rows.values():
                 agent, scope = self.agents.index(row.agent), self.scopes.index(row.scope)
@@ -271,9 +272,9 @@ class MemoryMachine(RuleBasedStateMachine):
         return self.matching(wish)[: wish["limit"]]
 
     def needs_token(self, wish: dict[str, Any]) -> set[bool]:
-        """Whether a token is needed: more than 25 match, or were forgotten in bulk by anybody within five minutes.
+        """Return whether a token is needed: more than 25 match, or were forgotten in bulk within five minutes.
 
-        Both where what was forgotten is just about to be that long ago.
+        Return both values if the five minutes are just about to end.
         """
         matching = len(self.matching(wish))
         now = time.monotonic()
@@ -282,7 +283,7 @@ class MemoryMachine(RuleBasedStateMachine):
         )
         return {wish["force"] or (matching > 0 and matching + recent > 25) for recent in (within, about)}
 
-    # what can be read must be what the model holds
+    # the readable memories must be those of the model
 
     @rule(memory_id=ids, agent=ONE, scope=ONE, tombstones=st.booleans())
     def get(self, memory_id: str, agent: int, scope: int, *, tombstones: bool) -> None:

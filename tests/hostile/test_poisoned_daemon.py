@@ -1,4 +1,4 @@
-"""A handful of the attacks on the real daemon, over HTTP, with an obedient model behind a real server.
+"""Some of the injection attacks on the real daemon, over HTTP, with an obedient model behind a real server.
 
 Source: docs/security.md "Poisoned memories".
 """
@@ -27,7 +27,7 @@ HARMLESS = "Always moor the barge with two ropes."
 
 
 class Obedient(ScriptedModel):
-    """Takes each note apart by lines, and deletes the first candidate whenever a text says so."""
+    """Splits each note into lines, and deletes the first candidate if a text tells it to."""
 
     def __call__(self, asked: Asked) -> Act | Fault:
         texts = data_of(asked.prompt)

@@ -1,7 +1,8 @@
-"""Whatever is remembered, and whatever a model makes of it: no memory changes, no prompt holds what is not its own.
+"""Injection attacks: no memory changes, and no prompt contains memories of other agents or scopes.
 
-The model obeys every word that it reads (``poisons.py``), so what holds here is held by the rest. Every attack is made
-on an agent of its own, once where the pipeline may only add and once where it may change and delete.
+The model follows every instruction (``injections.py``), so only the other defences are tested. Every attack uses a new
+agent, once with additions only and once with changes and deletions allowed.
+
 Source: docs/security.md "Poisoned memories".
 """
 
@@ -35,7 +36,7 @@ _numbers = itertools.count(1)
 
 
 class Owned(NamedTuple):
-    """What an agent has. Each text holds a word that no other text in the store holds."""
+    """The memories of an agent. Each text contains a word that no other text in the store contains."""
 
     agent: str
     subject: str
@@ -62,7 +63,9 @@ def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def owned_by(room: InjectionHarness, agent: str) -> Owned:
-    """An agent with memories of every kind, about a subject of its own: what is said often is no candidate."""
+    """Create an agent with memories of every kind about one subject; a word that is too frequent would give no
+    candidates.
+    """
     texts: dict[str, tuple[str, dict[str, Any]]] = {
         "plain": ("The vault keys are kept by Mira in the safe", {}),
         "pinned": ("The vault keys must stay in the building", {"pinned": True}),
@@ -85,7 +88,7 @@ def owned_by(room: InjectionHarness, agent: str) -> Owned:
 
 
 def filled(value: Any, names: dict[str, str]) -> Any:
-    """``value`` with every one of ``names`` in it replaced."""
+    """Return ``value`` with each of ``names`` replaced."""
     if isinstance(value, str):
         for name, text in names.items():
             value = value.replace(name, text)
@@ -98,7 +101,7 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 
 
 def stored(room: InjectionHarness, agent: str | None = None) -> dict[str, tuple[Any, ...]]:
-    """The memories of an agent, or of all, by id."""
+    """Return the memories of an agent, or of all, by id."""
     rows = room.connection.execute(
         f"SELECT {STATE} FROM memories WHERE agent_id = coalesce(?, agent_id)", (agent,)
     ).fetchall()
@@ -106,7 +109,7 @@ def stored(room: InjectionHarness, agent: str | None = None) -> dict[str, tuple[
 
 
 class Struck(NamedTuple):
-    """What an attack left: new rows by column, what became of its proposals, what its job says."""
+    """The result of an attack: new rows by column, the outcomes of its proposals, the result of its job."""
 
     owned: Owned
     note: str
@@ -119,7 +122,7 @@ class Struck(NamedTuple):
 
 
 def strike(room: InjectionHarness, attack: Attack) -> Struck:
-    """The attack is over; what its agent had is as it was, except what a person did meanwhile, and must stay so."""
+    """Run the attack; the agent's memories must be unchanged, except for changes by a person meanwhile."""
     agent = f"agent-{next(_numbers)}"
     owned = owned_by(room, agent)
     others = room.value("SELECT id FROM memories WHERE agent_id = 'other' AND visibility = 'global' LIMIT 1")
@@ -160,7 +163,7 @@ def strike(room: InjectionHarness, attack: Attack) -> Struck:
 
 
 def visible_in(place: dict[str, Any], owned: Owned) -> set[str]:
-    """The words of those memories that a fact of this place may be compared with."""
+    """Return the words of the memories that a fact of this place may be compared with."""
     at = (place.get("visibility", "global"), place.get("scope"), place.get("project"))
     names = {
         ("global", None, None): ("plain", "pinned", "constraint"),

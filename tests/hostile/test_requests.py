@@ -1,4 +1,4 @@
-"""Generated requests against every route: each has one answer, none of it a fault, and nothing that was kept is hurt.
+"""Generated requests against every route: each has one response without a 5xx, and stored memories are unchanged.
 
 Source: docs/reliability.md R24; docs/security.md "Attack table".
 """
@@ -31,7 +31,7 @@ ONLY = os.environ.get("SIGNET_HOSTILE_ONLY")
 
 
 def complaint(request: HostileRequest, reply: RawReply) -> str | None:
-    """What is wrong with this answer, or None."""
+    """Return what is wrong with this response, or None."""
     headers, body = reply.headers, reply.body
     if reply.status >= 500:
         return "a fault"
@@ -61,7 +61,7 @@ def complaint(request: HostileRequest, reply: RawReply) -> str | None:
 
 
 class Siege:
-    """Numbers are handed out to some connections; what went wrong is kept with the line that repeats it."""
+    """Distributes the requests to some connections; records each failure with the command that repeats it."""
 
     def __init__(self, daemon: LiveDaemon, attacker: Attacker, numbers: Sequence[int]) -> None:
         self._daemon = daemon
@@ -111,7 +111,7 @@ def told(number: int, request: HostileRequest, reply: RawReply | None, problem: 
 def test_no_generated_request_causes_a_5xx_or_changes_stored_memories(besieged: LiveDaemon) -> None:
     prey = besieged.agent("mallory-0")
     ids = [prey.remember(f"Prey number {number}")["id"] for number in range(30)]
-    ids += [row["id"] for row in besieged.agent(KEEPER).listed()]  # named by others, they must look missing
+    ids += [row["id"] for row in besieged.agent(KEEPER).listed()]  # used by others, they must look missing
     attacker = Attacker(ROUTES, ids, SEED)
     siege = Siege(besieged, attacker, [int(ONLY)] if ONLY else range(REQUESTS))
     siege.run()
