@@ -1,1 +1,1 @@
-"""Programs that run the daemon for real: the demonstration, load, and recall quality."""
+"""Programs that run the real daemon: the demonstration, load tests and recall quality."""

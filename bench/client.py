@@ -1,8 +1,8 @@
-"""HTTP/1.1 clients that cost little, because a load generator here shares its cores with what it measures.
+"""Cheap HTTP/1.1 clients, because the load generator shares its cores with the daemon that it measures.
 
-``Connection`` keeps one connection alive and has one request at a time on it; it writes bytes that were encoded before
-the clock started, and reads the status and exactly ``Content-Length`` bytes. It understands what the daemon sends and
-refuses the rest: a chunked answer is an error, not a guess.
+``Connection`` keeps one connection alive and sends one request at a time; it writes bytes that were encoded before the
+measurement, and reads the status and exactly ``Content-Length`` bytes. Other responses, such as chunked ones, are
+errors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EXCHANGE_TIMEOUT_S: Final = 30.0
 
 
 class ProtocolError(Exception):
-    """The peer did not answer as HTTP/1.1 with a length, or closed the connection before it had."""
+    """The response was not HTTP/1.1 with a length, or the connection was closed before its end."""
 
 
 def encode_request(method: str, path: str, *, host: str, body: bytes = b"") -> bytes:
-    """The bytes of one request; a body is sent as JSON."""
+    """Return the bytes of one request; a body is sent as JSON."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\n"
     if body or method != "GET":
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
@@ -30,7 +30,7 @@ def encode_request(method: str, path: str, *, host: str, body: bytes = b"") -> b
 
 
 def parse_head(buffer: bytes | bytearray) -> tuple[int, int, int] | None:
-    """Status, where the body begins, its length; None while the head is incomplete. Raises ProtocolError."""
+    """Return status, start and length of the body; None while the head is incomplete. Raises ProtocolError."""
     end = buffer.find(_HEAD_END)
     if end < 0:
         if len(buffer) > MAX_HEAD_BYTES:
@@ -60,12 +60,12 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, host: str, port: int) -> Self:
-        """A connection that is established."""
+        """Return an established connection."""
         _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
         return connection
 
     async def exchange(self, request: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer to ``request`` (see ``encode_request``).
+        """Return status and body of the response to ``request`` (see ``encode_request``).
 
         Raises ProtocolError, also when the connection is lost, and TimeoutError after ``EXCHANGE_TIMEOUT_S``.
         """
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
             self._waiter = None
 
     def close(self) -> None:
-        """The connection is closed."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -124,14 +124,14 @@ class Connection(asyncio.Protocol):
 
 
 class BlockingClient:
-    """One request, one connection, for what is not measured."""
+    """A client with a new connection for each request, for requests that are not measured."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
         self._port = port
 
     def exchange(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """Status and body; raises OSError when nobody answers."""
+        """Return status and body; raises OSError if the server is unreachable."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=EXCHANGE_TIMEOUT_S)
         try:
             headers = {"content-type": "application/json"} if body is not None else {}

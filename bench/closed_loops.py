@@ -1,6 +1,6 @@
-"""Closed loops: clients that send their next request when the last one is answered, all in this one process.
+"""Closed loops: clients that send their next request when the last one is answered, all in this process.
 
-A latency is what a caller waits; throughput is what so many callers get together.
+A latency is the waiting time of one client; the throughput is that of all clients together.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ PROBE_EVERY_S: Final = 0.02
 
 
 class Answered:
-    """What became of the requests of a phase.
+    """The results of a phase.
 
-    ``at`` holds the index of the request for each of ``latencies_ms``, and ``bodies`` the answer, if they were to be
-    kept. ``refused`` counts 503; ``failed`` tells of every other status and of each connection that broke.
+    ``at`` has the index of the request for each of ``latencies_ms``, and ``bodies`` the response if responses are kept.
+    ``refused`` counts 503; ``failed`` counts every other status and each broken connection.
     """
 
     def __init__(self, *, keep_bodies: bool = False) -> None:
@@ -36,7 +36,7 @@ class Answered:
         self._keep_bodies = keep_bodies
 
     def add(self, at: int, status: int, body: bytes, took_ms: float) -> None:
-        """One more request is answered."""
+        """Record one response."""
         if status == OK:
             self.at.append(at)
             self.latencies_ms.append(took_ms)
@@ -51,9 +51,9 @@ class Answered:
 async def closed_loop(
     address: Address, requests: Iterator[tuple[int, bytes]], answered: Answered, until: float, *, every_s: float = 0.0
 ) -> None:
-    """One client: the next request when the last is answered, until they end or the clock says ``until``.
+    """Run one client: send each request when the last one is answered, until the requests end or until ``until``.
 
-    With ``every_s`` a request is sent no sooner than so long after the last one was sent.
+    With ``every_s`` requests are at least that far apart.
     """
     connection = await Connection.open(address.host, address.port)
     try:
@@ -73,13 +73,13 @@ async def closed_loop(
 
 
 async def crowd(address: Address, requests: Sequence[bytes], clients: int, answered: Answered, until: float) -> None:
-    """``requests`` dealt out over so many closed loops."""
+    """Distribute ``requests`` over that many closed loops."""
     dealt = iter(enumerate(requests))
     await asyncio.gather(*(closed_loop(address, dealt, answered, until) for _ in range(clients)))
 
 
 async def probe(address: Address, answered: Answered, until: float) -> None:
-    """``/health`` at fixed times, whether the last one was quick or not: a late answer counts from when it was due."""
+    """Request ``/health`` at fixed times; the latency counts from the time at which the request was due."""
     connection = await Connection.open(address.host, address.port)
     request = encode_request("GET", "/health", host=f"{address.host}:{address.port}")
     due = time.perf_counter()
@@ -96,7 +96,7 @@ async def probe(address: Address, answered: Answered, until: float) -> None:
 
 
 async def beside(work: Awaitable[None], *others: Awaitable[None]) -> None:
-    """``work`` is done, and ``others`` have been ended with it."""
+    """Wait for ``work``, then cancel ``others``."""
     tasks = [asyncio.ensure_future(other) for other in others]
     try:
         await work
@@ -110,7 +110,7 @@ async def beside(work: Awaitable[None], *others: Awaitable[None]) -> None:
 
 
 def run(work: Awaitable[None]) -> None:
-    """``work`` is done, on an event loop of its own."""
+    """Run ``work`` in a new event loop."""
 
     async def whole() -> None:
         await work

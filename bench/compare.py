@@ -1,9 +1,9 @@
-"""Two revisions under the same load: ``python -m bench.compare REV_A REV_B [--memories 1000] [--rounds 3]``.
+"""Compare two revisions under the same load: ``python -m bench.compare REV_A REV_B [--memories 1000] [--rounds 3]``.
 
-Each revision is checked out into a git worktree of its own, and the load generator of *this* checkout runs against the
-daemon of each in turns, A B A B, so that a machine that slows down weighs on both alike. ``.`` stands for this checkout
-as it is, with what is not committed. Both daemons run in the same virtual environment: revisions with different
-dependencies cannot be compared. A figure whose two ranges do not meet is marked; with three rounds that is no proof.
+Each revision is checked out into its own git worktree. The load generator of *this* checkout runs against the daemons
+alternately, A B A B, so that changes of the machine's speed affect both. ``.`` is this checkout with its uncommitted
+changes. Both daemons use the same virtual environment, so they must have the same dependencies. A figure whose ranges
+do not overlap is marked; with three rounds that is no proof.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ GIT_BUDGET_S: Final = 120.0
 
 
 class RevisionUnusable(Exception):
-    """There is no such revision, or its daemon cannot be started from a checkout."""
+    """The revision does not exist, or its daemon cannot be started from a checkout."""
 
 
 class Range(msgspec.Struct, frozen=True):
-    """The median of a figure over the rounds, its least and its greatest value."""
+    """Median, minimum and maximum of a figure over the rounds."""
 
     median: float
     low: float
@@ -46,7 +46,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One figure of both revisions. ``ratio`` is B's median to A's; None where A's is 0."""
+    """One figure of both revisions. ``ratio`` is B's median divided by A's; None if A's is 0."""
 
     figure: str
     unit: str
@@ -63,14 +63,14 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def range_of(values: Sequence[float]) -> Range:
-    """The range of at least one value."""
+    """Return the range of at least one value."""
     return Range(median=statistics.median(values), low=min(values), high=max(values))
 
 
 def compared(a: Sequence[Measured], b: Sequence[Measured]) -> list[Compared]:
-    """Every figure that all rounds of both have, in the order of A's first round.
+    """Return every figure that all rounds of both have, in the order of A's first round.
 
-    ``apart`` means that the ranges do not meet: every round of one is above every round of the other.
+    ``apart`` means that the ranges do not overlap: every round of one is above every round of the other.
     """
     rounds = [*a, *b]
     found = []
@@ -87,7 +87,7 @@ def compared(a: Sequence[Measured], b: Sequence[Measured]) -> list[Compared]:
 
 @contextmanager
 def checkout(revision: str) -> Iterator[Path]:
-    """A directory with the code of ``revision``; its worktree is gone afterwards. Raises RevisionUnusable."""
+    """Yield a directory with the code of ``revision``; its worktree is removed afterwards. Raises RevisionUnusable."""
     if revision == HERE:
         yield REPOSITORY
         return
@@ -101,14 +101,16 @@ def checkout(revision: str) -> Iterator[Path]:
 
 
 def commit_of(revision: str) -> str:
-    """The abbreviated commit that ``revision`` names, or ``.``. Raises RevisionUnusable."""
+    """Return the abbreviated commit of ``revision``, or ``.``. Raises RevisionUnusable."""
     if revision == HERE:
         return HERE
     return _git("rev-parse", "--verify", "--quiet", "--short", f"{revision}^{{commit}}")
 
 
 def runs_from(tree: Path) -> None:
-    """A daemon started with ``tree`` runs its code, not this checkout's; raises RevisionUnusable otherwise."""
+    """Verify that a daemon started with ``tree`` runs its code and not this checkout's; raises RevisionUnusable
+    otherwise.
+    """
     done = subprocess.run(
         [
             sys.executable,
@@ -128,7 +130,7 @@ def runs_from(tree: Path) -> None:
 
 
 def measure(tree: Path, plan: Plan, console: Console) -> Measured:
-    """One round of the daemon in ``tree``, on a workspace of its own; raises DaemonFailed."""
+    """Measure one round of the daemon in ``tree`` on a new workspace; raises DaemonFailed."""
     with throw_away_workspace() as workspace:
         bench = Bench(Daemon(workspace, repository=tree), plan, console)
         bench.run()
@@ -136,7 +138,7 @@ def measure(tree: Path, plan: Plan, console: Console) -> Measured:
 
 
 def show(found: Sequence[Compared], names: tuple[str, str], rounds: int, console: Console) -> None:
-    """The table on the terminal."""
+    """Print the table."""
     table = Table(
         title=f"A = {names[0]}, B = {names[1]}: median (least to greatest) of {rounds} rounds",
         caption="apart: every round of one is above every round of the other",
@@ -178,7 +180,7 @@ def _git(*arguments: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when both could be measured, whatever came out."""
+    """Run the comparison; the exit code is 0 if both could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("a", metavar="REV_A", help="a commit, branch or tag; . is this checkout")
     parser.add_argument("b", metavar="REV_B")

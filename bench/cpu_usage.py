@@ -13,7 +13,7 @@ LOAD_GENERATOR: Final = "load generator"
 
 
 class CpuUsage:
-    """What was spent between entering and leaving ``measured``, by the name of the process."""
+    """The CPU time between entering and leaving ``measured``, by process name."""
 
     def __init__(self, processes: Mapping[str, int]) -> None:
         self._processes = processes
@@ -22,7 +22,7 @@ class CpuUsage:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """The time inside is counted; a second phase adds to the first."""
+        """Count the time inside the block; a second block adds to the first."""
         before = {name: cpu_ms(pid) for name, pid in self._processes.items()}
         own = time.process_time()
         began = time.perf_counter()
@@ -36,11 +36,11 @@ class CpuUsage:
 
     @property
     def tree_ms(self) -> dict[str, float]:
-        """The daemon's share."""
+        """Return the daemon's share."""
         return {name: spent for name, spent in self.spent_ms.items() if name != LOAD_GENERATOR}
 
     def each(self, count: int) -> dict[str, float]:
-        """CPU milliseconds of each process per request."""
+        """Return the CPU milliseconds of each process per request."""
         return {name: round(spent / max(1, count), 3) for name, spent in self.spent_ms.items()}
 
     def _add(self, name: str, spent_ms: float) -> None:

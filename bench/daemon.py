@@ -1,7 +1,7 @@
-"""A live daemon on a throw-away workspace: started as a person starts it, watched through /proc, stopped by its pid.
+"""A live daemon on a temporary workspace: started like by a user, observed through /proc, stopped by its pid.
 
-Nothing here reaches into the daemon: it is a process tree behind an HTTP address. Every wait has a deadline, and the
-tree is gone when the ``with`` block is left, whatever happened in it.
+The daemon is used only as a process tree with an HTTP address. Every wait has a deadline, and all processes are ended
+when the ``with`` block is left.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
 
 class DaemonFailed(Exception):
-    """The daemon did not start, answer or stop as it should; the text ends with what it printed."""
+    """The daemon did not start, answer or stop as expected; the text ends with its output."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a daemon listens, as its ``.daemon/address`` says."""
+    """The address of a daemon, as in its ``.daemon/address``."""
 
     host: str
     port: int
@@ -42,10 +42,10 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Daemon:
-    """One life of the daemon on ``workspace``.
+    """One run of the daemon on ``workspace``.
 
-    ``module`` is what is run (``supervisor``, or a bench tree with the same children); ``settings`` is the text of
-    ``agent.yaml``; ``repository`` is where the daemon's code is; ``ready_s`` is the time from the start of the process
+    ``module`` is the module to run (``supervisor``, or a bench tree with the same children); ``settings`` is the text
+    of ``agent.yaml``; ``repository`` contains the daemon's code; ``ready_s`` is the time from the start of the process
     to the first 200 of ``/health/ready``.
     """
 
@@ -82,13 +82,13 @@ class Daemon:
 
     @property
     def address(self) -> Address:
-        """Where it listens; raises DaemonFailed when it does not run."""
+        """Return the address; raises DaemonFailed if the daemon does not run."""
         if self._address is None:
             raise DaemonFailed("the daemon is not running")
         return self._address
 
     def start(self) -> None:
-        """It answers ``/health/ready`` with 200; raises DaemonFailed when it does not within the budget."""
+        """Wait until ``/health/ready`` answers 200; raises DaemonFailed after the time limit."""
         self.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.workspace / "agent.yaml").write_text(self.settings)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SIGNET_")}
@@ -118,7 +118,7 @@ class Daemon:
         self.ready_s = time.perf_counter() - began
 
     def stop(self) -> None:
-        """No process of it is left: drained when it obeys, killed when it does not."""
+        """Stop every process of the daemon: drain it, and kill it if that fails."""
         process, self._process, self._address = self._process, None, None
         if process is None:
             return
@@ -126,24 +126,24 @@ class Daemon:
         try:
             process.wait(STOP_BUDGET_S)
         except subprocess.TimeoutExpired:
-            process.kill()  # its children notice within a heartbeat and leave
+            process.kill()  # its children notice within a heartbeat and exit
             process.wait(KILL_BUDGET_S)
 
     def get(self, path: str) -> Any:
-        """The decoded JSON answer of one GET; raises DaemonFailed unless it is a 200."""
+        """Return the decoded JSON of one GET; raises DaemonFailed unless it is a 200."""
         status, body = self._client().exchange("GET", path)
         if status != 200:
             raise DaemonFailed(f"GET {path} was answered {status}: {body[:200]!r}")
         return msgspec.json.decode(body)
 
     def processes(self) -> dict[str, int]:
-        """The process id of every member of the tree by its name."""
+        """Return the process id of every process of the daemon by its name."""
         report = self.get("/api/status")
         named = {actor["name"]: actor["pid"] for actor in report["actors"] if actor["pid"] is not None}
         return {"supervisor": self.address.pid, **named}
 
     def standbys(self) -> list[int]:
-        """The process ids of the interpreters that stand by, which the daemon itself gives no name."""
+        """Return the process ids of the standby processes, which the daemon does not name."""
         named = set(self.processes().values())
         try:
             started = Path(f"/proc/{self.address.pid}/task/{self.address.pid}/children").read_text()
@@ -165,7 +165,7 @@ class Daemon:
         except (OSError, msgspec.DecodeError):
             return False
         if process is None or address.pid != process.pid:
-            return False  # a former life's file
+            return False  # a file of an earlier run
         self._address = address
         try:
             status, _ = self._client().exchange("GET", "/health/ready")
@@ -181,19 +181,19 @@ class Daemon:
 
 
 def leave_on_sigterm() -> None:
-    """SIGTERM ends the program like an exception, so that no daemon and no workspace is left behind."""
+    """Make SIGTERM end the program like an exception, so that no daemon and no workspace is left behind."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @contextmanager
 def throw_away_workspace() -> Iterator[Path]:
-    """A directory that is gone afterwards."""
+    """Yield a directory that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
         yield Path(directory) / "workspace"
 
 
 def cpu_ms(pid: int) -> float:
-    """CPU time of the process so far, user and system, all threads; 0 when it is gone. Resolution: a clock tick."""
+    """Return the CPU time of the process (user and system, all threads, in clock ticks); 0 if it has exited."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -202,13 +202,13 @@ def cpu_ms(pid: int) -> float:
 
 
 def ticks_of(stat: str) -> int:
-    """User and system ticks of a line of ``/proc/<pid>/stat``; the name in it may hold spaces and brackets."""
+    """Return user and system ticks of a line of ``/proc/<pid>/stat``; the name may contain spaces and brackets."""
     fields = stat.rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
 
 def pss_bytes(pid: int) -> int:
-    """Proportional set size: private pages plus the process's share of each shared one; 0 when it cannot be read."""
+    """Return the proportional set size: private pages plus a share of each shared page; 0 if it cannot be read."""
     try:
         return pss_of(Path(f"/proc/{pid}/smaps_rollup").read_text())
     except OSError:
@@ -216,7 +216,7 @@ def pss_bytes(pid: int) -> int:
 
 
 def pss_of(rollup: str) -> int:
-    """The ``Pss:`` line of ``smaps_rollup`` in bytes."""
+    """Return the ``Pss:`` line of ``smaps_rollup`` in bytes."""
     for line in rollup.splitlines():
         name, _, value = line.partition(":")
         if name == "Pss":

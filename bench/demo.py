@@ -1,8 +1,8 @@
-"""The whole main job on a throw-away workspace, as a person would type it: ``make demo``.
+"""A short session with the daemon on the command line, on a temporary workspace: ``make demo``.
 
-Starts a daemon on a free port, remembers, recalls by natural questions, forgets, recovers, shows what happened, and
-stops. Every command is printed with its real output and its time. The daemon is stopped and the workspace removed
-whatever happens; the whole is bounded in time. Exit code 0 if everything came out as it should.
+Starts a daemon on a free port, remembers, recalls by natural questions, forgets, recovers, shows the history, and
+stops. Every command is printed with its real output and its time. The daemon is always stopped and the workspace
+removed, and the total time is limited. The exit code is 0 if every step gave the expected result.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 
 
 class WentWrong(Exception):
-    """A step of the demonstration did not come out as it should."""
+    """A step of the demonstration did not give the expected result."""
 
 
 class Demonstration:
-    """One workspace, one daemon, and a deadline for all of it."""
+    """One workspace, one daemon, and a deadline for the whole demonstration."""
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
@@ -54,7 +54,7 @@ class Demonstration:
         }
 
     def signet(self, *arguments: str) -> str:
-        """The output of the command, after it was shown; raises WentWrong when it fails."""
+        """Run and print the command and return its output; raises WentWrong if it fails."""
         print(f"\n$ {shlex.join(['signet', *arguments])}", flush=True)
         left = BUDGET_S - (time.monotonic() - self.began)
         if left <= 0:
@@ -72,7 +72,7 @@ class Demonstration:
         return done.stdout
 
     def stop(self) -> None:
-        """No process of the daemon is left."""
+        """Stop the daemon and verify that no process is left."""
         print("\n$ signet stop", flush=True)
         try:
             done = self._run(("stop", "--timeout", str(STOP_BUDGET_S)), timeout=STOP_BUDGET_S + 5)
@@ -95,7 +95,7 @@ class Demonstration:
         )
 
     def _kill(self) -> None:
-        """The supervisor of this workspace is killed; its children end with it."""
+        """Kill the supervisor of this workspace; its children exit with it."""
         try:
             pid = int((self.workspace / ".daemon" / "pid").read_text())
             os.kill(pid, signal.SIGKILL)
@@ -111,7 +111,7 @@ class Demonstration:
 
 
 def demonstrate(demo: Demonstration) -> None:
-    """Every step came out as it should; raises WentWrong at the first that did not."""
+    """Run every step; raises WentWrong at the first unexpected result."""
     demo.signet("start", "--timeout", "45")
     ids = [demo.signet("remember", *arguments).strip() for arguments in MEMORIES]
     require(len(set(ids)) == len(MEMORIES), "each memory has an id of its own")
@@ -137,14 +137,14 @@ def demonstrate(demo: Demonstration) -> None:
 
 
 def require(holds: bool, claim: str) -> None:
-    """The claim holds and is printed; raises WentWrong when it does not."""
+    """Print the claim; raises WentWrong if it does not hold."""
     if not holds:
         raise WentWrong(f"expected: {claim}")
     print(f"  ✓ {claim}", flush=True)
 
 
 def main() -> int:
-    """The exit code of the demonstration."""
+    """Run the demonstration and return its exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="signet-demo-", ignore_cleanup_errors=True) as directory:
         demo = Demonstration(Path(directory) / "workspace")

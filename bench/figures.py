@@ -1,4 +1,4 @@
-"""Numbers of a run: percentiles, and where and when they were measured."""
+"""Figures of a run: percentiles, and where and when they were measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of the ``ordered`` values do not exceed (nearest rank); 0 for none."""
+    """Return the smallest value that at least ``share`` of the ``ordered`` values do not exceed (nearest rank); 0 for
+    none.
+    """
     if not ordered:
         return 0.0
     rank = -(-len(ordered) * share // 1)  # ceiling
@@ -36,7 +38,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def spread(latencies_ms: Sequence[float]) -> Spread:
-    """The percentiles of a phase."""
+    """Return the percentiles of a phase."""
     ordered = sorted(latencies_ms)
     return Spread(
         count=len(ordered),
@@ -48,7 +50,7 @@ def spread(latencies_ms: Sequence[float]) -> Spread:
 
 
 def circumstances() -> dict[str, Any]:
-    """Machine, time, revision, command and load, to be written beside every result."""
+    """Return machine, time, revision, command and load, to be written with every result."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["python", "-m", *_module_and_arguments()]),
@@ -64,7 +66,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def write_result(name: str, result: dict[str, Any]) -> Path:
-    """``result`` is a file in ``bench/results``; returns its path."""
+    """Write ``result`` to a file in ``bench/results``; return its path."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")

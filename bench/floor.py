@@ -1,7 +1,7 @@
-"""What the machine allows at best: the same work without processes, HTTP, authorisation or ranking.
+"""The best possible figures of the machine: the same work without processes, HTTP, authorisation or ranking.
 
-Measured in the same run, on the same file system and with the same texts as the daemon's figures, so that a ratio to
-them says something about the daemon and not about the machine.
+They are measured in the same run, on the same file system and with the same texts as the daemon's figures, so that a
+ratio to them depends on the daemon and not on the machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BLOCK: Final = 200_000
 
 
 class WriteFloor(msgspec.Struct, frozen=True):
-    """Durable rows a second with so many of them in each commit, and the time of one commit."""
+    """Durable rows per second with that many in each commit, and the time of one commit."""
 
     rows_per_commit: int
     rows_per_s: float
@@ -47,7 +47,7 @@ class WriteFloor(msgspec.Struct, frozen=True):
 
 
 def write_floor(directory: Path, memories: Sequence[Made], *, rows_per_commit: int, budget_s: float) -> WriteFloor:
-    """Raw SQLite: row, FTS entry, history row and job row, ``synchronous=FULL``, at most ``budget_s`` seconds."""
+    """Measure raw SQLite with ``synchronous=FULL`` and the rows of a remember, at most ``budget_s`` seconds."""
     connection = _open(directory / f"write-floor-{rows_per_commit}.db")
     took: list[float] = []
     rows = 0
@@ -68,9 +68,9 @@ def write_floor(directory: Path, memories: Sequence[Made], *, rows_per_commit: i
 
 
 class KeywordFloor:
-    """Only the FTS5 query of a recall: no filter, no fetch. One index grows from size to size.
+    """Only the FTS5 query of a recall: no filter, no fetch. One index is extended from size to size.
 
-    ``build_budget_s`` bounds the time that all growing may take together.
+    ``build_budget_s`` limits the total time of building it.
     """
 
     def __init__(self, path: Path, *, build_budget_s: float) -> None:
@@ -87,7 +87,7 @@ class KeywordFloor:
         self._connection.close()
 
     def grow_to(self, size: int, memories: Iterator[Made]) -> bool:
-        """Whether the index holds the first ``size`` texts; not if the budget was spent before."""
+        """Return whether the index contains the first ``size`` texts; False if the time was used up before."""
         began = time.perf_counter()
         while self._size < size and time.perf_counter() - began < self._left_s:
             self._connection.execute("BEGIN")
@@ -102,7 +102,7 @@ class KeywordFloor:
         return self._size >= size
 
     def measure(self, questions: Sequence[Asked], *, budget_s: float) -> Spread:
-        """The query of each question once, as many as fit into ``budget_s``."""
+        """Run the query of each question once, as many as fit into ``budget_s``."""
         expressions = [expression for asked in questions if (expression := fts_match(asked.body["query"])) is not None]
 
         def query(at: int) -> None:
@@ -115,10 +115,11 @@ class KeywordFloor:
 
 
 def vector_floor(count: int, *, repeats: int = 200, budget_s: float = 2.0) -> Spread:
-    """Exact nearest neighbours of one float32 query among ``count`` vectors with numpy: product and top 300.
+    """Measure the exact nearest neighbours of one float32 query among ``count`` vectors with numpy: product and top
+    300.
 
-    Beyond ``_BLOCK`` vectors the same block stands for all: it is larger than any cache, so that each pass over it
-    reads as much memory as other vectors would, and the load generator does not hold a gigabyte.
+    Beyond ``_BLOCK`` vectors the product is repeated over the same block, which is larger than any cache: each pass
+    reads as much memory as other vectors would, without a load generator of a gigabyte.
     """
     rng = np.random.default_rng(7)
     block = rng.standard_normal((min(count, _BLOCK), DIMENSIONS), dtype=np.float32)
@@ -137,7 +138,7 @@ def vector_floor(count: int, *, repeats: int = 200, budget_s: float = 2.0) -> Sp
 
 
 def embedding_floor(memories: Sequence[Made], *, budget_s: float = 1.0) -> Spread:
-    """One text through the embedded model."""
+    """Measure the embedding of one text with the embedded model."""
     embedder = EmbeddedEmbedder()
     return _repeat(lambda at: _discard(embedder.embed_query(memories[at].content)), len(memories), budget_s)
 

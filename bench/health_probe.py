@@ -1,9 +1,8 @@
-"""``/health`` asked at fixed times by a process of its own, so that no delay of the load generator is the daemon's.
+"""Request ``/health`` at fixed times from a separate process, so that delays of the load generator do not count.
 
-Every request has a connection of its own and is sent when it is due, whether or not the one before it is answered:
-asked one after the other, answers of 21 ms each would add up to the latency of a probe that is a second behind. How
-late the probe itself was is told beside; on a machine without a free core that is the floor. The process ends when its
-standard input does.
+Every request has its own connection and is sent when it is due, whether or not the previous one is answered: sent one
+after the other, responses of 21 ms each would add up to a delay of a second. The delay of the probe itself is reported
+too; on a machine without a free core it is the floor. The process exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OK: Final = 200
 
 
 class Probed(msgspec.Struct):
-    """What the probe found."""
+    """The results of the probe."""
 
     latencies_ms: list[float] = []
     late_ms: list[float] = []
@@ -37,7 +36,7 @@ class Probed(msgspec.Struct):
 
 
 class HealthProbe:
-    """Asks between entering and leaving ``running``; ``found`` is complete afterwards."""
+    """Sends requests between entering and leaving ``running``; ``found`` is complete afterwards."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -45,21 +44,21 @@ class HealthProbe:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The probe has begun; on leaving it has ended, and told what it found."""
+        """Start the probe, and collect its results at the end of the block."""
         command = [sys.executable, "-P", "-m", "bench.health_probe", self._address.host, str(self._address.port)]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert process.stdout is not None
         try:
-            process.stdout.readline()  # it has begun
+            process.stdout.readline()  # the probe has started
             yield
         finally:
-            said, _ = process.communicate(timeout=END_BUDGET_S)  # its standard input ends, and so does it
+            said, _ = process.communicate(timeout=END_BUDGET_S)  # the probe exits when its standard input is closed
         self.found = msgspec.json.decode(said, type=Probed)
 
 
 def main() -> None:
-    """Asks the address in the arguments until the standard input ends; prints what it found."""
+    """Probe the address in the arguments until the standard input is closed; print the results."""
     host, port = sys.argv[1], int(sys.argv[2])
     ending = threading.Event()
 
@@ -96,7 +95,7 @@ def main() -> None:
                 now = time.perf_counter()
                 found.late_ms.append((now - due) * 1000)
                 asking.create_task(ask())
-                due += EVERY_S * max(1, (now - due) // EVERY_S)  # what was missed is not made up for
+                due += EVERY_S * max(1, (now - due) // EVERY_S)  # missed requests are not sent later
 
     asyncio.run(ask_when_due())
     print(msgspec.json.encode(found).decode(), flush=True)

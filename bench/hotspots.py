@@ -1,7 +1,7 @@
-"""Where the CPU time of gateway, searcher and writer goes: ``python -m bench.hotspots``.
+"""The functions that use the CPU time of gateway, searcher and writer: ``python -m bench.hotspots``.
 
-Two lives of the daemon on one workspace, one under recall and one under remember, because a profile that mixes them
-explains neither. Latencies of these runs are not figures; ``bench.load`` measures those.
+Two runs of the daemon on one workspace, one with recalls and one with remembers, because a mixed profile explains
+neither. Latencies of these runs are not meaningful; ``bench.load`` measures those.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SCAFFOLD = ("<frozen", "bench/", str(Path(__file__).parent))
 
 
 def _begin_anew(processes: dict[str, int]) -> None:
-    """What was sampled so far, imports above all, is forgotten."""
+    """Discard the samples so far, which are mostly of imports."""
     for name, pid in processes.items():
         if name.startswith(SAMPLED):
             os.kill(pid, signal.SIGUSR1)
 
 
 def collect(directory: Path) -> list[Profile]:
-    """The profiles in ``directory``, which is empty afterwards."""
+    """Return the profiles in ``directory``, and delete them."""
     profiles = []
     for path in sorted(directory.glob("*.json")):
         profiles.append(msgspec.json.decode(path.read_bytes(), type=Profile))
@@ -44,7 +44,7 @@ def collect(directory: Path) -> list[Profile]:
 
 
 def table_of(profile: Profile, requests: int, title: str, *, rows: int) -> Table:
-    """The dearest functions, in CPU microseconds for each request."""
+    """Return a table of the most expensive functions, in CPU microseconds per request."""
     per_sample_us = INTERVAL_S * 1e6 / max(1, requests)
     table = Table(title=f"{profile.name}, {title}: {profile.samples * per_sample_us:.0f} µs of CPU a request")
     for column in ("with what it calls", "µs", "itself", "µs"):
@@ -57,7 +57,7 @@ def table_of(profile: Profile, requests: int, title: str, *, rows: int) -> Table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run the program and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.hotspots", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=8)

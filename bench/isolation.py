@@ -1,16 +1,15 @@
-"""Whether upkeep is felt: the same mixed load with and without everything that the daemon does beside it.
+"""The effect of maintenance on requests: the same mixed load with and without background work of the daemon.
 
-``python -m bench.isolation``. 32 clients (80 % recall, 20 % remember) in turns alone, disturbed, disturbed, alone, so
-that a store that grows meanwhile weighs on both alike. Disturbed means retention sweeps that purge forgotten memories,
-one backup after the other with their checks, a bulk import as fast as it is taken in, and a scrape of ``/metrics`` each
-second, all at once. ``/health`` is asked by a process of its own. At the end the daemon is stopped, and every memory
-that was acknowledged is looked for in its database. Nothing is asserted.
+``python -m bench.isolation`` runs 32 clients (80 % recall, 20 % remember) in four phases: alone, disturbed, disturbed,
+alone, so that the growth of the store affects both kinds alike. In a disturbed phase these run at the same time:
+retention sweeps that purge forgotten memories, one backup with its check after the other, a bulk import at full speed,
+and a scrape of ``/metrics`` each second. A separate process requests ``/health``. At the end the daemon is stopped, and
+every acknowledged memory is looked up in its database. Nothing is asserted.
 
-Forgotten memories may be purged after an hour at the earliest; those that the sweeps find were forgotten over HTTP and
-then made older in the stopped daemon's database.
+Forgotten memories may be purged after an hour at the earliest; so the times of those to purge are changed in the
+database of the stopped daemon.
 
-Source: docs/performance.md "Isolation targets".
-Departs: there is no model stage and no re-embed yet; backup, import and scrape stand in for them.
+Source: docs/performance.md "Isolation targets". Departs: models and re-embedding are measured by ``bench.pipeline``.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ MOST_DOOMED: Final = 50_000
 SCRAPE_EVERY_S: Final = 1.0
 BACKUP_ASKED_S: Final = 0.5
 IMPORT_BATCHES_PER_S: Final = 15
-"""More than are taken in, so that the import does not end before the phase."""
+"""More than can be imported, so that the import does not end before the phase."""
 DOOMED: Final = "doomed"
 FORGOTTEN_AT_ONCE: Final = 200
 END_BUDGET_S: Final = 120.0
@@ -67,14 +66,14 @@ NOTES: Final = (
 
 
 class RememberedPart(msgspec.Struct):
-    """What is read of an answer to a remember."""
+    """The part of a remember response that is read."""
 
     id: str | None = None
     ids: list[str] = []
 
 
 class Phase:
-    """One turn of the mixed load, alone or disturbed, and what was found."""
+    """One phase of the mixed load, alone or disturbed, and its results."""
 
     def __init__(self) -> None:
         self.recalls_ms: list[float] = []
@@ -86,7 +85,7 @@ class Phase:
         self.wall_s = 0.0
 
     def add(self, mixed: Mixed, answered: Answered, probe: HealthProbe, wall_s: float) -> None:
-        """A further turn."""
+        """Add the results of another phase of the same kind."""
         recalls, remembers = mixed.split(answered)
         self.recalls_ms += recalls
         self.remembers_ms += remembers
@@ -97,7 +96,7 @@ class Phase:
         self.wall_s += wall_s
 
     def figures(self) -> dict[str, Any]:
-        """Everything, for the table and the file."""
+        """Return all results, for the table and the file."""
         return {
             "per_s": round((len(self.recalls_ms) + len(self.remembers_ms)) / max(self.wall_s, 1e-9), 1),
             "recall_ms": spread(self.recalls_ms),
@@ -111,7 +110,7 @@ class Phase:
 
 
 class Upkeep:
-    """What disturbs: each kind a closed loop of its own beside the clients."""
+    """The disturbances: each kind is a closed loop that runs concurrently with the clients."""
 
     def __init__(self, subject: LoadedDaemon, seconds: float) -> None:
         self._subject = subject
@@ -128,7 +127,7 @@ class Upkeep:
         )
 
     def loops(self, until: float) -> list[Any]:
-        """The loops, to be awaited together."""
+        """Return the loops, to be awaited together."""
         address = self._subject.daemon.address
 
         def endless(request: bytes) -> Iterator[tuple[int, bytes]]:
@@ -142,7 +141,7 @@ class Upkeep:
         ]
 
     def figures(self) -> dict[str, Any]:
-        """What the disturbances did; a phase in which nothing was purged, copied or imported disturbed nobody."""
+        """Return what the disturbances did; a phase in which nothing was purged, copied or imported proves nothing."""
         every = {"sweeps": self.sweeps, "backups": self.backups, "scrapes": self.scrapes, "imports": self.imports}
         return {
             "purged_rows": sum(msgspec.json.decode(body)["affected"] for body in self.sweeps.bodies),
@@ -170,7 +169,7 @@ class Isolation:
         self.found: dict[str, Any] = {"circumstances": circumstances(), "settings": SETTINGS, "notes": NOTES}
 
     def run(self) -> None:
-        """Filling, turns, and the search for what was lost; raises DaemonFailed."""
+        """Fill the store, run the phases, and look up the acknowledged memories; raises DaemonFailed."""
         subject, options = self._subject, self._options
         with self._daemon:
             subject.grow_to(options.memories)
@@ -224,7 +223,7 @@ class Isolation:
         return upkeep
 
     def _doom(self, rows: int) -> None:
-        """So many memories are stored and forgotten, for the sweeps to purge."""
+        """Store and forget that many memories, for the sweeps to purge."""
         subject = self._subject
         filling = subject.import_all(subject.memories(rows), CpuUsage({}), sourceType=DOOMED)
         subject.say(f"{rows:,} memories to forget; {filling.refused} batches were refused at first")
@@ -246,7 +245,7 @@ class Isolation:
         return deleted
 
     def _until_backup_ended(self) -> None:
-        """The next turn is really alone. A check of a large copy takes longer than the turn that began it."""
+        """Wait until the disturbances have ended: the check of a large backup takes longer than its phase."""
         deadline = time.perf_counter() + END_BUDGET_S
         while (state := self._ask("GET", "/api/repair/backup"))["running"] is not None:
             if time.perf_counter() > deadline:
@@ -265,17 +264,17 @@ class Isolation:
 
 
 async def _together(clients: Any, upkeep: Sequence[Any]) -> None:
-    """The clients have ended, and what disturbed them has been let finish its last request."""
+    """Wait for the clients, and let the disturbances finish their last requests."""
     await asyncio.gather(clients, *upkeep)
 
 
 def doomed_rows(turns: int, seconds: float) -> int:
-    """As many as the sweeps of all turns can purge, each a full step, within reason."""
+    """Return as many rows as the sweeps of all phases can purge, each a full step, within reason."""
     return min(MOST_DOOMED, turns * math.ceil(seconds / SWEEP_EVERY_S) * SWEEP_ROWS)
 
 
 def age_forgotten(database: Path) -> None:
-    """Every forgotten memory of the stopped daemon was forgotten two hours ago."""
+    """Set the time of every forgotten memory of the stopped daemon to two hours ago."""
     moment = datetime.now(UTC) - timedelta(hours=2)
     connection = apsw.Connection(str(database))
     try:
@@ -288,7 +287,7 @@ def age_forgotten(database: Path) -> None:
 
 
 def lost(database: Path, acknowledged: set[str]) -> int:
-    """How many of the acknowledged memories are not in the database of the stopped daemon."""
+    """Return how many of the acknowledged memories are not in the database of the stopped daemon."""
     connection = apsw.Connection(str(database))
     try:
         stored = {row[0] for row in connection.execute("SELECT id FROM memories WHERE is_deleted = 0")}
@@ -298,7 +297,7 @@ def lost(database: Path, acknowledged: set[str]) -> int:
 
 
 def lines_of(found: dict[str, Any]) -> list[Line]:
-    """The table: the disturbed figures with the same load alone as their floor."""
+    """Return the table: the disturbed figures with the same load alone as their floor."""
     alone, disturbed = found["alone"], found["disturbed"]
     lines: list[Line] = []
     for kind in ("recall", "remember"):
@@ -329,7 +328,7 @@ def lines_of(found: dict[str, Any]) -> list[Line]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when everything could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if everything could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.isolation", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each turn")

@@ -1,9 +1,8 @@
-"""Speed and footprint of a live daemon, each figure beside its target and a floor of the same run: ``make bench``.
+"""Speed and footprint of a live daemon, each figure with its target and a floor of the same run: ``make bench``.
 
-The load generator is this one process; the daemon is a process tree on a throw-away workspace, asked over loopback
-HTTP. Clients are closed loops: each sends its next request when the last one is answered, so a latency is what a
-caller waits, and throughput is what so many callers get. The machine's cores are shared by both sides; the CPU time of
-each process is therefore reported beside the latencies. Nothing is asserted.
+The load generator is this process; the daemon runs on a temporary workspace and gets requests over loopback HTTP.
+Clients are closed loops: each sends its next request when the last one is answered. Both sides share the machine's
+cores, so the CPU time of each process is reported too. Nothing is asserted.
 
 Source: docs/performance.md "Targets"; the workload (texts, questions, filters) is described in ``bench/texts.py``.
 """
@@ -38,10 +37,11 @@ from bench.texts import Texts
 WRITE_CLIENTS: Final = (1, 16, 64)
 MIXED_CLIENTS: Final = 32
 SETTLE_S: Final = 3.0
-"""After a load: the last touches are flushed and the log is folded back, then the daemon is idle."""
+"""The time after a load in which the last accesses are stored and the log is checkpointed, before the daemon is idle.
+"""
 FLOOR_SAMPLES: Final = 400
 FLOOR_BUILD_S: Final = 90.0
-"""The floor's own FTS5 index of the largest size must be built within this, or that size has no floor."""
+"""The time limit for building the floor's FTS5 index; a larger size has no floor."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """One run: a store that grows from size to size, and the figures found on the way."""
+    """One run: a store that grows from size to size, and its figures."""
 
     def __init__(self, daemon: Daemon, plan: Plan, console: Console) -> None:
         self._plan = plan
@@ -71,7 +71,7 @@ class Bench:
         }
 
     def run(self) -> None:
-        """Every phase; raises DaemonFailed when the daemon cannot be had."""
+        """Run every phase; raises DaemonFailed if the daemon cannot be started."""
         subject, plan = self._subject, self._plan
         try:
             self._start_at(0)
@@ -156,7 +156,7 @@ class Bench:
             "health_ms": spread(subject.load([subject.get("/health")] * 800, 1, 2).latencies_ms),
         }
         questions = subject.questions(FLOOR_SAMPLES)
-        texts = Texts(self._plan.seed)  # once more what is stored, in the same order
+        texts = Texts(self._plan.seed)  # the stored texts again, in the same order
         with KeywordFloor(directory / "keyword-floor.db", build_budget_s=FLOOR_BUILD_S) as keyword:
             for size in sizes:
                 built = keyword.grow_to(size, (texts.memory() for _ in itertools.count()))
@@ -177,7 +177,7 @@ class Bench:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when everything could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if everything could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--memories", type=sizes_in, default=(1_000, 10_000), help="sizes, ascending, e.g. 1000,10000,100000"
@@ -216,7 +216,7 @@ def _text(path: str) -> str:
 
 
 def sizes_in(text: str) -> tuple[int, ...]:
-    """Numbers of memories, ascending; the type of an argument."""
+    """Parse numbers of memories, ascending; the type of an argument."""
     try:
         sizes = tuple(int(part.replace("_", "")) for part in text.split(","))
     except ValueError:

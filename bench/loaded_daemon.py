@@ -1,7 +1,7 @@
-"""A daemon, what is stored in it, and the requests that can be asked about that.
+"""A daemon, the memories stored in it, and requests about them.
 
-The store is filled by the bulk import a slab of texts at a time, and of what is stored only an even sample is kept
-here to ask about: the load generator needs no more memory for a million memories than for twenty thousand.
+The store is filled with bulk imports of equal size, and only an even sample of the memories is kept for queries: the
+load generator needs no more memory for a million memories than for twenty thousand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_FOUND: Final = frozenset({404, 405})
 
 
 class EvenSample:
-    """At most ``size`` of all memories that were offered, each as likely as any other (reservoir sampling)."""
+    """A uniform sample of at most ``size`` of all offered memories (reservoir sampling)."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.kept: list[Made] = []
@@ -41,7 +41,7 @@ class EvenSample:
         self._rng = random.Random(seed)
 
     def offer(self, made: Made) -> None:
-        """``made`` is among those that may be kept."""
+        """Offer ``made`` to the sample."""
         self._offered += 1
         if len(self.kept) < self._size:
             self.kept.append(made)
@@ -52,7 +52,7 @@ class EvenSample:
 
 
 class Filling:
-    """What it took to store a slab. ``refused`` counts requests that had to be sent again."""
+    """The cost of storing one part. ``refused`` counts requests that had to be sent again."""
 
     def __init__(self) -> None:
         self.latencies_ms: list[float] = []
@@ -60,7 +60,7 @@ class Filling:
 
 
 class LoadedDaemon:
-    """``daemon`` and the requests for it. ``size`` counts what ``grow_to`` has stored."""
+    """``daemon`` and requests for it. ``size`` is the number of memories that ``grow_to`` has stored."""
 
     def __init__(self, daemon: Daemon, *, seed: int, console: Console) -> None:
         self.daemon = daemon
@@ -71,15 +71,15 @@ class LoadedDaemon:
         self._sample = EvenSample(KNOWN, seed)
 
     def say(self, text: str) -> None:
-        """A line of progress, on stderr."""
+        """Print a line of progress on stderr."""
         self._console.print(f"[dim]{text}[/dim]", highlight=False)
 
     # filling
 
     def grow_to(self, size: int) -> dict[str, Any] | None:
-        """The store holds the first ``size`` memories of the seed; figures of the import, None if there was none.
+        """Store the first ``size`` memories of the seed; return the figures of the import, None if there was none.
 
-        Only the requests are timed, not the making of the texts.
+        Only the requests are timed, not the generation of the texts.
         """
         missing = size - self.size
         if missing <= 0:
@@ -111,13 +111,13 @@ class LoadedDaemon:
         }
 
     def import_all(self, memories: Sequence[Made], usage: CpuUsage, **more: str) -> Filling:
-        """All of ``memories`` are stored by bulk import; ``more`` are further fields of each. Raises DaemonFailed."""
+        """Store all of ``memories`` by bulk import; ``more`` are further fields of each. Raises DaemonFailed."""
         starts = range(0, len(memories), IMPORT_LINES)
         batches = [self.import_of(memories[at : at + IMPORT_LINES], **more) for at in starts]
         return self._fill(batches, IMPORT_CLIENTS, usage, lines=len(memories))
 
     def _fill(self, requests: Sequence[bytes], clients: int, usage: CpuUsage, *, lines: int | None) -> Filling:
-        """Every one of ``requests`` is stored; what is refused is sent again. Raises DaemonFailed."""
+        """Send every one of ``requests`` until it is stored. Raises DaemonFailed."""
         filling = Filling()
         deadline = time.perf_counter() + SLAB_BUDGET_S
         waiting = list(requests)
@@ -156,7 +156,9 @@ class LoadedDaemon:
         answered: Answered | None = None,
         health: Answered | None = None,
     ) -> Answered:
-        """``requests`` dealt out over so many clients, for at most ``seconds``; with ``health`` probed meanwhile."""
+        """Distribute ``requests`` over that many clients, for at most ``seconds``; with ``health`` probed at the same
+        time.
+        """
         found = answered if answered is not None else Answered()
         until = time.perf_counter() + seconds
         address = self.daemon.address
@@ -167,40 +169,40 @@ class LoadedDaemon:
     # requests
 
     def get(self, path: str) -> bytes:
-        """A request for ``path``."""
+        """Return a GET request for ``path``."""
         return encode_request("GET", path, host=self._host)
 
     def post(self, path: str, body: object = None) -> bytes:
-        """A request with ``body`` as JSON, or without one."""
+        """Return a request with ``body`` as JSON, or without one."""
         return encode_request("POST", path, host=self._host, body=b"" if body is None else msgspec.json.encode(body))
 
     def remember_of(self, made: Made) -> bytes:
-        """A request to store ``made``."""
+        """Return a request to store ``made``."""
         return self.post("/api/memory/remember", made.body())
 
     def import_of(self, memories: Sequence[Made], **more: str) -> bytes:
-        """A request to store all of ``memories``; ``more`` are further fields of each."""
+        """Return a request to store all of ``memories``; ``more`` are further fields of each."""
         lines = b"\n".join(msgspec.json.encode({**made.body(), **more}) for made in memories)
         return encode_request("POST", "/api/memory/import", host=self._host, body=lines)
 
     def recall_of(self, asked: Asked) -> bytes:
-        """A recall."""
+        """Return a recall request."""
         return self.post("/api/memory/recall", asked.body)
 
     def questions(self, count: int) -> list[Asked]:
-        """Questions about what is stored, every second one with a filter."""
+        """Return questions about the stored memories, every second one with a filter."""
         return self._asked.questions(self._sample.kept, count)
 
     def recalls(self, count: int) -> list[bytes]:
-        """The requests of so many questions."""
+        """Return the requests of that many questions."""
         return [self.recall_of(asked) for asked in self.questions(count)]
 
     def memories(self, count: int) -> list[Made]:
-        """New memories, unlike those that are stored."""
+        """Return new memories, different from the stored ones."""
         return [self._asked.memory() for _ in range(count)]
 
     def remembers(self, count: int) -> list[bytes]:
-        """Requests to store so many new memories."""
+        """Return requests to store that many new memories."""
         return [self.remember_of(made) for made in self.memories(count)]
 
     @property
@@ -208,7 +210,7 @@ class LoadedDaemon:
         return f"{self.daemon.address.host}:{self.daemon.address.port}"
 
     def complaints(self) -> list[str]:
-        """Lines of the daemon's log at warning and above; a run that has some measured something else."""
+        """Return the warnings and errors of the daemon's log; such a run may have measured something else."""
         lines: list[str] = []
         for path in sorted((self.daemon.workspace / ".daemon" / "logs").glob("*.log")):
             lines += [
@@ -220,6 +222,6 @@ class LoadedDaemon:
 
 
 def must_have_worked(answered: Answered, phase: str) -> None:
-    """No request failed; raises DaemonFailed with the first that did."""
+    """Raise DaemonFailed with the first failed request, if there is one."""
     if answered.failed:
         raise DaemonFailed(f"{phase}: {len(answered.failed)} requests failed, the first with {answered.failed[0]}")

@@ -1,19 +1,19 @@
 """Evidence recall on a LoCoMo file through the HTTP API: ``make bench-recall LOCOMO=path/to/file.json``.
 
-Each dialogue turn of a conversation is one memory, each question one recall with limit 50; what counts is the share of
-the turns labelled as evidence among the first results, as in the LoCoMo paper's own table. No language model is used.
-Every question is asked twice: as the daemon is by default (keyword and vector joined), and in a second life of it on
-the same workspace with ``embedding.provider: none`` (keyword only).
+Each dialogue turn of a conversation is one memory, each question one recall with limit 50; the score is the share of
+the turns labelled as evidence among the first results, as in the LoCoMo paper. No language model is used. Every
+question is asked with the default configuration (keywords and vectors), and again after a restart on the same workspace
+with ``embedding.provider: none`` (keywords only).
 
-The recipe: text ``MessageFactory: text [shares caption]``; one agent a conversation, visibility private; sourceId
-``conversation:dia_id``; createdAt the session's date plus i seconds for its i-th turn; questions without a label that
-names a turn are skipped. Two turns with the same text are one memory, and a long turn may be stored as chunks: a
-turn counts as found when any memory that holds it is.
+Text ``Speaker: text [shares caption]``; one agent per conversation, visibility private; sourceId
+``conversation:dia_id``; createdAt is the session's date plus i seconds for its i-th turn; questions without a label for
+a turn are skipped. Two turns with the same text are one memory, and a long turn may be stored as chunks: a turn counts
+as found if any of its memories is.
 
-The data set is read where it lies and never copied: results hold figures only, no text.
+The data set is not copied: results contain figures only, no text.
 
-Source: docs/quality.md "How it is measured"; Maharana et al.,
-"Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
+Source: docs/quality.md "How it is measured"; Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM
+Agents", ACL 2024.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DIA_ID: Final = re.compile(r"D\d+:\d+")
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One thing that somebody said."""
+    """One utterance of a speaker."""
 
     speaker: str
     dia_id: str
@@ -57,7 +57,7 @@ class Turn(msgspec.Struct, frozen=True):
     blip_caption: str | None = None
 
     def content(self) -> str:
-        """The memory's text."""
+        """Return the memory's text."""
         shared = f" [shares {self.blip_caption}]" if self.blip_caption else ""
         return f"{self.speaker}: {self.text}{shared}"
 
@@ -70,7 +70,7 @@ class Question(msgspec.Struct, frozen=True):
     evidence: list[str] = []
 
     def labels(self) -> set[str]:
-        """The turns that the evidence names; some labels of the set hold several, some none."""
+        """Return the turns of the evidence; some labels of the set have several, some none."""
         return {label for text in self.evidence for label in _DIA_ID.findall(text)}
 
 
@@ -83,11 +83,11 @@ class Conversation(msgspec.Struct, frozen=True):
 
     @property
     def agent(self) -> str:
-        """Whose memories these are."""
+        """Return the agent that owns these memories."""
         return f"conversation-{self.number}"
 
     def bodies(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Each turn's label and the body of its remember request, in the order of the talk."""
+        """Yield each turn's label and the body of its remember request, in the order of the conversation."""
         for date, turns in self.sessions:
             for at, turn in enumerate(turns):
                 moment = date + timedelta(seconds=at)
@@ -104,7 +104,7 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How well one question was answered, each in [0, 1]."""
+    """The scores of one question, each in [0, 1]."""
 
     category: int
     at_10: float
@@ -114,7 +114,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Which memories hold which turn, learned from the answers to the remember requests."""
+    """The memories of each turn, learned from the responses to the remember requests."""
 
     def __init__(self) -> None:
         self._turns: dict[tuple[int, str], frozenset[str]] = {}
@@ -124,11 +124,11 @@ class Store:
 
     @property
     def size(self) -> int:
-        """HandlerScheduler that are stored."""
+        """The number of stored turns."""
         return len(self._turns)
 
     def learn(self, conversation: int, label: str, reply: Mapping[str, Any]) -> None:
-        """The turn is held by the memories that the daemon named."""
+        """Record the memories of the turn that the daemon returned."""
         if "id" in reply:
             ids = frozenset({reply["id"]})
         else:
@@ -139,7 +139,7 @@ class Store:
         self._turns[conversation, label] = ids
 
     def evidence(self, conversation: int, question: Question) -> list[frozenset[str]]:
-        """For each turn that answers the question, the memories that hold it; turns that do not exist are left out."""
+        """Return the memories of each turn that answers the question; missing turns are left out."""
         return [
             self._turns[conversation, label]
             for label in sorted(question.labels())
@@ -148,7 +148,7 @@ class Store:
 
 
 def read_conversations(document: bytes) -> list[Conversation]:
-    """The conversations of a LoCoMo file; raises ValueError when it is none."""
+    """Return the conversations of a LoCoMo file; raises ValueError if it is not one."""
     try:
         raw = msgspec.json.decode(document, type=list[dict[str, Any]])
         return [_conversation(number, item) for number, item in enumerate(raw)]
@@ -173,13 +173,13 @@ def _conversation(number: int, item: Mapping[str, Any]) -> Conversation:
 
 
 def evidence_recall(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
-    """The share of the evidence turns of which some memory is among the first ``k``."""
+    """Return the share of the evidence turns with a memory among the first ``k``."""
     first = set(found[:k])
     return sum(not first.isdisjoint(turn) for turn in evidence) / len(evidence)
 
 
 def ndcg(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
-    """Normalised discounted cumulative gain: each turn counts once, at the first memory that holds it."""
+    """Return the normalised discounted cumulative gain: each turn counts once, at its first memory."""
     missing = list(evidence)
     gain = 0.0
     for rank, memory in enumerate(found[:k]):
@@ -192,7 +192,7 @@ def ndcg(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> f
 
 
 async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
-    """Every turn is remembered: conversations side by side, each one's turns in their order."""
+    """Store every turn: conversations concurrently, the turns of each in their order."""
     store = Store()
 
     async def one(conversation: Conversation) -> None:
@@ -211,7 +211,7 @@ async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
 async def ask_all(
     daemon: Daemon, conversations: Sequence[Conversation], store: Store
 ) -> tuple[list[Score], list[float], dict[str, int]]:
-    """The score of every question that has evidence, the latencies in milliseconds, and answers by method."""
+    """Return the score of every question with evidence, the latencies in milliseconds, and responses by method."""
     scores: list[Score] = []
     took: list[float] = []
     methods: dict[str, int] = {}
@@ -261,7 +261,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summary(scores: Sequence[Score]) -> Summary:
-    """The means; all 0 for no questions."""
+    """Return the means; all 0 without questions."""
     count = max(1, len(scores))
 
     def mean(values: Iterable[float]) -> float:
@@ -277,7 +277,7 @@ def summary(scores: Sequence[Score]) -> Summary:
 
 
 def table_of(found: Mapping[str, tuple[list[Score], Spread]]) -> Table:
-    """Ways of searching over kinds of question."""
+    """Return a table of search modes and kinds of question."""
     table = Table(title="Evidence recall on LoCoMo, %")
     table.add_column("")
     for name in ("questions", "R@10", "R@50", "nDCG@10", "no hit", "p50 ms", "p95 ms"):
@@ -306,7 +306,7 @@ def _cells(name: str, figures: Summary) -> tuple[str, ...]:
 
 
 def measure(conversations: Sequence[Conversation], workspace: Path, progress: Console) -> dict[str, Any]:
-    """Both ways of searching, on one workspace in two lives of the daemon."""
+    """Measure both search modes on one workspace, with a restart of the daemon between them."""
     found: dict[str, tuple[list[Score], Spread]] = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         with Daemon(workspace) as daemon:
@@ -328,7 +328,7 @@ def measure(conversations: Sequence[Conversation], workspace: Path, progress: Co
 
 
 def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
-    """What is written down: figures without any text of the data set."""
+    """Return the result to be written: figures without any text of the data set."""
     store: Store = measured["store"]
     return {
         "circumstances": circumstances(),
@@ -353,7 +353,7 @@ def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when it could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if it could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.locomo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path, help="a LoCoMo JSON file")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Recalls and remembers at once, in the proportion of a working day: four in five requests are recalls."""
+"""Concurrent recalls and remembers in a typical proportion: four in five requests are recalls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bench.loaded_daemon import LoadedDaemon, must_have_worked
 
 RECALL_SHARE: Final = 0.8
 REQUESTS_PER_S: Final = 2_500
-"""More than are answered, so that the requests do not end before the phase."""
+"""More than can be answered, so that the requests do not end before the phase."""
 
 
 class Mixed:
-    """``requests`` in the order in which they are sent; ``recalls`` tells of each whether it is a recall."""
+    """``requests`` in the order in which they are sent; ``recalls`` marks those that are recalls."""
 
     def __init__(self, subject: LoadedDaemon, seconds: float, seed: int) -> None:
         count = int(seconds * REQUESTS_PER_S)
@@ -28,7 +28,7 @@ class Mixed:
         self.requests: Sequence[bytes] = [next(recalls if recall else remembers) for recall in self.recalls]
 
     def split(self, answered: Answered) -> tuple[list[float], list[float]]:
-        """The latencies of the recalls and those of the remembers."""
+        """Return the latencies of the recalls and those of the remembers."""
         recalls: list[float] = []
         remembers: list[float] = []
         for at, latency_ms in zip(answered.at, answered.latencies_ms, strict=True):
@@ -37,7 +37,7 @@ class Mixed:
 
 
 def measure_mixed(subject: LoadedDaemon, clients: int, seconds: float, seed: int) -> dict[str, Any]:
-    """The figures of one phase, with ``/health`` asked at fixed times beside it; raises DaemonFailed on a failure."""
+    """Return the figures of one phase, with ``/health`` requested at fixed times; raises DaemonFailed."""
     mixed = Mixed(subject, seconds, seed)
     usage = CpuUsage(subject.daemon.processes())
     answered, health = Answered(), Answered()

@@ -1,7 +1,7 @@
-"""A model server in a process of its own that answers at once, or hangs so long on each call, in Ollama's wire format.
+"""A model server in a separate process that answers at once or hangs on each call, in Ollama's wire format.
 
-It understands our prompts as far as a benchmark needs: a note becomes two facts, its beginning and its end, and every
-fact is new. The process ends when its standard input does.
+It answers our prompts as far as a benchmark needs: a note becomes two facts, its beginning and its end, and every fact
+is new. The process exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TAGS: Final = msgspec.json.encode({"models": [{"name": MODEL, "model": MODEL}]}
 
 @contextmanager
 def model_server(hang_s: float = 0.0) -> Iterator[str]:
-    """The address of a server that hangs for ``hang_s`` seconds on each prompt; it is gone afterwards."""
+    """Yield the address of a server that hangs for ``hang_s`` seconds on each prompt; it is stopped afterwards."""
     command = [sys.executable, "-P", "-m", "bench.model_server", str(hang_s)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -41,7 +41,7 @@ def model_server(hang_s: float = 0.0) -> Iterator[str]:
 
 
 def answer_to(prompt: str) -> str:
-    """What the model says."""
+    """Return the model's answer to the prompt."""
     if not prompt.startswith("You turn a note"):
         return msgspec.json.encode(_ADD).decode()
     notes = _NOTE.findall(prompt)

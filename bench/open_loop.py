@@ -1,10 +1,10 @@
-"""Requests at a fixed pace whatever becomes of them, over plain sockets and one epoll: 20 microseconds each.
+"""Send requests at a fixed rate, independent of their responses, over plain sockets and one epoll: 20 us each.
 
-An open loop offers several times what the daemon can answer, on the same cores: what the generator itself spends is
-missing from what is measured, and while it is busy with one answer the others wait in its sockets and seem late. So
-there are no tasks, futures or timers here for each request, only the system calls and a dictionary.
+An open loop offers several times the capacity of the daemon on the same cores: CPU time of the generator is missing for
+the daemon, and while the generator handles one response the others wait in its sockets and seem late. So it uses no
+tasks, futures or timers per request, only system calls and a dictionary.
 
-The connections are kept and used in turn, the one that has rested longest first, as if each were a client.
+The connections are kept alive and used in rotation, the longest unused first, as if each were a client.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _READ: Final = 256 * 1024
 
 
 class _Line:
-    """One connection, and the request that is on it."""
+    """One connection, and the request that is in flight on it."""
 
     __slots__ = ("began", "buffer", "closed", "request", "rest", "socket", "wants_out")
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.request: bytes | None = None
-        self.rest: memoryview | None = None  # of the request, not sent yet
+        self.rest: memoryview | None = None  # the rest of the request that was not sent yet
         self.began = 0.0
         self.buffer = b""
         self.closed = False
@@ -39,8 +39,9 @@ class _Line:
 
 
 class OpenLoop:
-    """One run. ``answered`` is told the request, status, body and milliseconds of each answer, and says whether its
-    connection may be used again; ``failed`` why there was none."""
+    """One run. ``answered`` receives the request, status, body and milliseconds of each response, and returns whether
+    its connection may be used again; ``failed`` receives the reason if there was none.
+    """
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class OpenLoop:
         self.unsent = 0
 
     def run(self, requests: Iterator[bytes], per_s: float, seconds: float) -> float:
-        """All that was sent is answered, or given up; returns the seconds in which it was sent."""
+        """Wait until every request is answered or given up; return the seconds in which they were sent."""
         with select.epoll() as poller:
             self._poller = poller
             try:
@@ -118,14 +119,14 @@ class OpenLoop:
             self._write(line)
 
     def _write(self, line: _Line) -> None:
-        """As much is sent as the kernel takes; the clock starts when it takes the first byte."""
+        """Send as much as the kernel accepts; the measurement starts with the first byte."""
         assert line.rest is not None
         before = time.perf_counter()
         try:
             sent = line.socket.send(line.rest)
         except OSError as error:
             if error.errno not in {errno.EAGAIN, errno.ENOTCONN}:
-                line.rest = None  # it was refused before all of it was sent; the refusal may be there to read
+                line.rest = None  # it was rejected before all of it was sent; the response may be there to read
         else:
             line.began = line.began or before
             line.rest = line.rest[sent:] if sent < len(line.rest) else None

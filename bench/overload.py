@@ -1,12 +1,10 @@
-"""More than the daemon can serve: open loop at four times its capacity, bodies up to the limit, a thousand idle
-connections. ``python -m bench.overload``.
+"""Overload: an open loop at four times the capacity, bodies up to the limit, a thousand idle connections.
 
-For each workload the capacity is measured first, by closed loops that are just enough to saturate; then requests are
-sent at four times that pace whether or not the last ones are answered, as a crowd does (``bench/open_loop.py``).
-``/health`` is asked by a process of its own, so that the load generator's own delays are not counted as the daemon's;
-refusals and accepted requests are timed from when they were written to the socket. What the generator takes of the
-cores is told. At the end the daemon is stopped and every memory that was answered 200 is looked for in its database.
-Nothing is asserted; every figure stands beside its bound.
+``python -m bench.overload`` first measures the capacity for each workload with closed loops; then it sends requests at
+four times that rate, independent of the responses (``bench/open_loop.py``). A separate process requests ``/health``, so
+that delays of the load generator do not count; rejected and accepted requests are timed from when they were written to
+the socket. The CPU time of the generator is reported. At the end the daemon is stopped and every acknowledged memory is
+looked up in its database. Nothing is asserted; every figure is printed with its bound.
 
 Source: docs/reliability.md R13; docs/performance.md "Overload".
 """
@@ -44,7 +42,7 @@ from signet_actors.store.sqlite.connect import open_reader
 OVERLOAD: Final = 4
 CAPACITY_S: Final = 8.0
 MAX_OPEN: Final = 400
-"""Connections of the open loop at once, fewer than the daemon accepts; beyond, a request is counted as unsent."""
+"""Connections of the open loop, fewer than the daemon accepts; a request without a free one is counted as unsent."""
 IDLE_CONNECTIONS: Final = 1000
 LARGEST: Final = 900_000
 SMALLEST: Final = 1_000
@@ -64,14 +62,14 @@ RSS_MB: Final = 64.0
 
 
 class Kept(msgspec.Struct):
-    """What is read of an answer to a remember."""
+    """The part of a remember response that is read."""
 
     id: str | None = None
     ids: list[str] = []
 
 
 class Outcome:
-    """What became of the requests of one phase."""
+    """The outcomes of the requests of one phase."""
 
     def __init__(self) -> None:
         self.accepted_ms: list[float] = []
@@ -83,7 +81,7 @@ class Outcome:
 
     @property
     def goodput(self) -> float:
-        """Requests answered 200 in a second."""
+        """Return the requests answered 200 per second."""
         return len(self.accepted_ms) / self.wall_s if self.wall_s else 0.0
 
     def figures(self) -> dict[str, Any]:
@@ -111,12 +109,12 @@ class Requests:
         self._questions = self._texts.questions(self._known, 4000)
 
     def fill(self) -> Iterator[bytes]:
-        """The memories that recall is asked about."""
+        """Store the memories that recalls query."""
         for made in self._known:
             yield self._remember(made.body()["content"])
 
     def of(self, workload: str) -> Iterator[bytes]:
-        """Requests without an end."""
+        """Yield requests without end."""
         while True:
             yield getattr(self, f"_{workload}_request")()
 
@@ -133,7 +131,7 @@ class Requests:
         return encode_request("POST", "/api/memory/recall", host=self._host, body=body)
 
     def _bodies_request(self) -> bytes:
-        """Sizes over three orders of magnitude, as many of each order."""
+        """Return sizes over three orders of magnitude, equally many of each order."""
         return self._remember(self._content(int(SMALLEST * (LARGEST / SMALLEST) ** self._rng.random())))
 
     def _largest_request(self) -> bytes:
@@ -151,7 +149,7 @@ class Requests:
 
 
 class Watched:
-    """The resident memory of the tree and the answers of ``/health`` between entering and leaving."""
+    """The resident memory of all processes and the responses of ``/health`` between entering and leaving."""
 
     def __init__(self, daemon: Daemon, seconds: float) -> None:
         self._names = daemon.processes()
@@ -212,7 +210,7 @@ class Watched:
 
 
 class Crowd:
-    """Sends requests to one daemon and keeps book of every answer."""
+    """Sends requests to one daemon and records every response."""
 
     def __init__(self, host: str, port: int, kept: set[str]) -> None:
         self._host = host
@@ -221,7 +219,7 @@ class Crowd:
         self._free: list[Connection] = []
 
     async def closed(self, requests: Iterator[bytes], clients: int, seconds: float) -> Outcome:
-        """Each client sends its next request when the last is answered."""
+        """Run closed loops: each client sends its next request when the last one is answered."""
         outcome = Outcome()
         began = time.perf_counter()
         until = began + seconds
@@ -239,7 +237,7 @@ class Crowd:
         return outcome
 
     def open_loop(self, requests: Iterator[bytes], per_s: float, seconds: float) -> Outcome:
-        """A request at each due time, whatever became of the earlier ones; ends when all are answered."""
+        """Send a request at each due time, independent of the earlier ones; return when all are answered."""
         outcome = Outcome()
 
         def answered(request: bytes, status: int, body: bytes, took_ms: float) -> bool:
@@ -254,7 +252,7 @@ class Crowd:
         return outcome
 
     async def time_until_calm(self, requests: Iterator[bytes], bound_ms: float) -> float:
-        """Seconds until a request is accepted and answered within ``bound_ms``."""
+        """Return the seconds until a request is accepted and answered within ``bound_ms``."""
         began = time.perf_counter()
         while time.perf_counter() < began + RECOVERY_S:
             outcome = Outcome()
@@ -280,7 +278,7 @@ class Crowd:
             connection.close()
 
     def _note(self, outcome: Outcome, request: bytes, status: int, body: bytes, took_ms: float) -> bool:
-        """The answer is in the books; says whether its connection stays."""
+        """Record the response; return whether its connection stays open."""
         if status == OK:
             outcome.accepted_ms.append(took_ms)
             if request.startswith(b"POST /api/memory/remember"):
@@ -309,7 +307,7 @@ class Overload:
         self.found: dict[str, Any] = {"circumstances": circumstances(), "workloads": {}}
 
     def run(self) -> None:
-        """Every workload, the idle connections, and what is left on disk."""
+        """Run every workload and the idle connections, and check what is left on disk."""
         with self._daemon as daemon:
             address = daemon.address
             requests = Requests(f"{address.host}:{address.port}", self._options.seed)
@@ -350,7 +348,7 @@ class Overload:
         }
 
     def _idle(self, requests: Requests) -> dict[str, Any]:
-        """What is served beside a thousand connections that say nothing."""
+        """Measure requests while a thousand connections are idle."""
         address = self._daemon.address
 
         async def scene() -> Outcome:
@@ -375,7 +373,7 @@ class Overload:
         return {"connections": IDLE_CONNECTIONS, "beside": beside.figures(), **watched.figures()}
 
     def _lost(self) -> int:
-        """Memories that were answered 200 and are not in the database."""
+        """Return the acknowledged memories that are not in the database."""
         connection = open_reader(self._daemon.workspace / "memory" / "memories.db")
         try:
             stored = {row[0] for row in connection.execute("SELECT id FROM memories WHERE is_deleted = 0")}
@@ -384,7 +382,7 @@ class Overload:
         return len(self._kept - stored)
 
     def _complaints(self) -> list[dict[str, Any]]:
-        """What the daemon's logs tell at warning level or above, the last of it."""
+        """Return the last log lines of the daemon at warning level or above."""
         lines = []
         for path in sorted((self._daemon.workspace / ".daemon" / "logs").glob("*.log*")):
             for line in path.read_bytes().splitlines():
@@ -402,7 +400,7 @@ class Overload:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """The figures, each beside its bound."""
+    """Print the figures, each with its bound."""
     table = Table("workload", "figure", "found", "bound", "")
     for name, figures in found["workloads"].items():
         over, peak = figures["overload"], figures["peak"]
@@ -441,7 +439,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """0 when the figures could be taken."""
+    """Run the program; the exit code is 0 if the figures could be measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="length of each overload")
     parser.add_argument("--capacity", type=float, default=CAPACITY_S, help="seconds in which a capacity is measured")

@@ -1,9 +1,9 @@
-"""Whether the pipeline is felt, and how fast it is.
+"""The effect of the pipeline on requests, and its speed.
 
-``python -m bench.pipeline``. Isolation: a model that hangs 30 s on each call and 500 queued jobs, beside clients that
-recall and remember, in turns alone, hung, hung, alone; a life of the daemon for each turn, and ``/health`` asked by a
-process of its own. Throughput: as many jobs with a model that answers at once, extracted, decided on, embedded and
-written, while clients recall. Nothing is asserted.
+``python -m bench.pipeline``. Isolation: a model that hangs for 30 s on each call and 500 queued jobs, with clients that
+recall and remember, in the phases alone, hung, hung, alone; each phase is a new run of the daemon, and a separate
+process requests ``/health``. Throughput: as many jobs with a model that answers at once are extracted, decided,
+embedded and stored while clients recall. Nothing is asserted.
 
 Source: docs/reliability.md R11; docs/performance.md "Isolation targets".
 """
@@ -38,14 +38,14 @@ JOBS_PER_S: Final = 50.0
 ORDER: Final = ("alone", "hung", "hung", "alone")
 QUEUE_CLIENTS: Final = 16
 SHARE_BEFORE: Final = 0.05
-"""So many of the jobs are over when the measuring begins: what a start costs is not the rate's matter."""
+"""The measurement begins when this many jobs have ended, so that it does not include the start of the processes."""
 SHARE_LEFT: Final = 0.1
-"""The rate is taken until so many of the jobs are left: the last ones do not fill every slot."""
+"""The rate is measured until this many jobs are left: the last ones do not fill every slot."""
 DRAIN_BUDGET_S: Final = 300.0
 
 
 def settings(provider: str, url: str = "", concurrency: int = 2) -> str:
-    """The configuration of one life."""
+    """Return the configuration of one run of the daemon."""
     endpoint = f", endpoint: {url}, model: '{MODEL}'" if url else ""
     return (
         "memory: {pipelineV2: {extraction: {provider: "
@@ -63,7 +63,7 @@ class PipelineBench:
         self.found: dict[str, Any] = {"circumstances": circumstances(), "options": vars(options)}
 
     def run(self) -> None:
-        """Both parts, throughput first, because isolation leaves a queue behind; raises DaemonFailed."""
+        """Run both parts, throughput first, because isolation leaves queued jobs; raises DaemonFailed."""
         self._daemon.settings = "memory: {pipelineV2: {enabled: false}}\n"
         with self._daemon:
             self._subject.grow_to(self._options.memories)
@@ -97,7 +97,7 @@ class PipelineBench:
     # throughput
 
     def _throughput(self) -> dict[str, Any]:
-        """Recalls alone and beside the jobs, and how many jobs a second end."""
+        """Measure recalls alone and during the jobs, and how many jobs end per second."""
         subject, options = self._subject, self._options
         self._daemon.settings = settings("none")
         with self._daemon:
@@ -124,7 +124,7 @@ class PipelineBench:
                 must_have_worked(beside, "recalls beside jobs")
         if len(done) == 1:
             raise DaemonFailed("the jobs were over before anything could be measured: more of them are needed")
-        # A pause between two looks belongs to neither: the rate is over all of them.
+        # The rate covers the whole time, including the pauses between two queries.
         rate = done[-1][1] / (done[-1][0] - done[0][0])
         subject.say(f"{done[-1][1]} jobs in {done[-1][0] - done[0][0]:.1f} s; {queued} had ended before")
         return {
@@ -137,7 +137,7 @@ class PipelineBench:
         }
 
     def _under_way(self) -> int:
-        """So many jobs had ended when the pipeline's processes had found their model and loaded what they need."""
+        """Wait until that many jobs have ended: the processes have then selected and loaded what they need."""
         until = time.perf_counter() + DRAIN_BUDGET_S
         while (ended := self._ended()) < self._options.rate_jobs * SHARE_BEFORE:
             if time.perf_counter() > until:
@@ -156,7 +156,7 @@ class PipelineBench:
 
 
 def lines_of(found: dict[str, Any]) -> list[Line]:
-    """The table; the floor is the same load with no model at work."""
+    """Return the table; the floor is the same load without a model."""
     alone, hung, jobs = found["alone"], found["hung"], found["throughput"]
     lines: list[Line] = []
     for kind in ("recall", "remember"):
@@ -182,7 +182,7 @@ def lines_of(found: dict[str, Any]) -> list[Line]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when everything could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if everything could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memories", type=int, default=2_000)
     parser.add_argument("--jobs", type=int, default=500, help="queued in each turn")

@@ -1,9 +1,8 @@
-"""The searcher's half of a recall in this one process, by CPU time: ``python -m bench.recall_in_process --memories N``.
+"""The CPU time of a recall in a searcher, in this process: ``python -m bench.recall_in_process --memories N``.
 
-Where ``bench.load`` says what a caller waits, this says what a recall costs and in which stage, also on a busy machine:
-the recipe is called directly on a store that the writer's own commands have filled, and every stage is measured by the
-CPU time of this process. The questions are those of ``bench.load``: natural questions and identifiers, every second
-one with a filter. The answers are judged as well: an identifier must be found first, and the vector leg's
+``bench.load`` measures the waiting time of a client; this program measures the CPU time of a recall by stage, also on a
+busy machine: it calls the recall directly on a store that the writer's own commands have filled. The questions are
+those of ``bench.load``. The results are checked as well: an identifier must be found first, and the vector leg's
 candidates are compared with those of an exact scan.
 
 A store of a million memories takes a quarter of an hour to fill: ``--store`` keeps it for further runs.
@@ -50,13 +49,13 @@ from signet_actors.writer.group_commit import GroupCommit
 
 ROWS_PER_COMMIT: Final = 500
 SAMPLE: Final = 20_000
-"""At most so many memories are asked about, evenly chosen."""
+"""The maximum number of memories with questions, evenly chosen."""
 JUDGED: Final = 100
 READ_TIMEOUT_MS: Final = 120_000
 
 
 class _Told:
-    """A command without anybody who waits for its answer, unless it fails."""
+    """A command whose reply is only checked for a failure."""
 
     def __init__(self, body: Remember, frames: Sequence[bytes], number: int) -> None:
         self.body = body
@@ -64,13 +63,13 @@ class _Told:
         self.header = Header(f"fill-{number}", "fill", "bench", 1, 0, 1, "bench")
 
     def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:  # noqa: ARG002 - a mailbox's signature
-        """Raises ValueError for a failure."""
+        """Raise ValueError for a failure."""
         if isinstance(body, Failure):
             raise ValueError(f"could not fill the store: {body.detail}")  # noqa: TRY004 - no caller's mistake
 
 
 def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, progress: Console) -> list[Made]:
-    """The store in ``directory`` holds exactly the first ``memories`` texts of ``seed``; a sample of them."""
+    """Fill the store in ``directory`` with the first ``memories`` texts of ``seed``; return a sample of them."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "memories.db"
     clock = SystemClock()
@@ -116,7 +115,7 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What the gateway would ask a searcher."""
+    """A query as the gateway would send it to a searcher."""
 
     command: Recall
     frames: list[bytes]
@@ -124,7 +123,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) -> list[Question]:
-    """The questions with their vectors, less the scope's common words."""
+    """Return the questions with their vectors, without the scope's common words."""
     with reader.open_snapshot() as view:
         common = recipe.common_words(reader, view, GetCommonWords(ReadScope()))
     questions = []
@@ -146,13 +145,13 @@ def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) 
 
 
 def answer(reader: Reader, question: Question) -> Recalled:
-    """One recall."""
+    """Run one recall."""
     with reader.open_snapshot() as view:
         return recipe.recall(reader, view, question.command, question.frames)
 
 
 def measure(reader: Reader, questions: Sequence[Question]) -> dict[str, Any]:
-    """CPU milliseconds of each stage and of the whole, and how many identifiers came first."""
+    """Return the CPU milliseconds of each stage and in total, and how many identifiers were first."""
     stages: dict[str, list[float]] = {}
     whole: list[float] = []
     waited: list[float] = []
@@ -178,7 +177,7 @@ def measure(reader: Reader, questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def vector_overlap(reader: Reader, questions: Sequence[Question]) -> dict[str, float]:
-    """Which share of an exact scan's best 10 and best 200 admitted rows the vector leg finds, in per cent."""
+    """Return the share (per cent) of an exact scan's best 10 and best 200 permitted rows that the vector leg finds."""
     at_10: list[float] = []
     at_200: list[float] = []
     for question in questions:
@@ -199,7 +198,7 @@ def vector_overlap(reader: Reader, questions: Sequence[Question]) -> dict[str, f
 
 
 def table_of(memories: int, found: dict[str, Any]) -> Table:
-    """Stages over percentiles."""
+    """Return a table of stages and percentiles."""
     table = Table(title=f"CPU milliseconds of a recall in a searcher, {memories:,} memories")
     for name in ("stage", "p50", "p95", "mean"):
         table.add_column(name, justify="left" if name == "stage" else "right")
@@ -210,7 +209,7 @@ def table_of(memories: int, found: dict[str, Any]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when it could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if it could be measured."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.recall_in_process", description=(__doc__ or "").partition("\n")[0]
     )

@@ -1,4 +1,4 @@
-"""Recall under so many clients: latencies by kind of question, CPU by process, stages, and whether identifiers hit."""
+"""Recall with a number of clients: latencies by kind of question, CPU by process, stages, and identifier hits."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ KINDS: Final = ("unfiltered", "filtered", "natural questions", "identifiers")
 
 
 class RecallMetaPart(msgspec.Struct):
-    """What is read of a recall's ``meta``."""
+    """The part of a recall's ``meta`` that is read."""
 
     timings: dict[str, Any]
 
 
 class RecalledPart(msgspec.Struct):
-    """What is read of a result."""
+    """The part of a result that is read."""
 
     content: str
 
 
 class RecallPart(msgspec.Struct):
-    """What is read of a recall's answer."""
+    """The part of a recall response that is read."""
 
     results: list[RecalledPart]
     meta: RecallMetaPart
 
 
 def kinds_of(asked: Asked) -> tuple[str, str]:
-    """Whether the question has a filter, and whether it asks for an identifier, in the words of ``KINDS``."""
+    """Return whether the question has a filter, and whether it is an identifier, as two of ``KINDS``."""
     return (
         "filtered" if asked.filtered else "unfiltered",
         "natural questions" if asked.identifier is None else "identifiers",
@@ -45,9 +45,9 @@ def kinds_of(asked: Asked) -> tuple[str, str]:
 
 
 def latencies_by_kind(asked: Sequence[Asked], took: Iterable[tuple[int, float]]) -> dict[str, Spread]:
-    """The latencies of each kind. ``took`` are indices into ``asked`` and milliseconds, in any order.
+    """Return the latencies of each kind. ``took`` are indices into ``asked`` and milliseconds, in any order.
 
-    Every request counts twice: among those with or without a filter, and among questions or identifiers.
+    Every request counts twice: with or without a filter, and as a question or an identifier.
     """
     sorted_out: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for at, latency_ms in took:
@@ -57,9 +57,9 @@ def latencies_by_kind(asked: Sequence[Asked], took: Iterable[tuple[int, float]])
 
 
 def judged(asked: Sequence[Asked], answers: Iterable[tuple[int, bytes]]) -> Mapping[str, Any]:
-    """Hits and stages of the answers, each with the index of its question.
+    """Return hits and stages of the responses, each given with the index of its question.
 
-    ``identifiers first`` counts only queries that are nothing but an identifier, and have no filter.
+    ``identifiers first`` counts only queries that are only an identifier and have no filter.
     """
     stages: dict[str, list[float]] = {}
     counts = {"identifiers": 0, "identifiers first": 0, "no hit": 0}
@@ -76,7 +76,7 @@ def judged(asked: Sequence[Asked], answers: Iterable[tuple[int, bytes]]) -> Mapp
 
 
 def measure_recall(subject: LoadedDaemon, clients: int, seconds: float) -> dict[str, Any]:
-    """The figures of one phase; raises DaemonFailed when a request fails. Warm it up before (``warm_up``)."""
+    """Return the figures of one phase; raises DaemonFailed when a request fails. Call ``warm_up`` before."""
     asked = subject.questions(QUESTIONS)
     requests = [subject.recall_of(question) for question in asked]
     usage = CpuUsage(subject.daemon.processes())
@@ -98,5 +98,5 @@ def measure_recall(subject: LoadedDaemon, clients: int, seconds: float) -> dict[
 
 
 def warm_up(subject: LoadedDaemon, seconds: float) -> None:
-    """Every searcher has answered a few recalls."""
+    """Send recalls until every searcher has answered some."""
     subject.load(subject.recalls(WARM_UP), 4, seconds)

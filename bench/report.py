@@ -1,4 +1,4 @@
-"""The table of a run: each figure beside its target and its floor. Source: docs/performance.md "Targets"."""
+"""The table of a run: each figure with its target and its floor. Source: docs/performance.md "Targets"."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RECALL_TARGETS: Final[dict[int, tuple[float, float, float]]] = {
     100_000: (8, 20, 250),
     1_000_000: (25, 60, 80),
 }
-"""p50 and p95 in milliseconds at one client, requests a second at eight."""
+"""p50 and p95 in milliseconds at one client, requests per second at eight."""
 READY_TARGETS_S: Final[dict[int, float]] = {0: 2, 1_000: 2, 10_000: 2, 100_000: 4}
 PSS_TARGETS_MB: Final[dict[int, float]] = {1_000: 300, 10_000: 300, 100_000: 600}
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of the table. ``floor`` is what the machine allows; ``limit`` and ``least`` are the target."""
+    """One line of the table. ``floor`` is the machine's best figure; ``limit`` and ``least`` are the target."""
 
     figure: str
     measured: float
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether the target holds; None without one."""
+        """Return whether the target is met; None without one."""
         if self.limit is not None:
             return self.measured <= self.limit
         if self.least is not None:
@@ -48,7 +48,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines_of(found: dict[str, Any]) -> list[Line]:
-    """The figures of a run that have a target or are needed to read those that have one."""
+    """Return the figures of a run that have a target or explain those that have one."""
     lines: list[Line] = []
     floors = found["floors"]
     write_floors: dict[int, WriteFloor] = {floor.rows_per_commit: floor for floor in floors.get("write", ())}
@@ -115,7 +115,7 @@ def _recall_lines(size: int, figures: dict[str, Any], floors: dict[str, Any]) ->
 
 
 def _cpu_lines(label: str, each: dict[str, float]) -> list[Line]:
-    """CPU of each process that had any."""
+    """Return the CPU time of each process that used any."""
     return [
         Line(f"{label}, CPU of {name}", spent, "ms each")
         for name, spent in each.items()
@@ -124,7 +124,7 @@ def _cpu_lines(label: str, each: dict[str, float]) -> list[Line]:
 
 
 def _recall_floor(floors: dict[str, Any], size: int) -> tuple[float, float] | None:
-    """p50 and p95 of FTS5 query, exact vector scan and one round trip together; None where one was not measured."""
+    """Return p50 and p95 of FTS5 query, exact vector scan and one round trip together; None if one was not measured."""
     parts = floors.get(str(size))
     if parts is None or parts["keyword_ms"] is None:
         return None
@@ -148,7 +148,7 @@ def show(
     title: str = "Signet under load",
     floor: str = "the same work without the daemon, same run",
 ) -> None:
-    """The table on the terminal; ``floor`` says what that column holds."""
+    """Print the table; ``floor`` describes its column."""
     table = Table(title=title, caption=f"floor: {floor}")
     table.add_column("figure")
     for name in ("measured", "target", "floor", "ratio"):

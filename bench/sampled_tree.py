@@ -1,4 +1,4 @@
-"""The daemon's own tree with its busy children under ``bench.sampling``: ``python -m bench.sampled_tree``."""
+"""The daemon's process tree with its busy children under ``bench.sampling``: ``python -m bench.sampled_tree``."""
 
 from __future__ import annotations
 

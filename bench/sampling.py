@@ -1,11 +1,11 @@
-"""Where a process's CPU time goes, by sampling: a signal every few milliseconds of CPU time notes the stack.
+"""A sampling profiler of CPU time: a signal every few milliseconds of CPU time records the stack.
 
-``ITIMER_PROF`` counts the CPU time of the whole process, so that waiting is not sampled; a sample is taken at the next
-bytecode boundary, so that time in C is charged to the Python line that called it. The cost is below one per cent,
-where a tracing profiler doubles the price of small functions and so tells a different story.
+``ITIMER_PROF`` counts the CPU time of the whole process, so waiting is not sampled; a sample is taken at the next
+bytecode boundary, so time in C counts for the Python line that called it. The overhead is below one per cent; a tracing
+profiler would double the cost of small functions.
 
 A sampled process is a child of the daemon with another module name (``bench.sampled_writer`` and so on). SIGUSR1
-tells it to count from here on; when it drains, it writes its counts as JSON into ``$BENCH_PROFILE_DIR``.
+restarts the count; on a drain the process writes its counts as JSON into ``$BENCH_PROFILE_DIR``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Where = tuple[str, str]
 
 
 class Profile(msgspec.Struct):
-    """Samples of one process: by function itself, and by function or anything below it. Keys: ``file:function``."""
+    """Samples of one process: by function, and by function including its callees. Keys: ``file:function``."""
 
     name: str
     samples: int
@@ -37,7 +37,7 @@ class Profile(msgspec.Struct):
 
 
 class Sampler:
-    """Counts while it runs."""
+    """Counts samples while it runs."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -45,19 +45,19 @@ class Sampler:
         self.below: Counter[Where] = Counter()
 
     def start(self) -> None:
-        """Samples are taken from now on."""
+        """Start sampling."""
         signal.signal(signal.SIGUSR1, self._begin_anew)
         signal.signal(signal.SIGPROF, self._sample)
         signal.siginterrupt(signal.SIGPROF, False)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
 
     def stop(self) -> None:
-        """No more samples are taken."""
+        """Stop sampling."""
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
 
     def profile(self, name: str) -> Profile:
-        """What was counted."""
+        """Return the counts."""
         return Profile(name, self.samples, _named(self.itself), _named(self.below))
 
     def _begin_anew(self, _number: int, _frame: FrameType | None) -> None:
@@ -81,7 +81,7 @@ class Sampler:
 
 
 def run_sampled(module: str) -> None:
-    """Runs ``module`` as ``python -m`` would, and leaves its profile behind; raises its SystemExit."""
+    """Run ``module`` like ``python -m``, and write its profile; raises its SystemExit."""
     sampler = Sampler()
     sampler.start()
     try:
@@ -95,7 +95,7 @@ def run_sampled(module: str) -> None:
 
 
 def short(filename: str) -> str:
-    """The file's path from its package on."""
+    """Return the file's path from its package on."""
     for mark in ("/site-packages/", "/signet_actors/", "/lib/"):
         before, found, rest = filename.rpartition(mark)
         if found and before is not None:

@@ -1,8 +1,8 @@
-"""What another searcher process brings: throughput and CPU per recall for each number of them, on one store.
+"""Throughput and CPU per recall with different numbers of searcher processes, on one store.
 
-``python -m bench.searchers --memories 10000 --searchers 1,2,3``. The daemon lives once for each number, on the same
-workspace. On a machine with few cores a further searcher shares them with the gateway and with the load generator;
-the CPU per recall tells what would be left if it did not.
+``python -m bench.searchers --memories 10000 --searchers 1,2,3``. The daemon is restarted for each number, on the same
+workspace. On a machine with few cores a further searcher shares them with the gateway and the load generator; the CPU
+per recall shows the cost without that effect.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SEARCHER: Final = "searcher"
 
 
 def settings_for(searchers: int) -> str:
-    """An ``agent.yaml`` with so many searcher processes."""
+    """Return an ``agent.yaml`` with that many searcher processes."""
     return f"searcher: {{processes: {searchers}}}\n"
 
 
 def by_role(each: Mapping[str, float]) -> dict[str, float]:
-    """CPU per recall with all searchers as one figure, without the load generator."""
+    """Return the CPU per recall with all searchers as one figure, without the load generator."""
     roles: dict[str, float] = {}
     for name, spent in each.items():
         if name != LOAD_GENERATOR:
@@ -42,7 +42,7 @@ def by_role(each: Mapping[str, float]) -> dict[str, float]:
 
 
 def measure(subject: LoadedDaemon, numbers: Sequence[int], seconds: float, memories: int) -> dict[str, Any]:
-    """The figures of each number of searchers; raises DaemonFailed."""
+    """Return the figures of each number of searchers; raises DaemonFailed."""
     found: dict[str, Any] = {}
     for number in numbers:
         subject.daemon.settings = settings_for(number)
@@ -62,7 +62,7 @@ def measure(subject: LoadedDaemon, numbers: Sequence[int], seconds: float, memor
 
 
 def show(found: Mapping[str, Any], console: Console) -> None:
-    """The table on the terminal."""
+    """Print the table."""
     table = Table(title="Searcher processes", caption="CPU: milliseconds a recall, all searchers together")
     columns = ("searchers", "clients", "recalls/s", "p50 ms", "p95 ms", "refused", "CPU searchers", "gateway", "writer")
     for column in columns:
@@ -86,7 +86,7 @@ def show(found: Mapping[str, Any], console: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when everything could be measured, whatever came out."""
+    """Run the program; the exit code is 0 if everything could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.searchers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--searchers", type=_numbers, default=(1, 2, 3), help="numbers of processes, e.g. 1,2,3")

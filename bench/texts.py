@@ -1,8 +1,8 @@
-"""Made-up memories and questions that look like an agent's: sentences with Zipf-distributed words, ticket ids, paths.
+"""Generated memories and questions similar to an agent's: sentences with Zipf-distributed words, ticket ids, paths.
 
-Everything follows from one seed. Words are built from syllables, so that no text of anybody is in here; function words
-are English, because search treats them in a special way. A question takes its telling words from one memory, as a
-person who half remembers it would; an identifier query is that identifier alone or with one word beside it.
+Everything follows from one seed. Words are built from syllables, so that no real text is used; function words are
+English, because search treats them in a special way. A question takes its content words from one memory; an identifier
+query is that identifier alone or with one more word.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ STREAM_IDENTIFIERS: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A memory, and what can be asked about it. ``telling`` are its words, rarest first."""
+    """A memory, and its words for questions. ``telling`` are its content words, rarest first."""
 
     content: str
     type: str
@@ -92,7 +92,7 @@ class Made:
     identifier: str | None
 
     def body(self) -> dict[str, Any]:
-        """The JSON of a remember request."""
+        """Return the JSON of a remember request."""
         return {
             "content": self.content,
             "type": self.type,
@@ -104,7 +104,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A recall request, and the identifier that its best answer must hold (None for a natural question)."""
+    """A recall request, and the identifier that its best result must contain (None for a natural question)."""
 
     body: dict[str, Any]
     identifier: str | None
@@ -112,9 +112,10 @@ class Asked:
 
 
 class Texts:
-    """An endless supply, the same for the same seed and stream. Streams of a seed share their words and no identifier.
+    """An endless stream of memories, the same for the same seed and stream. Streams of a seed have the same vocabulary
+    and different identifiers.
 
-    A memory costs about 0.1 ms of CPU to make.
+    A memory takes about 0.1 ms of CPU to generate.
     """
 
     def __init__(self, seed: int = 7, *, stream: int = 0) -> None:
@@ -129,7 +130,7 @@ class Texts:
             self._rng = random.Random(f"{seed}/{stream}")
 
     def memory(self) -> Made:
-        """One more memory, unlike all before."""
+        """Return one more memory, different from all before."""
         rng = self._rng
         words, content_words = [], []
         for _ in range(rng.randint(1, 2)):
@@ -157,7 +158,7 @@ class Texts:
         )
 
     def question(self, about: Made, *, filtered: bool, limit: int = 10) -> Asked:
-        """A query that ``about`` answers; with ``filtered`` also a filter that ``about`` passes."""
+        """Return a query whose result is ``about``; with ``filtered`` also a filter that ``about`` passes."""
         rng = self._rng
         by_identifier = about.identifier is not None
         if by_identifier:
@@ -182,7 +183,7 @@ class Texts:
         return Asked(body=body, identifier=about.identifier if by_identifier else None, filtered=filtered)
 
     def questions(self, known: list[Made], count: int, *, limit: int = 10) -> list[Asked]:
-        """``count`` queries about ``known`` memories, every second one with a filter."""
+        """Return ``count`` queries about ``known`` memories, every second one with a filter."""
         return [self.question(self._rng.choice(known), filtered=bool(at % 2), limit=limit) for at in range(count)]
 
     def _content_word(self) -> str:
@@ -202,7 +203,7 @@ class Texts:
 
 
 def _vocabulary(rng: random.Random) -> list[str]:
-    """Distinct words of one to three syllables; frequent ranks get the short ones."""
+    """Return distinct words of one to three syllables; frequent ranks get the short ones."""
     taken = set(FUNCTION_WORDS)
     words: list[str] = []
     while len(words) < VOCABULARY:

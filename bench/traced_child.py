@@ -1,8 +1,8 @@
-"""Run a child of the daemon and note when each function of the package is called.
+"""Run a child of the daemon and record when each function of the package is called.
 
-The module to run is named in ``BENCH_TRACED_MODULE``. When the process drains, the calls are written as JSON into
-``$BENCH_PROFILE_DIR``: pairs of monotonic nanoseconds and file. Tracing makes a process several times slower: this
-tells which code runs, not how fast it is.
+``BENCH_TRACED_MODULE`` is the module to run. On a drain the process writes the calls as JSON into
+``$BENCH_PROFILE_DIR``: pairs of monotonic nanoseconds and file. Tracing makes a process several times slower: it shows
+which code runs, not how fast it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKAGE: Final = "/signet_actors/"
 
 
 def main() -> None:
-    """Run the module as ``python -m`` would, and leave its calls behind; raises its SystemExit."""
+    """Run the module like ``python -m``, and write its calls; raises its SystemExit."""
     calls: list[tuple[int, str]] = []
 
     def note(frame: FrameType, event: str, _argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""The daemon's own tree with gateway and writer under ``bench.traced_child``: ``python -m bench.traced_tree``."""
+"""The daemon's process tree with gateway and writer under ``bench.traced_child``: ``python -m bench.traced_tree``."""
 
 from __future__ import annotations
 

@@ -50,14 +50,14 @@ def is_promised(case: Any, check: str) -> bool:
     if check != "negative_data_rejection":
         return False
     if case.operation.label == "POST /api/memory/modify":
-        # docs/compatibility.md "Forget and modify": a patch that is not valid is told in its own result, with the
-        # others applied
+        # docs/compatibility.md "Forget and modify": an invalid patch is reported in its own result, and the others are
+        # applied
         return True
     if case.operation.label == "POST /api/memory/import":
         return True  # JSON Lines: an invalid line is reported in its own result, and the others are stored
     wrong = {location for location, part in case.meta.components.items() if part.mode.is_negative}
-    # Integers of a query have parseInt semantics and are clamped, a parameter that is blank counts as not given, and
-    # one that stands twice counts once.
+    # Integers of a query are parsed like parseInt and clamped, a blank parameter counts as absent, a repeated one
+    # counts once.
     return wrong <= {ParameterLocation.QUERY}
 
 
