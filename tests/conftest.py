@@ -1,5 +1,5 @@
-"""Property tests: the same examples in every run, so that a red build is the change's; ``HYPOTHESIS_PROFILE=explore``
-looks for new ones, and what it finds becomes an example or a fix.
+"""Property tests use the same examples in every run, so that a failure is caused by the change;
+``HYPOTHESIS_PROFILE=explore`` generates new ones, and each failure found becomes an example or a fix.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loop of a synchronous actor, as a real process in a room whose supervisor is the test."""
+"""The loop of a synchronous actor, run as a real process with the test as its supervisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An actor whose every message is a task, against another one and against real searcher processes."""
+"""An asynchronous actor, which handles each message in a task, with another actor and real searcher processes."""
 
 from __future__ import annotations
 

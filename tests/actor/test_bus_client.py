@@ -1,4 +1,4 @@
-"""The gateway's side of the bus, against real actor processes."""
+"""The gateway's client of the bus with real actor processes."""
 
 from __future__ import annotations
 

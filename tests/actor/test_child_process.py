@@ -1,4 +1,4 @@
-"""The processes of one child: what stands by, what takes over, and what never gets in the way."""
+"""The processes of one child: standby, takeover and replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks go to the writer a few at a time, first come first served, whoever goes away meanwhile."""
+"""The limit on chunks that are on their way to the writer: first come, first served, also after cancellations."""
 
 from __future__ import annotations
 

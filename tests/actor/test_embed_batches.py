@@ -1,4 +1,4 @@
-"""Vectors for memories that have none: several texts in a call, and what a failure means for whom."""
+"""Vectors for memories without one: several texts in a call, and the effect of failures."""
 
 from __future__ import annotations
 

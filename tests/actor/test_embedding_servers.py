@@ -1,4 +1,4 @@
-"""Vectors from servers over real HTTP: right ones, and everything that a server can do wrong."""
+"""Embedding servers over real HTTP: correct vectors and every kind of server error."""
 
 from __future__ import annotations
 

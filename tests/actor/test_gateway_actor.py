@@ -1,4 +1,4 @@
-"""The gateway process: it says Ready when it serves, beats, drains when told, and says why it cannot start."""
+"""The gateway process: readiness, heartbeats, drain, and errors at start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the edge does when more arrives than it can serve: it says so at once, and goes on serving."""
+"""Admission of requests and connections by the HTTP server under overload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edge around the handlers: the guard before everything, one JSON error body, and the routes of the edge itself."""
+"""The guard, JSON errors, and the routes for health, status, configuration and documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrives on a connection is counted and timed: the real server class on a loopback socket."""
+"""Size and time limits of a connection: the real server class on a loopback socket."""
 
 from __future__ import annotations
 

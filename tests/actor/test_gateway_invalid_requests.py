@@ -1,4 +1,4 @@
-"""A request that has been answered is gone: it leaves no cycle that would keep its body until the collector comes."""
+"""An answered request leaves no reference cycle that would keep its body in memory."""
 
 from __future__ import annotations
 

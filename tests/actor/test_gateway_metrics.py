@@ -1,4 +1,4 @@
-"""The metrics of the edge: what a scraper reads, and that it waits for nobody."""
+"""The metrics endpoint: its samples, and that a scrape waits for no process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is answered while a crowd waits: readers beside those who wait for the writer, and operators beside everybody."""
+"""Reads and status probes are answered while writes wait for the writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command-line models: how they are called, what their ends mean, and that nothing of them is ever left."""
+"""Models that run as command-line programs: their calls, their exits, and the cleanup of their processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between the pipeline and a provider: over real HTTP, with the time in the test's hand."""
+"""The guard around a provider: slots, breaker, budget and deadlines over real HTTP, with a clock that the test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which provider answers prompts, for every configuration and every state of the machine, and why, in words."""
+"""The selection of a language model provider for every configuration and state of the machine, and its reason."""
 
 from __future__ import annotations
 

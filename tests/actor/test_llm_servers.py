@@ -1,4 +1,4 @@
-"""Model servers over real HTTP: what they answer, and everything that they can do wrong."""
+"""Model servers over real HTTP: correct answers and every kind of server error."""
 
 from __future__ import annotations
 

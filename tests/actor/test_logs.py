@@ -1,4 +1,4 @@
-"""The log file: whole lines, reopened after rotation, bounded, and silent about what people stored."""
+"""The log file: whole lines, reopened after rotation, bounded, and without stored contents."""
 
 from __future__ import annotations
 

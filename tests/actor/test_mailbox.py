@@ -1,4 +1,4 @@
-"""The bounded mailbox: what it refuses, drops, answers and counts."""
+"""The bounded mailbox: refused, dropped, answered and counted messages."""
 
 from __future__ import annotations
 

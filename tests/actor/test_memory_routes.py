@@ -1,4 +1,4 @@
-"""What one memory's routes say to the writer and the searchers, and what they answer."""
+"""The routes of a single memory: their messages to writer and searchers, and their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the batch routes say to the writer and the searchers, and what they answer."""
+"""The batch routes: their messages to writer and searchers, and their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the embedding routes ask and answer, and where a note for Codex goes."""
+"""The embedding routes, and the file that a note for Codex is written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What import and export ask and answer at the HTTP edge."""
+"""The HTTP routes of import and export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recall and the searches beside it say to the searchers, and what they answer."""
+"""The routes of recall and the other searches: their messages to searchers, and their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No field of a memory takes a secret past the gateway, and no long text holds up the event loop."""
+"""Secrets are redacted in every field of a memory, and a long text does not block the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the routes of the pipeline and of the review queue say to the other processes, and what they answer."""
+"""The routes of the pipeline and the review queue: their messages to other processes, and their responses."""
 
 from __future__ import annotations
 

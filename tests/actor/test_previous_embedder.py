@@ -1,4 +1,4 @@
-"""Vectors that a change of model left behind are found by the model that made them, as long as there are any."""
+"""After a change of model, old vectors are searched with the previous model while there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where sockets and locks live, who may be there, and what the writer may never open."""
+"""The directories of sockets and locks, their permissions, and the network guard."""
 
 from __future__ import annotations
 

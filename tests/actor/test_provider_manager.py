@@ -1,4 +1,4 @@
-"""The provider of a process over its whole life: what a change means for those who call, wait, or are still out."""
+"""Changes of the provider of a process: the effect on waiting calls and on calls in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A remember and its vector from a server: how long it waits, for what, and that nothing ever depends on it."""
+"""A remember that waits for a vector from a server: how long it waits, and that its result never depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The restart policy as arithmetic, over arbitrary lives and crashes."""
+"""The restart policy with generated sequences of crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retention actor against a writer that follows a script and a clock that the test moves."""
+"""The retention actor with a scripted writer and a clock that the test sets."""
 
 from __future__ import annotations
 

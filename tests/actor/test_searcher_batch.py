@@ -1,4 +1,4 @@
-"""A searcher that was handed two queries at once: what befalls the first one is no harm to the second."""
+"""A searcher with two queries at once: a failure of the first does not affect the second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A summary that a caller waits for: bounded in number and in time, and no fault of the provider's when it is late."""
+"""Summaries in the extractor: limited in number and time; a late one is not a failure of the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The card before a recall's results: what it says, when there is one, and that nothing ever depends on it."""
+"""The summary card of a recall: its content, when there is one, and that the recall never depends on it."""
 
 from __future__ import annotations
 

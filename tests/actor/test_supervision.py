@@ -1,4 +1,4 @@
-"""The supervisor with real processes: start order, restarts, budgets, drains, and who may run at all."""
+"""The supervisor with real processes: start order, restarts, budgets, drains, and locks."""
 
 from __future__ import annotations
 

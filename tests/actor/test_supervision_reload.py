@@ -1,4 +1,4 @@
-"""The optional children follow the configuration at each SIGHUP: they begin, leave, and begin again."""
+"""Optional children are started and stopped by the configuration at each SIGHUP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for vectors at the extractor: who is told what, and when nobody waits."""
+"""Waits for vectors in the extractor: their results, and when there is no wait."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``python -m tests.golden.make``: a database as this release writes it, to be kept for good.
+"""``python -m tests.golden.make``: write a database of the current schema, which is kept permanently.
 
-Run once at each release whose schema is new, and commit what it writes: ``schema-N.sqlite`` and ``schema-N.json``, the
-memories that every later release must find in it. A file that is there is never written again.
+Run once at each release with a new schema, and commit its files: ``schema-N.sqlite`` and ``schema-N.json``, the
+memories that every later release must find in it. An existing file is never overwritten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an extract job came to is written once, all of it or nothing, and never more than the gates allow."""
+"""The result of an extract job is stored completely and once, or not at all, and within the gates."""
 
 from __future__ import annotations
 

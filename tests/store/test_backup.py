@@ -1,4 +1,4 @@
-"""Backups made between commits, and a restore that is interrupted anywhere: old or new, and nothing is deleted."""
+"""Backups made between commits; an interrupted restore leaves the old or the new database and deletes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one commit may erase or hold is bounded in bytes, and a command cannot end more than two writers.
+"""The bytes that one commit erases or receives are limited, and a command ends at most two writers.
 
 Source: docs/reliability.md R14, R21, R23, R27.
 """

@@ -1,4 +1,4 @@
-"""When the write-ahead log is folded back, and what readers are told when they are in the way."""
+"""When the write-ahead log is checkpointed, and how readers that block it are handled."""
 
 from __future__ import annotations
 

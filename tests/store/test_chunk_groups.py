@@ -1,4 +1,4 @@
-"""The chunks of a long text hang on a group, which is an entity, and go with it."""
+"""The chunks of a long text are linked to a group entity, which is deleted with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Damage is found by the full check, or is where nothing is stored; and no check ever breaks on what it reads.
+"""The full check finds every damage of used bytes, and never raises an exception.
 
-The oracle is a dump of everything that memories are made of, read before and after: where the check finds nothing, what
-is stored must be what was stored.
+The oracle is a dump of all data of memories, made before and after: if the check finds nothing, the dumps must be
+equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The day's calls and tokens of a provider, counted in a real database, with the time in the test's hand."""
+"""The daily calls and tokens of a provider in a real database, with a clock that the test sets."""
 
 from __future__ import annotations
 

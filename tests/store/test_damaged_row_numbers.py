@@ -1,4 +1,4 @@
-"""Damage of what tells where rows are and which number comes next: found by every check, and repaired where it can be.
+"""Damaged row positions and sequences are found by every check, and repaired if possible.
 
 Source: docs/reliability.md R18; docs/operations.md "Backups".
 """

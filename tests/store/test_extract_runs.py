@@ -1,4 +1,4 @@
-"""What one real extract job reports: under the configuration that its run began with, and without echoes of recall."""
+"""The report of a real extract job: with the configuration at its start, and without echoes of recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that brings along more, less or other than its schema is refused, and what it brought is never run.
+"""A database with additional, missing or different schema objects is refused, and foreign code is never run.
 
 Source: docs/operations.md "Restore"; https://sqlite.org/security.html.
 """

@@ -1,4 +1,4 @@
-"""Memories that leave a store as lines and come back from them, below HTTP."""
+"""Export of memories as lines and their import, below HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check that the machine stops (no descriptor, no room, a read error) says so, and calls no file damaged."""
+"""A check that cannot be completed (no descriptor, no space, a read error) reports this and no damage."""
 
 from __future__ import annotations
 

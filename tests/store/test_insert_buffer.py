@@ -1,4 +1,4 @@
-"""Rows of one commit that are inserted many to a statement look as if each had been inserted alone."""
+"""Rows inserted by one statement have the same effect as rows inserted one by one."""
 
 from __future__ import annotations
 

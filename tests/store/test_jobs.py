@@ -1,4 +1,4 @@
-"""The queue: who gets a job and when, what is given back, revived and found missing, and who is told."""
+"""The job queue: leases, retries, requeues, missing jobs, and notifications of waiting workers."""
 
 from __future__ import annotations
 

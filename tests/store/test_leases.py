@@ -1,4 +1,4 @@
-"""Leases: a job is in one pair of hands, its end is told once, and a lost lease changes nothing."""
+"""Leases: a job is leased to one worker, its end is reported once, and a lost lease changes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is looked for by an id is found by it, however much there is of the same agent.
+"""Look-ups by id use the index of the id, however many rows the agent has.
 
-SQLite knows no figures of this database. Where a scope is asked for beside an id, it may take the index of contents,
-which begins with the scope, and read everything in it.
+SQLite has no statistics of this database. For a query by scope and id it might use the index of contents, which begins
+with the scope, and read the whole scope.
 """
 
 from __future__ import annotations

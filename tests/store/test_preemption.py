@@ -1,4 +1,4 @@
-"""A question of the pipeline steps back for a query that somebody waits for, and is answered all the same."""
+"""A candidate search of the pipeline is preempted by a gateway query, and answered afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recall keeps between queries is bounded, and never older than the policy that it was made under."""
+"""The caches of recall are bounded and follow changes of read policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a searcher keeps between queries shows every commit."""
+"""The caches of a searcher follow every commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions that a memory may answer, at recall: found by them, never paid twice, only by who may read it."""
+"""Hints at recall: memories are found by them, they are not added up, and read policies apply."""
 
 from __future__ import annotations
 

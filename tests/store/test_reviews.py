@@ -1,4 +1,4 @@
-"""What people decide about a run: carried out once, put aside once, taken back exactly, never over a later change."""
+"""Reviews and undo: applied once, rejected once, undone exactly, and never over a later change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A model's reason may quote what it was shown, and goes with it: erased with the first of these memories, not read
-while one of them is forgotten, and never written where one is gone already."""
+"""A model's reason may quote the memories that it was shown: the reason is erased with the first of them, hidden while
+one is forgotten, and not stored if one was erased before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An upgrade from every released schema finds every memory, and one that is interrupted anywhere never happened."""
+"""An upgrade from every released schema keeps every memory, and an interrupted one has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer between its mailbox and its database: what it answers when it must refuse, and what it does unasked."""
+"""The writer actor between its mailbox and its database: refusals, housekeeping and missing files."""
 
 from __future__ import annotations
 

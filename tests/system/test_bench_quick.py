@@ -1,4 +1,4 @@
-"""``signet bench quick``: figures of this machine, from a daemon that is gone afterwards."""
+"""``signet bench quick`` measures this machine with a temporary daemon."""
 
 from __future__ import annotations
 

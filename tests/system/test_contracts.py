@@ -1,4 +1,4 @@
-"""The dependency rules hold, and each of them catches what it was written against.
+"""The dependency rules hold, and each of them detects a violation.
 
 Source: docs/architecture.md "Dependency rules"; pyproject.toml ``[tool.importlinter]``.
 """

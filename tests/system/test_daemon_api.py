@@ -1,7 +1,7 @@
-"""The daemon about itself: health, status, configuration, the API document, the emergency brake.
+"""Health, status, configuration, the API document and the kill switch of a live daemon.
 
-Source: docs/compatibility.md "Health and status", "Authentication", "Diagnostics and pipeline status",
-"Configuration files"; memory-api.txt "mutationsFrozen"; docs/reliability.md R22; docs/decisions.md 40, 44.
+Source: docs/compatibility.md "Health and status", "Authentication", "Diagnostics and pipeline status", "Configuration
+files"; memory-api.txt "mutationsFrozen"; docs/reliability.md R22; docs/decisions.md 40, 44.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A database that was damaged while the daemon was down: refused at once, or served as far as it is sound.
+"""A database damaged while the daemon was down is refused at once, or its undamaged data is served.
 
 Source: docs/reliability.md R18 and R22.
 """

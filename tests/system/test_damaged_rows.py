@@ -1,4 +1,4 @@
-"""Damage of single rows and of what the database keeps books of: served as far as it is sound, or refused for good.
+"""With damaged rows or metadata the daemon serves undamaged data, or refuses to start.
 
 Source: docs/reliability.md R9, R18 and R22; docs/operations.md "Exit codes".
 """

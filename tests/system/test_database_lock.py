@@ -1,4 +1,4 @@
-"""One daemon at a time has a database file, also when the file is reached through another directory.
+"""One daemon at a time uses a database file, even if it is mounted into another directory.
 
 Source: docs/reliability.md R10 and R15.
 """

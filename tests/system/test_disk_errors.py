@@ -1,4 +1,4 @@
-"""A live daemon whose disk reports an error under the writer: the answers stay true, and service returns by itself.
+"""After disk errors in the writer the responses are truthful and service returns.
 
 Source: docs/reliability.md R3 and "Supervision policy"; docs/decisions.md 44.
 """

@@ -1,4 +1,4 @@
-"""Files that vanish under a running daemon: no write is acknowledged that no later start would find.
+"""Database files that disappear while the daemon runs: no write is acknowledged that a later start would not find.
 
 Source: docs/reliability.md R10 and R26; docs/operations.md "Exit codes" and "What an HTTP answer promises".
 """

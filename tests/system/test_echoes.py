@@ -1,4 +1,4 @@
-"""What an agent was told by recall does not come back as news, and recall's marks never reach a model."""
+"""Recalled memories in a note are not stored again, and recall blocks never reach a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories carried from one live daemon into another as a file, through every kind of interruption."""
+"""Export from one live daemon and import into another, with every kind of interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever dies, hangs or is in the way: what was answered stays, what was refused never was, and service returns.
+"""Crashes, hangs and conflicts: acknowledged writes remain, refused writes have no effect, and service returns.
 
 Source: docs/reliability.md R1, R5, R10, R17, R19, R21, R22 and "Supervision policy" and "The writer's loop";
 docs/decisions.md 44, 45.

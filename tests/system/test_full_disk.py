@@ -1,4 +1,4 @@
-"""A disk that is full: writes are refused as such and at once, reads and deletions go on, and room is noticed unasked.
+"""On a full disk writes are refused at once, reads and deletions work, and writes resume when there is space.
 
 Source: docs/reliability.md R4; docs/decisions.md 44.
 """

@@ -1,4 +1,4 @@
-"""What stands in the place of a file of the workspace: a FIFO, a link, a directory. Each is refused, nothing waits.
+"""A FIFO, link or directory in place of a file of the workspace is refused, and nothing blocks.
 
 Source: docs/operations.md "Exit codes".
 """

@@ -1,4 +1,4 @@
-"""A program that is no daemon listens on the daemon's port and answers like one; the command line is not deceived.
+"""Another program listens on the daemon's port and answers like a daemon: the command line sends it no data.
 
 Source: docs/cli.md "Global options" and "Exit codes".
 """

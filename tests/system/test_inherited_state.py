@@ -1,4 +1,4 @@
-"""What a daemon and a command inherit from the program that starts them: blocked signals, closed or full streams.
+"""State that a daemon or a command inherits from its parent: blocked signals, closed or full streams.
 
 Source: docs/reliability.md R19 and R24; docs/cli.md "The daemon" and "Exit codes".
 """

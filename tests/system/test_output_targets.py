@@ -1,4 +1,4 @@
-"""What `signet backup --to` and `signet export` may write over: regular files, and never a file of a database."""
+"""The permitted targets of `signet backup --to` and `signet export`: regular files, and never a file of a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More than the daemon can serve: it says so at once, keeps what it answered, stays small, and is itself afterwards.
+"""Overload of a live daemon: it sheds load at once, loses no acknowledged write, stays small, and recovers.
 
 Times are guards against hanging only; ``python -m bench.overload`` measures them.
 

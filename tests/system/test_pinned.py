@@ -1,4 +1,4 @@
-"""Pinned means importance 1.0 by every way in, unless the request names an importance; against a live daemon."""
+"""Pinning sets importance 1.0 by every way in, unless the request gives an importance; against a live daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline as a user meets it: the real daemon, a model server on loopback, and what is remembered in the end."""
+"""The pipeline of a real daemon with a model server on loopback, from the note to the stored facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline by the command line: what a person sees of it with a model, in shadow, and without any."""
+"""The pipeline on the command line: with a model, in shadow mode, and without a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does about the pipeline, over HTTP and with the command line, against the real daemon."""
+"""Reviews, undo and requeues over HTTP and on the command line, against a real daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a model's server or the model itself does, the daemon serves, and nothing wrong is written.
+"""Failures of a model or its server: the daemon serves, and nothing wrong is stored.
 
 Source: docs/reliability.md R11 and R12; docs/security.md "Poisoned memories".
 """

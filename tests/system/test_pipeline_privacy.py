@@ -1,4 +1,4 @@
-"""What was forgotten for good is nowhere on disk, whatever a model said of it, and whatever that was said about."""
+"""A memory deleted permanently is nowhere on disk, including texts that a model wrote about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline is switched on and off in a running daemon, by SIGHUP, and everybody says so."""
+"""The pipeline is switched on and off in a running daemon by SIGHUP, and the status shows it."""
 
 from __future__ import annotations
 

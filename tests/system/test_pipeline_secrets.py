@@ -1,4 +1,4 @@
-"""Secrets that a model puts together from pieces: they are masked before they are stored or shown to a model again.
+"""Secrets that a model joins from parts are redacted before they are stored or sent to a model again.
 
 Source: docs/security.md "Poisoned memories".
 """

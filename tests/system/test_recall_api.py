@@ -1,4 +1,4 @@
-"""Recall, the searches beside it and the embeddings against a live daemon.
+"""Recall, the other searches and the embeddings of a live daemon.
 
 Source: memory-api.txt "POST /api/memory/recall" to "Embeddings"; docs/compatibility.md "Recall"; docs/decisions.md 8,
 30, 31, 35.

@@ -1,4 +1,4 @@
-"""What the pipeline adds to recall, as a user meets it: summary cards, hints, and vectors of another model."""
+"""Features that the pipeline adds to recall: summary cards, hints, and vectors of a new model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that a request says is dropped silently: a wrong type is refused, what has no effect is named.
+"""No part of a request is ignored silently: a wrong type is refused, a field without effect causes a warning.
 
 Against a live daemon.
 """

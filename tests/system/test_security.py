@@ -1,4 +1,4 @@
-"""Attacks from this machine's browser and from hostile clients: refused as written, and every canary is intact.
+"""Attacks from this machine's browser and from hostile clients are refused as documented, and memories are unchanged.
 
 Source: docs/security.md "Attack table", "Local mode"; docs/decisions.md 24-28, 40, 41.
 """

@@ -1,4 +1,4 @@
-"""A disk whose syncs take seconds delays writes and is named by health; it costs no process and no acknowledged write.
+"""A disk whose syncs take seconds delays writes and is reported by health; it ends no process and loses no write.
 
 The real syncs of the writer's process are delayed, by a library that is loaded before the C library.
 

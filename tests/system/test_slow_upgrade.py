@@ -1,4 +1,4 @@
-"""A store that takes longer to upgrade than a start may take: what gets on is waited for, what hangs is begun again."""
+"""An upgrade longer than the start timeout is not killed while it makes progress, and is repeated after a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Something else at the sockets of the bus: it gets no work, writes are never left unknown, and the daemon recovers.
+"""Another program at the bus sockets gets no message, no write has an unknown outcome, and the daemon recovers.
 
 Source: docs/reliability.md R22; signet_actors/runtime/DESIGN.md.
 """

@@ -1,4 +1,4 @@
-"""A file of vectors that is ahead of the database, or has parted from it, is never answered from.
+"""A vector file that is ahead of the database, or differs from it, is never used.
 
 Source: docs/reliability.md R18; docs/operations.md "When a database file is missing".
 """

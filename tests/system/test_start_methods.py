@@ -1,4 +1,4 @@
-"""Every documented way to start the daemon serves the same: a failure inside is answered at once, and told in the log.
+"""Every documented way to start the daemon behaves the same: an internal error is answered at once and logged.
 
 Source: docs/operations.md, exit codes and "What an HTTP answer promises".
 """

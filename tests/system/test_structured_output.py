@@ -1,4 +1,4 @@
-"""Models are asked for answers of a JSON Schema where their server takes one, and asked without where it does not."""
+"""JSON Schemas are sent to model servers that accept them, and not to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line writes for a person at a terminal, in odd locales, and what it reads from odd files.
+"""Output of the command line on a terminal and in unusual locales, and input from unusual files.
 
 Source: docs/cli.md "Output".
 """

@@ -1,4 +1,4 @@
-"""The layout of a memory is kept: what was stored comes back byte for byte, by every way in and out."""
+"""The layout of a memory is preserved by every way in and out."""
 
 from __future__ import annotations
 

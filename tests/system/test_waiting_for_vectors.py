@@ -1,4 +1,4 @@
-"""What a remember says of a vector that a server makes: true once it is stored, and never later than its budget.
+"""A remember with a vector from a server: ``embedded`` is true if it is stored, and the wait is limited.
 
 Source: docs/decisions.md 23.
 """

@@ -1,4 +1,4 @@
-"""Which directories become a workspace, however the daemon is started, and whose workspace a command writes to.
+"""The directories that may be a workspace, and the daemon that a command uses.
 
 Source: docs/operations.md "Files" and "As a service"; docs/cli.md.
 """

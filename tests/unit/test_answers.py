@@ -1,4 +1,4 @@
-"""The schemas that models are held to say what the parsers read, in the words that servers have in common."""
+"""The schemas sent to models match the parsers and use only common features of servers."""
 
 from __future__ import annotations
 

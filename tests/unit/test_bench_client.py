@@ -1,4 +1,4 @@
-"""The load generator's HTTP client: exactly one answer to each request, and no guessing."""
+"""The load generator's HTTP client: exactly one response to each request, and strict parsing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of two revisions: its arithmetic, and what it refuses."""
+"""The comparison of two revisions: its arithmetic and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The isolation benchmark: what the sweeps are given to purge, what counts as lost, and the ratio that is reported."""
+"""The isolation benchmark: rows to purge, lost memories, and the reported ratio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measures of the benchmarks: what a percentile, a hit and a sample are."""
+"""The measures of the benchmarks: percentiles, hits and samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open loop sends at its pace whatever becomes of its requests, and loses count of none."""
+"""The open loop keeps its rate whatever the responses, and counts every request."""
 
 from __future__ import annotations
 

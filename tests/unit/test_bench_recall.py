@@ -1,4 +1,4 @@
-"""Recall figures: which kind a question is, what counts as a hit, and whom CPU time is charged to."""
+"""Recall figures: kinds of questions, hits, and attribution of CPU time."""
 
 from __future__ import annotations
 

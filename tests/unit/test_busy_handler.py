@@ -1,4 +1,4 @@
-"""How long a command may wait for a lock that another program holds, counted from when it was asked."""
+"""How long a command may wait for a lock of another program, counted from when it was sent."""
 
 from __future__ import annotations
 

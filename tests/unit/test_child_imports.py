@@ -1,4 +1,4 @@
-"""What a process imports before it can work is most of the time in which a dead one is replaced."""
+"""The imports of a process take most of the time of its restart."""
 
 from __future__ import annotations
 

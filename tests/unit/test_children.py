@@ -1,4 +1,4 @@
-"""Which children a tree wants: by configuration, and after a death of another."""
+"""The children that the supervisor needs: by configuration, and after a crash of another."""
 
 from __future__ import annotations
 

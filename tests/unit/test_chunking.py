@@ -1,4 +1,4 @@
-"""Oversized content is cut at sentences and nothing gets lost."""
+"""Oversized content is split at sentences without losing text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader who has only this repository can follow what the code cites."""
+"""Everything that the code cites is in this repository or public."""
 
 from __future__ import annotations
 

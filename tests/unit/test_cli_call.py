@@ -1,4 +1,4 @@
-"""``signet call`` makes a command of every declared operation."""
+"""``signet call`` has a command for every declared operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of ``signet`` against a scripted daemon: what they ask, what they print, how they end."""
+"""The commands of ``signet`` with a scripted daemon: their requests, output and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the command line finds the daemon, and what it does when answers fail to come."""
+"""How the command line finds the daemon, and how it handles missing and invalid responses."""
 
 from __future__ import annotations
 

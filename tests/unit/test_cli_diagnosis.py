@@ -1,4 +1,4 @@
-"""The commands that look: doctor and config, with no daemon, with one, and with things wrong."""
+"""The commands doctor and config, with and without a daemon, and with errors."""
 
 from __future__ import annotations
 

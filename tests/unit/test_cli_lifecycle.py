@@ -1,4 +1,4 @@
-"""Starting and stopping: the real commands around a stand-in supervisor that keeps the real files and lock."""
+"""Start and stop: the real commands with a substitute supervisor that uses the real files and lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log as the command shows it: the right lines, in order, through rotation."""
+"""The command ``signet logs``: the right lines, in order, through rotation."""
 
 from __future__ import annotations
 

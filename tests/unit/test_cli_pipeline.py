@@ -1,4 +1,4 @@
-"""The commands pipeline, providers and review, and what doctor says of the model, against a scripted daemon."""
+"""The commands pipeline, providers and review, and doctor's check of the model, with a scripted daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments that processes share without speaking of them."""
+"""Heartbeat times that all processes share without communication."""
 
 from __future__ import annotations
 

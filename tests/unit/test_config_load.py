@@ -1,4 +1,4 @@
-"""What a user writes in ``agent.yaml`` or the environment, and what the daemon makes of it."""
+"""How ``agent.yaml`` and the environment become a configuration, and all errors."""
 
 from __future__ import annotations
 

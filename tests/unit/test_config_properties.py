@@ -1,4 +1,4 @@
-"""Whatever number a key is given: in range it comes back, out of range it is refused by name."""
+"""Any number for a key is loaded if it is in range, and otherwise refused with the name of the key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The reference says what the specification says, and the documentation says what the schema says.
+"""The schema agrees with the specification, and the documentation with the schema.
 
-The table below is written out by hand from the Configuration Reference and from the decisions that change it; nothing
-in it is derived from the schema.
+The table below is written by hand from the Configuration Reference and from the decisions that change it, and is not
+derived from the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A workspace is closed to others, or it is not used."""
+"""A workspace is private, or it is not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A confirm token fits exactly one deletion for a short time."""
+"""A confirm token is valid for exactly one deletion and a short time."""
 
 from __future__ import annotations
 

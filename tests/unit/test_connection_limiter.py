@@ -1,4 +1,4 @@
-"""Which connections are served, and who goes when there are too many."""
+"""Which connections are served, and which are closed when there are too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that deny each other are recognised, and a model's word counts only if it is clear."""
+"""Contradicting texts are recognised, and a model's answer counts only if it is clear."""
 
 from __future__ import annotations
 

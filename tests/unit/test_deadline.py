@@ -1,4 +1,4 @@
-"""One timer: what is armed happens once, unless something else took its place or it was called off."""
+"""One timer: it fires once, unless it is replaced or cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a model says of a memory, the facts and triples that are kept are within their bounds."""
+"""For any answer of a model, the extracted facts and triples are within their limits."""
 
 from __future__ import annotations
 

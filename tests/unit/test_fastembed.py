@@ -1,4 +1,4 @@
-"""The extra: what happens without it, and what is asked of it."""
+"""The optional dependency fastembed: with and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each type of field is read leniently where clients differ, and refused by name where they err."""
+"""Each field type is parsed leniently where clients differ, and invalid values are refused with the field's name."""
 
 from __future__ import annotations
 

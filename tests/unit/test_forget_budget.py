@@ -1,4 +1,4 @@
-"""How many memories may go without a confirm token, and for how long what went is counted."""
+"""The number of memories that may be forgotten without a confirm token, and its time window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every proposal has one outcome in every mode, and nothing destructive happens that was not allowed."""
+"""Every proposal has one outcome in every mode, and no destructive change is applied unless allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway carries for all its life, and so does the interpreter that stands by for its next one."""
+"""The modules that the gateway and its standby process load."""
 
 from __future__ import annotations
 

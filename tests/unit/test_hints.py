@@ -1,4 +1,4 @@
-"""Hints are few, short, each once, whatever the model wrote."""
+"""Hints are few, short and unique for any answer of the model."""
 
 from __future__ import annotations
 

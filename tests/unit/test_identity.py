@@ -1,4 +1,4 @@
-"""The agent's identity in the files that people write."""
+"""The agent's identity in the user's files."""
 
 from __future__ import annotations
 

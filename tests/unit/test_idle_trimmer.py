@@ -1,4 +1,4 @@
-"""When memory is given back: after a load, in the quiet that follows it, once."""
+"""Free memory is returned once, in the idle time after a load."""
 
 from __future__ import annotations
 

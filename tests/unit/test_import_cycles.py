@@ -1,4 +1,4 @@
-"""No module of the package imports itself in a circle, not even by an import that is hidden from the interpreter."""
+"""No module of the package is part of an import cycle, including imports within functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What session-start and recall put into a conversation is cut out; what the user wrote around it stays."""
+"""Text injected by session-start and recall is removed; the user's text around it stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that give orders are recognised; what people tell their agents about how they work is not taken for it."""
+"""Facts that are instructions are recognised; statements about how people work are not."""
 
 from __future__ import annotations
 

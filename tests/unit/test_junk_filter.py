@@ -1,4 +1,4 @@
-"""What recall put in, and what is no fact, is turned away with its reason; what people write down is not."""
+"""Echoes of recall and texts that are not facts are rejected with a reason; ordinary notes are not."""
 
 from __future__ import annotations
 

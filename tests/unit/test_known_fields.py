@@ -1,4 +1,4 @@
-"""What of a request has no effect, by the Struct that its route declares."""
+"""Fields of a request without effect, by the Struct that its route declares."""
 
 from __future__ import annotations
 

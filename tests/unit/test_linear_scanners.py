@@ -1,4 +1,4 @@
-"""Every pattern and scanner that sees outside text takes linear time on the worst text; none is left out."""
+"""Every pattern and scanner for outside text takes linear time on the worst text; the list is complete."""
 
 from __future__ import annotations
 

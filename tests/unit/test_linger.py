@@ -1,4 +1,4 @@
-"""When a batch gathers, and when it does not."""
+"""When a batch waits for more requests, and when it does not."""
 
 from __future__ import annotations
 

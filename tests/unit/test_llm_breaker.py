@@ -1,4 +1,4 @@
-"""The circuit breaker over every sequence of events, and the ring of outcomes."""
+"""The circuit breaker with every sequence of events, and the ring buffer of outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON of an answer is found and repaired, nothing is made up, and no answer costs more than it may."""
+"""The JSON of an answer is found and repaired, nothing is invented, and the work is bounded."""
 
 from __future__ import annotations
 

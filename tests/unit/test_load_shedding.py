@@ -1,4 +1,4 @@
-"""Who is let in, told from the heads of requests; and the bytes of what the server answers by itself."""
+"""Which requests are admitted by their heads; and the bytes of prebuilt rejections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger says of a failure is quoted, unless it is our own words that come back."""
+"""The error texts of a provider are quoted, unless they repeat the prompt."""
 
 from __future__ import annotations
 

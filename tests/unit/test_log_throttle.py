@@ -1,4 +1,4 @@
-"""Warnings that others cause: one line a second, with the number left out."""
+"""Repeated warnings: one line per second, with the number of suppressed ones."""
 
 from __future__ import annotations
 

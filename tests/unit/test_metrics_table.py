@@ -1,4 +1,4 @@
-"""The table of metrics, its documentation and the alert rules name the same things; what is under them is sound."""
+"""The table of metrics, its documentation and the alert rules agree; histograms and process metrics are correct."""
 
 from __future__ import annotations
 

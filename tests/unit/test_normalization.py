@@ -1,4 +1,4 @@
-"""Equal texts hash alike, and SQLite can hold every one."""
+"""Equal texts have the same hash, and SQLite can store every text."""
 
 from __future__ import annotations
 

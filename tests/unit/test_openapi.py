@@ -1,4 +1,4 @@
-"""The API document holds every route, and everything that it refers to."""
+"""The API document contains every route, and everything that it refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request's Struct reads what a caller sent: leniently where clients differ, else it names the invalid field."""
+"""A request's Struct parses the request: leniently where clients differ, else it names the invalid field."""
 
 from __future__ import annotations
 

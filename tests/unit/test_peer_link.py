@@ -1,4 +1,4 @@
-"""Health by outcomes: a peer that is up and does not answer, and asks that fail in a row."""
+"""Health by outcomes: a running peer that does not answer, and consecutive failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose connection it is, by tables as the kernel writes them and by a real connection.
+"""The owner of a connection, by tables in the kernel's format and by a real connection.
 
 Source: proc_pid_net(5).
 """

@@ -1,4 +1,4 @@
-"""The guide of the pipeline knows every mode, reason, kind of job, provider and member of the status that there is."""
+"""The guide of the pipeline documents every mode, reason, kind of job, provider and member of the status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Each flag of the pipeline, as a file gives it in each of its spellings, does what the documents say.
+"""Each flag of the pipeline, in each of its spellings in a file, has its documented effect.
 
-The flags and their words are written out by hand from memory-pipeline.txt "Pipeline Modes", "Controlled Writes" and
-"Maintenance Worker", as changed by docs/decisions.md 16.
+The flags are written by hand from memory-pipeline.txt "Pipeline Modes", "Controlled Writes" and "Maintenance Worker",
+as changed by docs/decisions.md 16.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A text in a prompt stays data: it ends nothing, forges nothing, and is no longer than it may be."""
+"""A text in a prompt stays data: it cannot end its fence or forge a mark, and its length is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decision of a model touches only what it was shown, and only if it is complete."""
+"""A model's decision may only target the memories that it was shown, and must be complete."""
 
 from __future__ import annotations
 

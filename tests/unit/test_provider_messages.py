@@ -1,4 +1,4 @@
-"""The words that a status says of a provider are those of the documents, and each of them is reached.
+"""The terms in the status of a provider are the documented ones, and each of them occurs.
 
 Source: memory-pipeline.txt "Provider Abstraction", "Embedding Tracker"; architecture.txt "Provider tracker";
 docs/decisions.md 14 and 18.

@@ -1,4 +1,4 @@
-"""The embedded model gives the package's own vectors, without the package's side effects."""
+"""The embedded model returns the vectors of the package, without its side effects."""
 
 from __future__ import annotations
 

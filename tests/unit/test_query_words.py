@@ -1,4 +1,4 @@
-"""Questions become search terms; the expressions run against a real FTS5 table of the store's shape."""
+"""Queries become search terms; the expressions run against a real FTS5 table with the store's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets never reach the store, and prose reaches it unharmed."""
+"""Secrets never reach the store, and ordinary text is unchanged."""
 
 from __future__ import annotations
 

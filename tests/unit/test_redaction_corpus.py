@@ -1,4 +1,4 @@
-"""Every documented form of a secret is found, and what developers write down otherwise is left alone."""
+"""Every documented form of a secret is found, and ordinary developer notes are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard answers this machine's own programs and pages, and nobody else."""
+"""The guard admits programs and pages of this machine, and nothing else."""
 
 from __future__ import annotations
 

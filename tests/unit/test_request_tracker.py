@@ -1,4 +1,4 @@
-"""Asks to a peer that is away, in virtual time: how long they wait, and what they hear."""
+"""Requests to a peer that is down, in virtual time: how long they wait, and their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of a sweep, its cutoffs, and when its clock is believed."""
+"""The order of a sweep, its cutoffs, and when its clock is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which endpoint a path means."""
+"""The route of a path."""
 
 from __future__ import annotations
 

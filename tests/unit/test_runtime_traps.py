@@ -1,8 +1,8 @@
-"""Odd input on which Python, msgspec, SQLite or FTS5 raise what nobody foresees: something of ours stands before each.
+"""Input on which Python, msgspec, SQLite or FTS5 raise unexpected exceptions, and the check that prevents each.
 
-Traps with a test elsewhere: NUL and lone surrogates on their way in (test_normalization, test_memory_routes), NaN and
-infinity (test_field_types, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox),
-FTS5 syntax against a real index (test_recall).
+Traps with a test elsewhere: NUL and lone surrogates in requests (test_normalization, test_memory_routes), NaN and
+infinity (test_field_types, test_fusion, test_group_commit), invalid or too deep bodies on the bus (test_mailbox), FTS5
+syntax with a real index (test_recall).
 
 Source: docs/reliability.md "Runtime traps".
 """

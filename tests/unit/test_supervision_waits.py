@@ -1,4 +1,4 @@
-"""How long the supervisor sleeps while the kernel keeps a process that was killed, as it does while a disk hangs."""
+"""How long the supervisor sleeps while a killed process has not exited, as on a hung disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text read window by window gives what it gives when it is read at once."""
+"""A text searched in windows gives the same matches as when searched at once."""
 
 from __future__ import annotations
 

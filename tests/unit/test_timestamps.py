@@ -1,4 +1,4 @@
-"""Every time becomes one form, or is refused; nothing overflows."""
+"""Every time is converted to one form or refused; nothing overflows."""
 
 from __future__ import annotations
 
