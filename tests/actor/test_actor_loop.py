@@ -83,7 +83,7 @@ def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it(
 def test_the_last_replies_of_a_crashing_actor_are_sent() -> None:
     with bus_harness() as room:
         room.start_ready("writer", "writer")
-        client = room.context.socket(zmq.DEALER)  # keeps what it received from a peer that died, unlike our own
+        client = room.context.socket(zmq.DEALER)  # keeps messages received from a peer that exited, unlike ours
         client.connect(f"ipc://{room.socket_dir}/writer.sock")
         for name in ("crash", "behind it in the batch"):
             client.send_multipart([room.message_factory.header(name, "t", 0), encode_body(command(name))])

@@ -161,7 +161,7 @@ def test_a_drain_ends_with_exit_code_0(room: BusHarness, listener: Listener) -> 
 
 def test_a_drain_is_obeyed_while_the_model_is_still_being_loaded(room: BusHarness, listener: Listener) -> None:
     start(room, listener)
-    assert room.drain("gateway") == ExitCode.OK  # it speaks first, and loads then
+    assert room.drain("gateway") == ExitCode.OK  # it sends a message first, and loads then
 
 
 def test_a_reload_is_followed_without_a_restart(room: BusHarness, listener: Listener) -> None:

@@ -794,7 +794,7 @@ def test_an_abandoned_config_write_has_an_unknown_outcome_and_replaces_nothing(
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": "logging: {level: debug}"})
         assert (answer.status, answer.body["code"]) == (504, "outcome_unknown")
         go_on.set()
-        with config_files._replace_lock:  # the thread has come to its end
+        with config_files._replace_lock:  # the thread has ended
             assert (tmp_path / "agent.yaml").read_text() == "logging: {level: info}"
         assert not (tmp_path / ".daemon" / "previous").exists()
         assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".daemon") == ["agent.yaml"]

@@ -405,7 +405,7 @@ def test_busy_carries_retry_after(tmp_path: Path) -> None:
 
 
 def poll_until(condition: Any) -> None:
-    """``condition`` has come true, within the test's patience."""
+    """Wait until ``condition`` is true, within the test's time limit."""
     deadline = time.monotonic() + CLIENT_WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"

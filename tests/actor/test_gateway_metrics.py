@@ -111,7 +111,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 
 def with_pipeline(edge: RunningEdge) -> None:
-    """Extractor and decider are there, and everybody answers."""
+    """Extractor and decider are up, and every process answers."""
     workers = [
         ChildState("decider", "decider", UP, 1, 0, 21, counters={"decided_update": 3}),
         ChildState("extractor", "extractor", UP, 1, 0, 22, counters={"extract_failed": 2, "extract_running": 1}),

@@ -46,7 +46,7 @@ class HandClock:
 
 @dataclass
 class ScriptedBudget:
-    """Grants until ``refuses_for_ms`` is set; remembers what it was asked and told."""
+    """A budget that grants until ``refuses_for_ms`` is set, and records its calls."""
 
     refuses_for_ms: int | None = None
     reserved: list[int] = field(default_factory=list)
@@ -179,7 +179,7 @@ def test_during_the_probe_other_calls_are_refused_without_costing_an_attempt(
 
 @pytest.mark.parametrize("fault", ["hang", "rst", "http_500", "http_503", "http_429", "wrong_content_type"])
 def test_a_long_outage_costs_no_attempt(server: ScriptedProvider, clock: HandClock, fault: Fault) -> None:
-    """Ten minutes of its time, and then it is back without anybody's doing."""
+    """Let ten minutes pass; the provider then recovers by itself."""
 
     async def work(guarded: GuardedProvider) -> int:
         server.stuck = fault
@@ -405,7 +405,7 @@ def test_a_replaced_provider_refuses_waiting_calls_and_finishes_calls_in_flight(
 
 
 class SlowBudget(ScriptedBudget):
-    """Whoever keeps it takes as long as the test says."""
+    """A budget whose keeper takes as long as the test sets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -448,7 +448,7 @@ def test_an_unsent_call_of_a_replaced_provider_is_never_sent(
 
 
 class BrokenBudget(ScriptedBudget):
-    """Whoever keeps it restarts at the wrong moment."""
+    """A budget whose keeper restarts at the wrong moment."""
 
     def __init__(self, *, at: str) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ def cli(tmp_path: Path) -> FakeCli:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port of this machine that nobody listens at while the test runs."""
+    """Return a port of this machine without a listener during the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -115,7 +115,9 @@ def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port
 
 
 class ForeignServer:
-    """A program of another user (nobody) that listens at a port and keeps what it is sent. Only root can start it."""
+    """Run a program of another user (uid nobody) that listens at a port and records its requests. Only root can start
+    it.
+    """
 
     def __init__(self) -> None:
         os.seteuid(65_534)

@@ -43,7 +43,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 
 
 def using(provider: LlmProvider, work: Callable[[LlmProvider], Awaitable[T]]) -> T:
-    """What ``work`` comes to; the provider is closed and the loop has nothing left over."""
+    """Return the result of ``work``; the provider is closed and nothing is left in the loop."""
 
     async def life() -> T:
         try:

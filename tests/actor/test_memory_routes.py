@@ -43,7 +43,7 @@ from signet_actors.protocol.writer import (
 )
 from tests.support.memory_api import DIMENSIONS, MemoryApi, memory
 
-AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # built here, so that no complete one is in the repository
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def api(tmp_path: Path) -> MemoryApi:
 
 
 def remembered(request: Remember) -> Remembered:
-    """What a writer answers that stores what it is told."""
+    """Return the reply of a writer that stores the memory."""
     kept = request.memory
     return Remembered(
         id="new",

@@ -28,7 +28,7 @@ from tests.support.memory_api import MemoryApi, memory
 
 NOBODY = Selection("none", "none", "", "nobody was asked", False, "")
 NOTE = "/api/memory/codex-native-note"
-AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # built here, so that no complete one is in the repository
 
 
 @pytest.fixture

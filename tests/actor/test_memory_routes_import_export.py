@@ -15,7 +15,7 @@ from signet_actors.protocol.writer import ImportMemories, LineRefused, MemoriesI
 from tests.support.memory_api import DIMENSIONS, MemoryApi
 
 IMPORT, EXPORT = "/api/memory/import", "/api/memory/export"
-AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # built here, so that no complete one is in the repository
 ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 HEADER = {"format": "signet-memories", "version": 1}
 

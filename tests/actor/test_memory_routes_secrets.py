@@ -33,7 +33,7 @@ from signet_actors.protocol.writer import (
 )
 from tests.support.memory_api import MemoryApi
 
-# Put together here, so that none stands in the repository.
+# built here, so that no complete one is in the repository
 TOKEN = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"
 PASSWORD = "s3cr" + "3tP4ss" + "w0rd!x"
 BEARER = "q7Rt" + "Zx81mN" + "04vBc9Lk2w"

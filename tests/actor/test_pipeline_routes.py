@@ -63,7 +63,7 @@ from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.memory_api import EVERYBODY_UP, MemoryApi
 from tests.support.pipeline_harness import configured
 
-AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # built here, so that no complete one is in the repository
 
 STORE = PipelineStatus(
     queues=[

@@ -28,7 +28,7 @@ LONG_MS = 60_000
 
 
 class Writer:
-    """Notes what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.recorded: list[RecordUsage] = []

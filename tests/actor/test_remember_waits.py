@@ -73,7 +73,7 @@ def waits(api: MemoryApi) -> list[AwaitVectors]:
 
 
 class Hanging:
-    """An extractor that answers nobody until it is told to; made inside the loop."""
+    """An extractor that replies only when the test permits it; created inside the loop."""
 
     def __init__(self, api: MemoryApi) -> None:
         self.asked: list[Any] = []

@@ -31,7 +31,7 @@ LIVES = st.lists(st.one_of(st.none(), st.integers(0, 20_000)), max_size=60)
 
 
 def live(policy: RestartPolicy, lives: list[int | None], seed: int) -> list[tuple[int, int | None, Restart | GiveUp]]:
-    """(time of death, life after Ready, decision) of each life until the child is given up."""
+    """Return (time of the crash, time after Ready, decision) of each incarnation until the child is failed."""
     rng = random.Random(seed)
     now, history, story = 0, CrashHistory(), []
     for life in lives:

@@ -23,7 +23,7 @@ from signet_actors.store.errors import BROKEN_DISK
 
 
 class Loop:
-    """Remembers when it was told that no snapshot is held, and what was answered."""
+    """Records the reports that no snapshot is held, and the replies."""
 
     def __init__(self) -> None:
         self.happened: list[str] = []

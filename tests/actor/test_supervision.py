@@ -257,7 +257,7 @@ def test_sighup_reaches_a_child_that_has_not_sent_a_message_yet(workspace: Path,
     file.write_text(json.dumps(QUICK), encoding="utf-8")
     with daemon(workspace, serving=False, SIGNET_TEST_CONFIG=str(file)) as running:
         writer = int(running.wait_for("spawned", child="writer")[0]["pid"])
-        os.kill(writer, signal.SIGSTOP)  # as far as it has come: it speaks when the new configuration is in force
+        os.kill(writer, signal.SIGSTOP)  # it sends a message when the new configuration is in effect
         file.write_text(json.dumps({**QUICK, "logging": {"level": "debug"}}), encoding="utf-8")
         running.process.send_signal(signal.SIGHUP)
         running.wait_for("configuration_reloaded")

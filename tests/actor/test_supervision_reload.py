@@ -70,7 +70,7 @@ def test_unneeded_children_are_drained_clients_before_servers_and_not_restarted(
         assert (workspace / "drained").read_text(encoding="utf-8").split() == ["extractor", "decider"]
         assert not any(alive(pid) for pid in pids)
         assert running.events("child_exited") == []
-        # A life of somebody else goes on as ever, and brings none of them back.
+        # Restarts of other children continue as usual, and start none of these.
         os.kill(running.pid_of("searcher"), signal.SIGKILL)
         running.wait_for("child_up", child="searcher", child_incarnation=2)
         assert len(running.events("spawned", child="extractor")) == 1

@@ -19,7 +19,7 @@ from signet_actors.protocol.pipeline import VectorStored
 from tests.actor.test_embed_batches import Run, Shop
 
 LONG_MS = 30_000
-"""Nobody waits so long in a test that passes."""
+"""Longer than any wait in a passing test."""
 STORED = VectorsAwaited(["a"])
 NOT_STORED = VectorsAwaited([])
 
@@ -29,7 +29,7 @@ def unreachable(_: Any) -> ProviderError:
 
 
 def told(kind: Embed, during: Callable[[], Any], versions: dict[str, int] | None = None) -> VectorsAwaited:
-    """What somebody hears who was waiting already when ``during`` happened."""
+    """Return the reply to a waiter that was waiting when ``during`` happened."""
 
     async def wait() -> VectorsAwaited:
         waiting = asyncio.create_task(kind.stored(versions or {"a": 1}, LONG_MS))

@@ -41,7 +41,7 @@ def test_a_kill_at_any_point_of_a_job_has_the_same_effects_once() -> None:
         remember(daemon, range(NOTES))
         drained(daemon, NOTES)
         daemon.wait_ready()
-        restarts = {name: actor["restarts"] for name, actor in daemon.everybody().items()}
+        restarts = {name: actor["restarts"] for name, actor in daemon.every_process().items()}
         for child in ("extractor", "decider", "writer"):
             assert restarts[child] == sum(said.split()[0] == child for said in DEATHS.values())
         assert daemon.stop() == 0
@@ -80,7 +80,9 @@ def test_a_poison_job_is_dead_after_three_attempts_and_affects_no_other_job() ->
         assert ends.pop(poison) == "dead"
         assert set(ends.values()) == {"completed"}
         assert len(set(killed)) == 3
-        eventually(lambda: daemon.everybody()["extractor"]["state"] == "up", within_s=30, what="the extractor is up")
+        eventually(
+            lambda: daemon.every_process()["extractor"]["state"] == "up", within_s=30, what="the extractor is up"
+        )
         daemon.api.remember(note(12))
         drained(daemon, 14)
         assert daemon.stop() == 0

@@ -119,7 +119,7 @@ def test_the_copy_is_made_in_slices_and_abandoned_without_polling(tmp_path: Path
     work = BackupWork(room.connection, room.path, tmp_path / "backups", SystemClock())
     name = backup_name(NOW, SCHEMA)
     assert work.advance(name).state == "copying"
-    while work.running:
+    while work.copy is not None:
         work.step()
     done = work.advance(name)
     assert (done.state, done.last_seq, done.remaining) == ("copied", 100, 0)
@@ -127,7 +127,7 @@ def test_the_copy_is_made_in_slices_and_abandoned_without_polling(tmp_path: Path
     other.advance(name)
     room.clock.advance(61_000)
     other.step()
-    assert not other.running
+    assert other.copy is None
     assert list((tmp_path / "forsaken").iterdir()) == []
     with pytest.raises(InvalidRequest):
         work.advance("../../elsewhere.db")

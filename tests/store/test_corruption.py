@@ -27,7 +27,7 @@ PAGE = 4096
 SEEDS = range(8)
 FLIPS = 40
 STORED = "SELECT id, content, is_deleted, tags FROM memories ORDER BY id"
-"""Of the other columns nothing is kept twice, so that nobody can tell what they were."""
+"""Other columns are stored only once, so damage there cannot be detected."""
 
 
 def build(directory: Path, *, words: str = "note", memories: int = 120) -> Path:

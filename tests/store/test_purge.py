@@ -95,7 +95,7 @@ def test_old_history_and_ended_jobs_are_purged_and_pending_jobs_stay(room: Store
             )
     assert [purge(room, step) for step in ("completed_jobs", "dead_jobs")] == [1, 1]
     assert room.connection.execute("SELECT status FROM memory_jobs").fetchall() == [("pending",)]
-    # History of living memories goes too, when it is older than its window; put the event back for the invariants.
+    # History of live memories is purged too if it is older than its window; put the event back for the invariants.
     rows = room.connection.execute("SELECT * FROM memory_history").fetchall()
     assert purge(room, "history", cutoff="2026-01-01T00:00:00.001Z") == 3
     marks = ", ".join("?" * len(rows[0]))

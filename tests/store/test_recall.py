@@ -382,7 +382,7 @@ class TestVectorFile:
         assert self.nearest(filled, fresh, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
         assert fresh.catch_up()
         fresh.close()
-        # The reader that had the old file mapped goes on, and follows the new one.
+        # The reader that had mapped the old file continues with the new one.
         filled.remember("one more", vector=[1.0, 1.0])
         assert self.nearest(filled, filled.reader, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
 

@@ -199,7 +199,7 @@ def backups_of(path: Path) -> list[str]:
 
 
 def interrupted(path: Path, clock: SetClock) -> None:
-    """An upgrade whose process died in the middle."""
+    """Run an upgrade whose process is killed in the middle."""
     sync_points.arm("writer.mid_migration=raise:EIO@3")
     connection = opened(path)
     with pytest.raises(OSError, match="mid_migration"):

@@ -1,7 +1,7 @@
 """A store with a model that obeys everything it reads.
 
 The extract job, the decisions, the writer and the reader are real and run in one process. Only the model and the
-message passing are simulated. The model answers about a note what an attack wants, and all its prompts are kept.
+message passing are simulated. The model gives the answer that an attack intends, and all its prompts are kept.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ObedientModel:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """Return the answer that the attack wants."""
+        """Return the answer that the attack intends."""
         self.prompts.append(prompt)
         stage = stage_of(prompt)
         said = {"extraction": self.facts, "decision": self.decides}.get(stage)

@@ -318,13 +318,13 @@ class LiveDaemon:
                 continue
         return found
 
-    def everybody(self) -> dict[str, dict[str, Any]]:
+    def every_process(self) -> dict[str, dict[str, Any]]:
         """Return every child by name, as reported by ``/api/status``."""
         return {actor["name"]: actor for actor in self.api.get("/api/status").ok()["actors"]}
 
     def actors(self) -> dict[str, dict[str, Any]]:
-        """Like ``everybody``, without the processes that start only after the daemon has served for a moment."""
-        return {name: actor for name, actor in self.everybody().items() if name not in LATE}
+        """Like ``every_process``, without the processes that start only after the daemon has served for a moment."""
+        return {name: actor for name, actor in self.every_process().items() if name not in LATE}
 
     def children(self) -> dict[str, int]:
         """Return the pid of each of ``actors`` by name."""
@@ -332,7 +332,7 @@ class LiveDaemon:
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
         """Send signal ``number`` to the child and return its pid."""
-        pid: int = self.everybody()[name]["pid"]
+        pid: int = self.every_process()[name]["pid"]
         os.kill(pid, number)
         return pid
 

@@ -27,7 +27,7 @@ UNKNOWN = 0
 
 @dataclass
 class Wish:
-    """A memory that a client wants to store, and every status that it received for it."""
+    """A memory that a client stores, and every status that it received for it."""
 
     content: str
     key: str

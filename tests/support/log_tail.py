@@ -26,7 +26,7 @@ class ChildIncarnation:
 
 
 class LogTail:
-    """Reads the lines appended since the last call. ``lives`` is the latest incarnation of each child by name."""
+    """Reads the lines appended since the last call. ``incarnations`` is the latest one of each child by name."""
 
     def __init__(self, workspace: Path) -> None:
         self.incarnations: dict[str, ChildIncarnation] = {}

@@ -52,8 +52,8 @@ def test_health_names_every_process(daemon: LiveDaemon) -> None:
     assert health["agentsDir"] == str(daemon.workspace)
     assert health["uptime"] >= 0
     assert isinstance(health["version"], str)
-    assert set(daemon.everybody()) == {"writer", "searcher-1", "retention", "gateway", "decider", "extractor"}
-    eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")
+    assert set(daemon.every_process()) == {"writer", "searcher-1", "retention", "gateway", "decider", "extractor"}
+    eventually(lambda: {actor["state"] for actor in daemon.every_process().values()} == {"up"}, what="every_process up")
     assert daemon.api.get("/health/live").ok()["status"] == "live"
     assert daemon.api.get("/health/ready").ok()["ready"] is True
 
@@ -69,7 +69,7 @@ def test_health_shows_the_state_of_extraction_and_the_resources(own: LiveDaemon)
     own.api.get("/api/pipeline/status").ok()
     health = own.api.get("/health").ok()
     assert health["pipeline"]["extractionPending"] == 0
-    assert health["resources"]["processes"] == len(own.everybody())
+    assert health["resources"]["processes"] == len(own.every_process())
     assert health["resources"]["rssBytes"] > 1_000_000 * health["resources"]["processes"]
     assert health["resources"]["cpuSeconds"] > 0
 
@@ -121,7 +121,7 @@ def test_the_identity_follows_links_and_never_blocks_on_special_files(own: LiveD
 
 def test_status_summarises_everything(daemon: LiveDaemon) -> None:
     daemon.agent("lone").remember("Counted by the status")
-    eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")
+    eventually(lambda: {actor["state"] for actor in daemon.every_process().values()} == {"up"}, what="every_process up")
     status = daemon.api.get("/api/status").ok()
     assert daemon.process is not None
     expected = {

@@ -56,7 +56,7 @@ def replace_workspace(daemon: LiveDaemon) -> None:
 
 
 def ended(daemon: LiveDaemon) -> int:
-    """The exit code of a daemon that nobody asked to stop; none of its processes is left."""
+    """Return the exit code of a daemon that exits by itself; none of its processes is left."""
     assert daemon.process is not None
     code = daemon.process.wait(CLIENT_WAIT_S)
     daemon.gone()
@@ -168,7 +168,7 @@ def test_a_database_that_is_back_before_the_supervisor_noticed_is_opened_again()
         refusal.refused(503, code="not_applied")
         away.rename(daemon.database)
         daemon.process.send_signal(signal.SIGCONT)
-        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
+        eventually(lambda: daemon.every_process()["writer"]["incarnation"] == 2, what="another writer")
         daemon.wait_ready()
         more = daemon.api.remember("After the move")["id"]
         assert {row["id"] for row in daemon.api.listed()} == {stored, more}
@@ -265,7 +265,7 @@ def test_a_daemon_without_its_daemon_directory_keeps_serving_and_creates_it_agai
         code, said = second.refused_start()
         assert (code, f"pid {daemon.process.pid}" in said) == (73, True)
         daemon.kill("writer")
-        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
+        eventually(lambda: daemon.every_process()["writer"]["incarnation"] == 2, what="another writer")
         daemon.wait_ready()
         daemon.api.remember("Stored by the next writer")
         assert len(daemon.api.listed()) == 2
@@ -316,7 +316,7 @@ def test_a_second_daemon_on_a_hard_link_of_the_database_is_refused() -> None:
         more = [daemon.api.remember(f"Beside the link, number {number}")["id"] for number in range(3)]
         eventually(lambda: linked(daemon), what="the warning")
         writer = daemon.kill("writer")
-        eventually(lambda: daemon.everybody()["writer"]["pid"] not in {writer, None}, what="another writer")
+        eventually(lambda: daemon.every_process()["writer"]["pid"] not in {writer, None}, what="another writer")
         daemon.wait_ready()
         more.append(daemon.api.remember("By the next writer, beside the link")["id"])
         assert daemon.stop() == 0

@@ -19,7 +19,7 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
-AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # built here, so that no complete one is in the repository
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def fresh() -> Iterator[LiveDaemon]:
 
 
 def replaced(daemon: LiveDaemon, name: str, dead: int, *, incarnation: int = 2) -> None:
-    """``name`` lives again, in its next incarnation, and the whole tree is healthy."""
+    """Wait until ``name`` runs in its next incarnation and all processes are healthy."""
 
     def renewed() -> bool:
         actor = daemon.actors()[name]

@@ -157,7 +157,7 @@ def test_a_crash_or_restart_does_not_reset_the_count(fresh: LiveDaemon, killed: 
         fresh.start()
     else:
         pid = fresh.kill(killed)
-        eventually(lambda: fresh.is_ready() and fresh.everybody()[killed]["pid"] != pid, what=f"{killed} is back")
+        eventually(lambda: fresh.is_ready() and fresh.every_process()[killed]["pid"] != pid, what=f"{killed} is back")
     execute(fresh.api, ids=ids[25:]).refused(400, requiresConfirm=True)
     assert live_ids(fresh.api) == {ids[25]}
 

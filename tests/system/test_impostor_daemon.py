@@ -55,7 +55,7 @@ class FalseDaemon:
         self.port = int(process.stdout.readline())
 
     def requests(self) -> list[list[str]]:
-        """What it was asked; it is gone afterwards."""
+        """Yield the list of requests that it receives; it is stopped afterwards."""
         self.process.kill()
         return [json.loads(line) for line in self.process.communicate()[0].splitlines()]
 

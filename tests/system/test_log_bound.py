@@ -1,4 +1,4 @@
-"""The write-ahead log stays bounded beside a reader that neither ends its snapshot nor dies.
+"""The write-ahead log stays bounded while a stuck reader does not end its snapshot.
 
 Source: docs/reliability.md R14.
 """
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 LOG_BOUND_BYTES = 64 << 20
 STUCK_IN_A_SNAPSHOT = {"SIGNET_SYNC_POINTS": "searcher.fts_done=sleep:120000@2/1"}
 PATIENT = "searcher:\n  processes: 2\n  readTimeoutMs: 60000\nsupervision:\n  heartbeatMs: 20000\n"
-"""Nobody but the log's bound may end the stuck reader: neither a deadline nor a missing heartbeat."""
+"""Only the limit of the log may end the stuck reader, no deadline and no missing heartbeat."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def daemon() -> Iterator[LiveDaemon]:
 
 
 def grow(daemon: LiveDaemon, stopping: threading.Event) -> None:
-    """The log grows by imports until told to stop: fast enough on a slow disk that no reader's time is over before."""
+    """Let the log grow by imports until stopped: fast enough on a slow disk that no reader times out before."""
     while not stopping.is_set():
         lines = [json.dumps({"content": f"imported {secrets.token_hex(400)}"}) for _ in range(250)]
         daemon.api.request("POST", "/api/memory/import", "\n".join(lines).encode(), timeout=60)

@@ -1,4 +1,4 @@
-"""What an operator does: back up, restore, check, upgrade, and be sure that what was removed is gone."""
+"""Operator tasks: backup, restore, checks, upgrades, and permanent deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remembering, reading and changing one memory, as memory-api.txt tables it, against a live daemon."""
+"""Remembering, reading and changing one memory as documented in memory-api.txt, against a live daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of a real daemon: every process tells its figures, and they move with what is done.
+"""The metrics of a real daemon: every process reports its counters, and they increase with requests.
 
 Source: docs/messaging.md rule 20; docs/decisions.md 40.
 """

@@ -1,4 +1,4 @@
-"""The limit of open files: raised as far as allowed, told when it is too low, and never run into by connections.
+"""The limit of open files: raised as far as allowed, refused if too low, and never exceeded by connections.
 
 Source: docs/operations.md, "Limits"; docs/reliability.md R13.
 """

@@ -1,4 +1,4 @@
-"""Other users of the same machine, who reach the port of the daemon but are not its owner.
+"""Other users of the same machine, who can connect to the daemon but are not its owner.
 
 Source: docs/operations.md "Other users of the machine".
 """
@@ -95,7 +95,7 @@ def as_nobody(daemon: LiveDaemon, method: str, target: str, body: Any = None) ->
 
 
 def is_root(daemon: LiveDaemon) -> bool:
-    """Whether these tests can act as another user; if not, that the owner would be told from one is all they see."""
+    """Return whether these tests can act as another user; if not, only whether the owner could be distinguished."""
     if os.geteuid() == 0:
         return True
     with socket.create_connection(("127.0.0.1", daemon.port)) as connection:

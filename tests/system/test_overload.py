@@ -37,7 +37,7 @@ ANSWERS = {200, 503, 504}
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
-    """One daemon for every crowd; none of them may kill a process of it, make it log a fault, or harm its database."""
+    """One daemon for all overload tests; none may kill a process, cause an internal error, or damage the database."""
     with live_daemon(config="searcher:\n  processes: 1\n") as daemon:
         pids = daemon.children()
         yield daemon
@@ -61,7 +61,7 @@ class Crowd:
         self.problems: list[str] = []
         self.health: Counter[int] = Counter()
         self.pss: list[int] = []
-        self._pids = list(daemon.children().values())  # asked before the crowd comes, in which nobody has a privilege
+        self._pids = list(daemon.children().values())  # read before the overload, in which these requests would be shed
         threads = [threading.Thread(target=self._send) for _ in range(clients)]
         self._threads = [*threads, threading.Thread(target=self._ask_health), threading.Thread(target=self._weigh)]
 
@@ -110,7 +110,7 @@ class Crowd:
         if answer.status == 503:
             if answer.json["code"] not in NOT_APPLIED or int(answer.headers["retry-after"]) < 1:
                 self._problem(f"{answer.headers} {answer.raw[:200]!r}")
-            self._ending.wait(PAUSE_S)  # the crowd leaves the processors to the daemon
+            self._ending.wait(PAUSE_S)  # the load generator leaves the CPU to the daemon
 
     def _ask_health(self) -> None:
         while not self._ending.is_set():

@@ -46,7 +46,7 @@ def pipeline(model: ScriptedModel | None = None, more: str = "", extraction: str
 
 
 def finished(daemon: LiveDaemon, kind: str = "extract", state: str = "completed", count: int = 1) -> None:
-    """So many jobs of the kind have come to the state."""
+    """Wait until that many jobs of the kind have the state."""
     sql = "SELECT count(*) FROM memory_jobs WHERE job_type = ? AND status = ?"
     eventually(lambda: daemon.read(sql, kind, state)[0][0] >= count, within_s=30, what=f"{count} {kind} jobs {state}")
 
@@ -91,7 +91,7 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
 
 def runner_counters(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
     """What the extractor's last heartbeat says of the kind."""
-    counters = daemon.everybody()["extractor"]["counters"]
+    counters = daemon.every_process()["extractor"]["counters"]
     return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
 
 
@@ -164,7 +164,7 @@ def test_a_crash_during_a_job_stores_the_same_facts_once() -> None:
     ):
         daemon.api.remember(NOTE)
         eventually(
-            lambda: daemon.everybody()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life"
+            lambda: daemon.every_process()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life"
         )
         eventually(lambda: job_row(daemon)[0] == "completed", within_s=90, what="the job done")
         assert derived(daemon) == SENTENCES

@@ -60,7 +60,7 @@ WAITS = "1 job waits: the pipeline is switched off (memory.pipelineV2.enabled); 
 
 def test_an_enabled_pipeline_extracts_memories_stored_from_then_on(provider: ScriptedProvider) -> None:
     with live_daemon(config=configured(provider, pipeline=False)) as daemon:
-        assert {"decider", "extractor"}.isdisjoint(daemon.everybody())
+        assert {"decider", "extractor"}.isdisjoint(daemon.every_process())
         daemon.api.remember(NOTE)
         await_words(daemon, "disabled")
         reload(daemon, configured(provider, pipeline=True))
@@ -68,7 +68,7 @@ def test_an_enabled_pipeline_extracts_memories_stored_from_then_on(provider: Scr
         daemon.api.remember(LATER)
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of the later memory")
         assert all(fact in LATER for fact in derived(daemon)), "what was stored while it was off is not extracted"
-        actors = daemon.everybody()
+        actors = daemon.every_process()
         assert (actors["decider"]["state"], actors["extractor"]["state"]) == ("up", "up")
         assert daemon.api.get("/health").ok()["status"] == "healthy"
         assert daemon.stop() == 0
@@ -83,14 +83,14 @@ def test_a_pending_job_waits_while_the_pipeline_is_off_and_is_completed_later(
         daemon.api.remember(NOTE)
         eventually(lambda: words(daemon)[1], within_s=60, what="that the model is away")
         reload(daemon, configured(provider, pipeline=False))
-        eventually(lambda: {"decider", "extractor"}.isdisjoint(daemon.everybody()), within_s=30, what="both gone")
+        eventually(lambda: {"decider", "extractor"}.isdisjoint(daemon.every_process()), within_s=30, what="both gone")
         assert daemon.api.get("/health").ok()["status"] == "healthy", "nobody is missed who is not wanted"
         await_words(daemon, "disabled", WAITS)
         provider.stuck = None
         reload(daemon, configured(provider, pipeline=True))
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of what waited")
         await_words(daemon, "controlled-write")
-        assert daemon.everybody()["extractor"]["restarts"] == 0
+        assert daemon.every_process()["extractor"]["restarts"] == 0
         assert daemon.read("SELECT attempts FROM memory_jobs WHERE job_type = 'extract'") == [(1,)]
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []
@@ -110,7 +110,7 @@ def test_the_embedding_tracker_works_with_the_pipeline_off(
         reload(daemon, configured(provider, pipeline=False))
         reload(daemon, configured(provider, pipeline=False).replace("embeddingTracker: {enabled: false}", quick))
         eventually(lambda: vectors(daemon) == 1, within_s=60, what="a vector")
-        assert "decider" not in daemon.everybody()
+        assert "decider" not in daemon.every_process()
         assert words(daemon)[0] == "disabled"
         assert provider.prompts == []
         assert daemon.stop() == 0

@@ -22,7 +22,7 @@ from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
-TOKEN = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"  # put together here, so that none stands in the repository
+TOKEN = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"  # built here, so that no complete one is in the repository
 CANARIES = {
     "plain": "The canary sings at dawn",
     "pinned": "critical: the pinned canary stays in its cage",
@@ -57,7 +57,7 @@ def canaries(guarded: LiveDaemon) -> Iterator[dict[str, str]]:
 
 
 def raw_exchange(daemon: LiveDaemon, data: bytes, *, finish: bool = False) -> bytes:
-    """What comes back for ``data`` until the daemon closes the connection."""
+    """Return everything received for ``data`` until the daemon closes the connection."""
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=HANG_S) as connection:
         try:
             connection.sendall(data)
@@ -588,7 +588,7 @@ def test_nothing_listens_but_one_port_on_loopback(guarded: LiveDaemon) -> None:
 
 
 def gateway_pids(daemon: LiveDaemon) -> set[int]:
-    """The gateway, and the one that stands by to replace it."""
+    """The pids of the gateway and its standby."""
     return {pid for pid in daemon.processes() if b"signet_actors.gateway" in Path(f"/proc/{pid}/cmdline").read_bytes()}
 
 

@@ -49,7 +49,7 @@ def memories(daemon: LiveDaemon) -> int:
 
 @contextlib.contextmanager
 def service_manager(address: Path) -> Iterator[list[str]]:
-    """Hears what the daemon tells systemd; the list is whole when the block has ended."""
+    """Receive the notifications of the daemon to systemd; the list is complete when the block has ended."""
     heard: list[str] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(address))
@@ -58,7 +58,7 @@ def service_manager(address: Path) -> Iterator[list[str]]:
             while (said := receiver.recv(4096).decode()) != "over":
                 heard.append(said)
 
-        listener = threading.Thread(target=listen)  # nobody else empties its queue, which is short
+        listener = threading.Thread(target=listen)  # no other thread empties its queue, which is short
         listener.start()
         try:
             yield heard

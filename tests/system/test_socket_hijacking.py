@@ -30,7 +30,7 @@ def daemon() -> Iterator[LiveDaemon]:
 
 @contextlib.contextmanager
 def zmq_router(path: Path) -> Iterator[zmq.Socket[bytes]]:
-    """A peer that speaks ZeroMQ and answers nothing."""
+    """A ZeroMQ peer that answers nothing."""
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
         router.set(zmq.LINGER, 0)
         router.bind(f"ipc://{path}")

@@ -60,7 +60,7 @@ def test_no_process_imports_modules_from_the_current_directory(way: str, entry: 
         daemon.command = {**WAYS, **WITHOUT_SAFE_PATH}[way]
         daemon.start()
         daemon.kill("writer")
-        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
+        eventually(lambda: daemon.every_process()["writer"]["incarnation"] == 2, what="another writer")
         daemon.wait_ready()
         assert daemon.api.remember("a note")["id"]
         assert daemon.stop() == 0

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 LONG_MS = 30_000
 HANG_GUARD_S = 60
 AT_ONCE_S = 15
-"""Half of the longest budget: whoever had waited for it would have come later."""
+"""Half of the longest budget: a request that had waited would take longer."""
 
 
 def config_of(provider: ScriptedProvider, wait_ms: int, pipeline: str = "") -> str:
@@ -54,8 +54,8 @@ def room(wait_ms: int, pipeline: str = "") -> Iterator[tuple[LiveDaemon, Scripte
 
 
 def wait_for_extractor(daemon: LiveDaemon) -> None:
-    """The extractor is born after the daemon is ready; until then nobody waits for a vector."""
-    up = lambda: daemon.everybody().get("extractor", {}).get("state") == "up"  # noqa: E731
+    """The extractor starts after the daemon is ready; until then no request waits for a vector."""
+    up = lambda: daemon.every_process().get("extractor", {}).get("state") == "up"  # noqa: E731
     eventually(up, within_s=HANG_GUARD_S, what="the extractor is up")
 
 
@@ -194,7 +194,7 @@ def test_a_crash_of_the_extractor_delays_a_remember_by_the_wait_budget_only() ->
         waiting = pool.submit(daemon.api.remember, "The staging port is 5433")
         provider.await_asked(1)
         provider.stuck = None
-        os.kill(daemon.everybody()["extractor"]["pid"], signal.SIGKILL)
+        os.kill(daemon.every_process()["extractor"]["pid"], signal.SIGKILL)
         assert waiting.result(timeout=HANG_GUARD_S)["content"] == "The staging port is 5433"
         eventually(lambda: vectors(daemon) == 1, within_s=HANG_GUARD_S, what="the vector")
         daemon.wait_ready()

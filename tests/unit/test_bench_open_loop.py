@@ -21,7 +21,7 @@ SENT_S = 0.3
 
 @contextmanager
 def server(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, int]]:
-    """Each connection is served by a thread, until ``serve`` returns or the client has gone."""
+    """Serve each connection in a thread, until ``serve`` returns or the client has disconnected."""
     listener = socket.create_server(("127.0.0.1", 0))
     threads: list[threading.Thread] = []
 

@@ -9,7 +9,7 @@ import pytest
 
 
 def modules_of(role: str) -> set[str]:
-    """The packages that the entry point of ``role`` has loaded before it is told anything."""
+    """Return the packages that the entry point of ``role`` loads before it receives its context."""
     told = f"import sys, signet_actors.{role}.__main__; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True)
     return set(done.stdout.split())

@@ -29,7 +29,7 @@ class Clock:
 
 
 class Connection:
-    """A socket that takes messages, or nobody is there."""
+    """A socket that accepts messages, or has no peer."""
 
     def __init__(self, *, there: bool) -> None:
         self.there = there

@@ -64,7 +64,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=100) | attacks | 
 
 
 def fences(prompt: str) -> list[str]:
-    """The data of a prompt; checks that the mark stands in nothing but fences and the sentence about it."""
+    """Return the data of a prompt; check that the mark is only in fences and in the sentence about it."""
     lines = prompt.split("\n")
     bodies = []
     opened: int | None = None

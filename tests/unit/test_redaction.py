@@ -45,7 +45,7 @@ def pem(kind: str, newline: str = "\n", *, end: bool = True) -> str:
 
 JWT = ".".join((b64({"alg": "HS256", "typ": "JWT"}), b64({"sub": "1", "iat": 1}), made(43)))
 
-# (sentence with %s, secret): the secret is put together here, so that none stands in the repository.
+# (sentence with %s, secret): the secret is built here, so that no complete one is in the repository.
 SECRETS = [
     ("the deploy key is %s, rotate it", "AK" + "IA" + made(16, UPPER + DIGITS)),
     ("temporary key %s", "AS" + "IA" + made(16, UPPER + DIGITS)),
@@ -374,7 +374,7 @@ def test_of_overlapping_matches_the_longest_is_replaced(redactor: Redactor) -> N
 def test_redacted_text_has_no_secret_after_collapsing_white_space(
     redactor: Redactor, sentence: str, secret: str
 ) -> None:
-    # A command goes on in the next line only behind a backslash.
+    # A command continues on the next line only after a backslash.
     blanks = " \\\n \t  " if sentence.startswith("curl -u") else " \n \t  "
     text = (sentence % secret).replace(" ", blanks)
     clean, found = redactor.clean(text)

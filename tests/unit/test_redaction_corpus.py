@@ -83,7 +83,7 @@ def test_a_note_about_commands_code_or_logs_is_unchanged(text: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joined_notes_without_secrets_are_unchanged(seed: int) -> None:
-    """A word of one note never makes a secret of what stands in another."""
+    """A word of one note never makes a secret of a word in another."""
     texts = random.Random(seed).sample(CLEAN_TEXTS, len(CLEAN_TEXTS))
     note = "\n\n".join(texts)
     assert Redactor().clean(note) == (note, ())

@@ -153,7 +153,7 @@ TEXT = ((b"content-type", b"text/plain;charset=UTF-8"), (b"content-length", b"20
 
 
 def test_fetch_of_node_counts_as_a_program() -> None:
-    """It names the mode of the request by itself, and text/plain where nobody named a type."""
+    """fetch sends the mode by itself, and text/plain without a given type."""
     assert status_of(NODE, *TEXT, method="POST") == 200
     assert status_of(NODE, method="DELETE") == 200
 

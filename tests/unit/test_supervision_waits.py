@@ -41,7 +41,7 @@ class Unkillable:
 
 
 class Deaf:
-    """Nobody can be told anything."""
+    """A control socket without any child."""
 
     def tell(self, *_: object) -> bool:
         return False
