@@ -1,4 +1,4 @@
-"""Names of backups, and the choice of backups to delete. Pure, because several rooms read the same directory.
+"""Names of backups, and the choice of backups to delete. Pure, because several packages read the same directory.
 
 A file gets such a name only after it was verified. The name contains the time of the copy (UTC, milliseconds) and its
 schema version, so the newest backup can be found without opening any file.

@@ -1,4 +1,4 @@
-"""Names for SQLite's errors, so that other rooms need not import ``apsw``."""
+"""Names for SQLite's errors, so that other packages need not import ``apsw``."""
 
 from __future__ import annotations
 
