@@ -384,11 +384,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
         if ticket.probe_path:
             scope[OVERLOADED] = True
-        task = self.loop.create_task(cycle.run_asgi(app))
+        task = self.loop.create_task(self._run(cycle, app) if ticket.is_limited else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         self._serving_ticket = ticket
         task.add_done_callback(lambda _: ticket.release())
+
+    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:
+        await self.server_context.handler_scheduler.wait_to_start(self.loop)
+        await cycle.run_asgi(app)
 
     async def _send_response(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
         """Write the response, unless the client has disconnected, and complete the cycle. See ``SEND_RESPONSE``."""

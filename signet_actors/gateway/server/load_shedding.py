@@ -30,6 +30,8 @@ OVERLOAD_RESET_S: Final = 0.5
 MAX_STATUS_PROBES: Final = 2
 LARGE_BODY_BYTES: Final = 128 * 1024
 """It takes a tenth of a second or more to split and embed a longer text."""
+HANDLERS_PER_ITERATION: Final = 8
+"""A handler runs for half a millisecond before it first awaits."""
 READS_PER_ITERATION: Final = 64
 """It takes 20 microseconds to shed a request without parsing it, and five times as long to admit one."""
 STATUS_PATHS: Final = frozenset({b"/metrics", b"/api/status"})
@@ -176,6 +178,41 @@ class Ticket:
             self._admission.reads += change
 
 
+class HandlerScheduler:
+    """Start at most ``HANDLERS_PER_ITERATION`` handlers in one iteration of the loop, in order of arrival.
+
+    A health probe on a new connection needs two iterations, so none of them may be long.
+    """
+
+    def __init__(self) -> None:
+        self._available = HANDLERS_PER_ITERATION
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._refill_scheduled = False
+
+    async def wait_to_start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait until the caller may start its handler."""
+        if not self._refill_scheduled:
+            self._refill_scheduled = True
+            loop.call_soon(self._refill, loop)
+        if self._available and not self._waiting:
+            self._available -= 1
+            return
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _refill(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._available = HANDLERS_PER_ITERATION
+        while self._waiting and self._available:
+            waiter = self._waiting.popleft()
+            if not waiter.done():  # else its task was cancelled
+                waiter.set_result(None)
+                self._available -= 1
+        self._refill_scheduled = bool(self._waiting)
+        if self._refill_scheduled:
+            loop.call_soon(self._refill, loop)
+
+
 class PendingRead(Protocol):
     """A connection that has received data that was not processed yet."""
 
@@ -187,7 +224,7 @@ class ReadScheduler:
     """Process deferred data in order of arrival.
 
     One iteration of the loop processes ``READS_PER_ITERATION`` connections, or a quarter of the waiting ones if that is
-    more. A health probe on a new connection needs two iterations, so none of them may be long.
+    more.
     """
 
     def __init__(self) -> None:
@@ -232,6 +269,7 @@ class ServerContext:
         self.rejections = RejectionCounts()
         self.admission = Admission()
         self.connections = ConnectionLimiter()
+        self.handler_scheduler = HandlerScheduler()
         self.read_scheduler = ReadScheduler()
         self.busy_response = PrebuiltBusyResponse()
 
