@@ -54,7 +54,6 @@ OK: Final = 200
 BUSY: Final = 503
 
 GOODPUT_SHARE: Final = 0.8
-P99_FACTOR: Final = 2.0
 SHED_MS: Final = 50.0
 HEALTH_MS: Final = 100.0
 RECOVERY_BOUND_S: Final = 2.0
@@ -406,7 +405,6 @@ def show(console: Console, found: dict[str, Any]) -> None:
         over, peak = figures["overload"], figures["peak"]
         rows: list[tuple[str, float, float, bool]] = [
             ("goodput, share of peak", figures["goodput_share"], GOODPUT_SHARE, True),
-            ("accepted p99, times that at peak", figures["p99_factor"], P99_FACTOR, False),
             ("refused p99 ms", over["shed_ms"].p99, SHED_MS, False),
             ("/health p99 ms", figures["health_ms"].p99, SHED_MS, False),
             ("/health worst ms", figures["health_ms"].worst, HEALTH_MS, False),
