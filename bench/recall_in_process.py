@@ -45,6 +45,8 @@ from signet_actors.searcher import recall as recipe
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import migrate
+from signet_actors.store.sqlite.reader import read_engine
+from signet_actors.store.sqlite.writer import SqliteWriter
 from signet_actors.writer.group_commit import GroupCommit
 
 ROWS_PER_COMMIT: Final = 500
@@ -80,7 +82,8 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
         (there,) = connection.execute("SELECT count(*) FROM memories").fetchone() or (0,)
         if there not in {0, memories}:
             raise RuntimeError(f"{path} holds {there} memories")
-        group = GroupCommit(connection, clock, random.Random(seed), Config(), "bench", structlog.get_logger())
+        engine = SqliteWriter(connection)
+        group = GroupCommit(engine, clock, random.Random(seed), Config(), "bench", structlog.get_logger())
         texts = Texts(seed)
         sample: list[Made] = []
         batch: list[_Told] = []
@@ -226,7 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         directory = options.store or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="signet-bench-")))
         known = fill(directory, options.memories, options.seed, embedder, progress)
         before = time.process_time()
-        reader = Reader(directory / "memories.db", directory / "index", SystemClock(), read_timeout_ms=READ_TIMEOUT_MS)
+        engine = read_engine(directory / "memories.db")
+        reader = Reader(engine, directory / "index", SystemClock(), read_timeout_ms=READ_TIMEOUT_MS)
         stack.callback(reader.close)
         while not reader.catch_up():
             pass

@@ -45,6 +45,7 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.queries import candidates, embeddings, forget, memories, pipeline, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
+from signet_actors.store.engine import Preempted, Snapshot, SnapshotEnded
 from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
@@ -54,7 +55,7 @@ from signet_actors.store.errors import (
     is_index_damage,
 )
 from signet_actors.store.rows import StoredValueInvalid
-from signet_actors.store.sqlite.snapshot import Preempted, Snapshot, SnapshotEnded
+from signet_actors.store.sqlite.reader import read_engine
 
 _START_BUDGET_NS = 1_500_000_000
 """Time that a start may spend on building vector files; the rest is built between queries."""
@@ -115,7 +116,7 @@ class Searcher:
         reader = self.reader
         if reader is None:
             reader = self.reader = Reader(
-                self.workspace.database,
+                read_engine(self.workspace.database),
                 self.workspace.index_dir,
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,

@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.protocol.memories import Filters
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads import columns as stored
 from signet_actors.store.reads.columns import ColumnsOfRows
-from signet_actors.store.sqlite.fts_tokens import token_count
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]
@@ -64,7 +63,7 @@ class MemoryColumns:
 
     def sync(self, snapshot: Snapshot) -> bool:
         """Update the arrays to ``snapshot``; return True if anything has changed since the last call."""
-        version = stored.data_version(snapshot)
+        version = snapshot.data_version()
         if version == self.version:
             return False
         oldest, newest = stored.change_feed(snapshot)
@@ -162,7 +161,7 @@ class MemoryColumns:
             self.text_version += 1
         self._count(at, -1)
         self.live[at], self._digest[at] = live, digest
-        self.tokens[at] = [token_count(size) for size in rows.token_sizes]
+        self.tokens[at] = rows.tokens
         self._count(at, 1)
         for name in _CODED:
             dictionary = self._dictionary[name]

@@ -19,10 +19,10 @@ from signet_actors.domain.query_words import STOP_WORDS, words_of
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads.agents import read_policy
 from signet_actors.store.reads.contents import contents
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 SHARE = 0.2
 SCOPE_AT_LEAST = 100

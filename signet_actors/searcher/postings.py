@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.searcher.columns import MemoryColumns
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import text_index
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 Rows = npt.NDArray[np.int32]
 

@@ -1,4 +1,4 @@
-"""The state that every query of a searcher uses: the connection, the in-memory columns, and the search legs."""
+"""The state that every query of a searcher uses: the database, the in-memory columns, and the search legs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
-from signet_actors.store.errors import check_schema
+from signet_actors.store.engine import ReaderEngine, Snapshot
 from signet_actors.store.reads import text_index, vectors
 from signet_actors.store.reads.agents import read_policy
-from signet_actors.store.sqlite.connect import drop_cached_pages, open_reader
-from signet_actors.store.sqlite.snapshot import Snapshot, open_snapshot
 
 _MAX_TAG_LOOKUPS = 16
 
 
 class Reader:
-    """A read-only connection and the caches that are kept in step with commits."""
+    """A database open for reading and the caches that are kept in step with commits."""
 
     def __init__(
         self,
-        database: Path,
+        engine: ReaderEngine,
         index_dir: Path,
         clock: Clock,
         *,
@@ -39,12 +37,11 @@ class Reader:
         heartbeat: Callable[[], None] = lambda: None,
         is_revoked: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.database = database
+        self.engine = engine
         self.clock = clock
         self.read_timeout_ms = read_timeout_ms
         self._heartbeat = heartbeat
         self._is_revoked = is_revoked
-        self.connection = open_reader(database)
         self.columns = MemoryColumns()
         self.postings = Postings(self.columns)
         self.keyword = KeywordLeg(self.columns, self.postings)
@@ -63,8 +60,7 @@ class Reader:
         ``deadline_ns`` is monotonic, 0 for none. ``should_yield`` makes ``check_preempted`` raise ``Preempted``.
         """
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
-        with open_snapshot(
-            self.connection,
+        with self.engine.snapshot(
             self.clock,
             deadline_ns=min(latest, deadline_ns) if deadline_ns else latest,
             heartbeat=self._heartbeat,
@@ -84,7 +80,7 @@ class Reader:
         leg = self._legs.get((model, dimensions))
         if leg is None:
             database_id = vectors.database_id(snapshot)
-            if database_id is None or vectors.table_of_model(snapshot, model, dimensions) is None:
+            if database_id is None or not snapshot.has_vector_index(model, dimensions):
                 return None
             leg = self._legs[model, dimensions] = VectorLeg(self._index_dir, model, dimensions, database_id)
             leg.sync(snapshot, self.columns)
@@ -123,14 +119,14 @@ class Reader:
 
     def check_schema(self) -> None:
         """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
-        check_schema(self.connection)
+        self.engine.check_schema()
 
     def drop_cached_pages(self) -> None:
-        """Free SQLite's page cache while the process is idle."""
-        drop_cached_pages(self.connection)
+        """Free the engine's cache while the process is idle."""
+        self.engine.drop_cached_pages()
 
     def close(self) -> None:
-        """Close the vector files and the connection."""
+        """Close the vector files and the database."""
         for leg in self._legs.values():
             leg.matrix.close()
-        self.connection.close()
+        self.engine.close()

@@ -25,9 +25,9 @@ from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import contents_by_seq, recalled_by_seq
 from signet_actors.store.rows import decode_tags
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 RANK_ALL_BELOW = 2_000
 """When the caller may read fewer memories than this, all of them are candidates."""

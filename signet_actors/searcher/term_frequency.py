@@ -1,4 +1,4 @@
-"""Document frequencies of terms from FTS5's vocabulary table, cached while the store grows little.
+"""Document frequencies of terms of the text index, cached while the store grows little.
 
 Source: docs/quality.md rule 5.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from signet_actors.store.reads import text_index
-from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.engine import Snapshot
 
 _MAX_TERMS = 20_000
 _GROWTH_FACTOR = 1.05
@@ -45,12 +44,12 @@ class TermFrequencies:
         return tuple(phrases[at] for at in sorted(kept))
 
     def _rows_of(self, snapshot: Snapshot, phrase: str) -> int:
-        terms = text_index.stemmed(snapshot, phrase)
+        terms = snapshot.stem(phrase)
         return min((self._document_frequency(snapshot, term) for term in terms), default=0)
 
     def _document_frequency(self, snapshot: Snapshot, token: str) -> int:
         known = self._known.get(token)
         if known is None:
-            known = text_index.row_count_of_term(snapshot, token)
+            known = snapshot.document_frequency(token)
             self._known[token] = known
         return known

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import vectors
-from signet_actors.store.sqlite.snapshot import Snapshot
-from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
+from signet_actors.store.vector_epochs import VectorEpochs, read_stored
 from signet_actors.store.vector_file import (
     HEADER_BYTES,
     RECORD_NUMBERS,
@@ -137,7 +137,7 @@ class VectorMatrix:
         Another searcher may have added them after the snapshot began; then the next snapshot has them. Raises
         ``OSError`` if the next one has not.
         """
-        if self.last_seq <= last_given_out(snapshot):
+        if self.last_seq <= snapshot.last_number("embeddings"):
             self._matched, self._ahead = True, False
             return False
         self._unmap()

@@ -1,95 +1,36 @@
-"""Names for SQLite's errors, so that other packages need not import ``apsw``."""
+"""The names by which the errors of an engine are caught. Each is an exception class or a tuple of them.
+
+They are what the engine raises, not copies: nothing is wrapped on the way, and a message names the engine's own error.
+"""
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
+from signet_actors.store.sqlite.errors import (
+    BROKEN_DISK,
+    DAMAGED,
+    UNCHECKABLE,
+    ConstraintViolated,
+    DiskFull,
+    LockTimeout,
+    QueryRefused,
+    StoreError,
+    is_index_damage,
+)
 
-import apsw
-
-Connection = apsw.Connection
-"""An open database connection."""
-
-StoreError = apsw.Error
-"""Any error that SQLite reports."""
-
-LockTimeout = apsw.BusyError
-"""Another program held the lock longer than the busy handler waited; nothing was applied."""
-
-DiskFull = apsw.FullError
-"""The disk is full or the page limit is reached; nothing was applied, and reads still work."""
-
-ConstraintViolated = apsw.ConstraintError
-"""A row violates a constraint."""
-
-QueryRefused = apsw.SQLError
-"""The statement, or a caller's FTS5 expression, is not valid."""
+__all__ = [
+    "BROKEN_DISK",
+    "DAMAGED",
+    "REMEDY",
+    "UNCHECKABLE",
+    "ConstraintViolated",
+    "DiskFull",
+    "LockTimeout",
+    "QueryRefused",
+    "StoreError",
+    "is_index_damage",
+]
 
 REMEDY = (
     "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place, the daemon being stopped"
 )
 """Advice for a damaged database."""
-
-DAMAGED = (apsw.CorruptError, apsw.NotADBError)
-"""The file is not what SQLite has written."""
-
-BROKEN_DISK: tuple[type[Exception], ...] = (
-    apsw.IOError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    OSError,
-)
-"""Errors after which this connection must not be trusted any more. Source: docs/reliability.md R3."""
-
-
-UNCHECKABLE: tuple[type[Exception], ...] = (
-    apsw.IOError,
-    apsw.CantOpenError,
-    apsw.FullError,
-    apsw.NoMemError,
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.ReadOnlyError,
-    apsw.PermissionsError,
-    apsw.ExtensionLoadingError,
-    OSError,
-    MemoryError,
-)
-"""Errors that say nothing about the contents of a file: a check that meets one has neither passed nor failed."""
-
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The disk, the user's quota or the file's permitted size is used up."""
-
-_GROWING = frozenset({apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE})
-"""Errors of the calls that make a file longer. A failed sync is never a full disk: written pages may be lost."""
-
-
-@contextmanager
-def quota_as_full_disk(connection: Connection) -> Iterator[None]:
-    """Raise ``DiskFull`` for a write that fails because of a quota or a limit of the file's size.
-
-    SQLite reports only ENOSPC as a full disk, and EDQUOT and EFBIG as a failed write. It handles both alike: the
-    transaction is rolled back, and nothing of it is in the log.
-
-    Source: https://sqlite.org/c3ref/system_errno.html; docs/reliability.md R4.
-    """
-    try:
-        yield
-    except apsw.IOError as error:
-        if getattr(error, "extendedresult", 0) in _GROWING and connection.system_errno in _NO_SPACE:
-            raise DiskFull(f"{error}: {errno.errorcode[connection.system_errno]}") from error
-        raise
-
-
-def check_schema(connection: Connection) -> None:
-    """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
-    connection.execute("SELECT sql FROM sqlite_schema").fetchall()
-    connection.execute("SELECT id FROM memories LIMIT 0").fetchall()
-
-
-def is_index_damage(error: Exception) -> bool:
-    """Return True if, as far as SQLite can tell, only an index is damaged, which can be rebuilt."""
-    return isinstance(error, apsw.CorruptError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB

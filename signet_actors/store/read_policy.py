@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import apsw
-import msgspec
+from typing import Any, Final
 
 from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.store.engine import Dialect, Reads
 
 DEFAULT_AGENT = "default"
+
+_POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
+_MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group ORDER BY a.id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +30,24 @@ class Policy:
     members: tuple[str, ...] = ()
 
 
-def resolve_policy(connection: apsw.Connection, agent_id: str) -> Policy:
+def resolve_policy(view: Reads, agent_id: str) -> Policy:
     """Return the policy of ``agent_id``. An agent without a row is isolated, except ``default``, which is shared."""
-    row = connection.execute("SELECT read_policy, policy_group FROM agents WHERE id = ?", (agent_id,)).fetchone()
+    row = view.one(_POLICY, {"agent": agent_id})
     if row is None:
         return Policy(agent_id, "shared" if agent_id == DEFAULT_AGENT else "isolated")
     kind, group = row
     if kind != "group" or group is None:
         return Policy(agent_id, "isolated" if kind == "group" else kind)
-    members = connection.execute("SELECT id FROM agents WHERE policy_group = ? ORDER BY id", (group,)).fetchall()
+    members = view.rows(_MEMBERS, {"policy_group": group})
     return Policy(agent_id, "group", tuple(str(member) for (member,) in members))
 
 
-def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[str, Any]]:
+def readable(view: Reads, read: ReadScope) -> tuple[str, dict[str, Any]]:
     """Return ``(predicate, bindings)`` for searches and lists: the read policy and the requested scope.
 
     Without a scope, only rows without a scope match. The alias of ``memories`` is ``m``. ``is_deleted`` is not tested.
     """
-    predicate, bindings = readable_in_any_scope(connection, read.agent_id)
+    predicate, bindings = readable_in_any_scope(view, read.agent_id)
     if read.scope is None:
         predicate += " AND m.scope IS NULL"
     else:
@@ -55,14 +56,14 @@ def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[st
     return predicate, bindings
 
 
-def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[str, dict[str, Any]]:
+def readable_in_any_scope(view: Reads, agent_id: str) -> tuple[str, dict[str, Any]]:
     """Return ``(predicate, bindings)`` of an agent's read policy alone, over the alias ``m`` of ``memories``.
 
     Used for access by id, and for exports, which must not leave rows out. ``shared`` allows all global memories and the
     agent's own; ``group`` the global memories of agents with the same ``policy_group`` and the agent's own;
     ``isolated`` only the agent's own. Archived rows are never readable.
     """
-    policy = resolve_policy(connection, agent_id)
+    policy = resolve_policy(view, agent_id)
     bindings: dict[str, Any] = {"rp_agent": agent_id}
     if policy.kind == "shared":
         predicate = "(m.visibility = 'global' OR m.agent_id = :rp_agent)"
@@ -76,8 +77,8 @@ def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[s
     return f"{predicate} AND m.visibility <> 'archived'", bindings
 
 
-def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
-    """Return ``(predicate, bindings)`` of the filters over the alias ``m``; the predicate is ``1`` if none is set."""
+def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
+    """Return ``(predicate, bindings)`` of the filters over the alias ``m``; always true if none is set."""
     clauses: list[str] = []
     bindings: dict[str, Any] = {}
 
@@ -110,11 +111,11 @@ def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.tags:
         add(
             "EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory_seq = m.seq"
-            " AND t.tag IN (SELECT value FROM json_each(:f_tags)))",
+            f" AND t.tag IN ({dialect.members('f_tags')}))",
             "f_tags",
-            msgspec.json.encode(filters.tags).decode(),
+            dialect.listed(filters.tags),
         )
-    return " AND ".join(clauses) or "1", bindings
+    return " AND ".join(clauses) or "1 = 1", bindings
 
 
 def conjunction(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:

@@ -9,23 +9,17 @@ Source: docs/reliability.md R18.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
+
+from signet_actors.store.engine import Reads
 
 STORE_META_KEY: Final = "vector_epochs"
 _MOST_EPOCHS: Final = 32
 """A vector file whose last number is of an older epoch is rebuilt."""
 
 _decoder = msgspec.json.Decoder(tuple[tuple[str, int], ...])
-
-
-class _Reads(Protocol):
-    def one(self, sql: str, bindings: Any = ...) -> Any | None: ...
-
-
-class _Writes(_Reads, Protocol):
-    def execute(self, sql: str, bindings: Any = ...) -> Any: ...
 
 
 class VectorEpochs:
@@ -61,22 +55,7 @@ class VectorEpochs:
         return msgspec.json.encode(used[-_MOST_EPOCHS:]).decode()
 
 
-def read_stored(view: _Reads) -> str | None:
+def read_stored(view: Reads) -> str | None:
     """Return the stored epochs as text, so that callers can detect a change without decoding."""
-    row = view.one("SELECT value FROM store_meta WHERE key = ?", (STORE_META_KEY,))
-    return None if row is None else str(row[0])
-
-
-def last_given_out(view: _Reads) -> int:
-    """Return the highest ``embeddings.seq`` that was ever given out."""
-    row = view.one("SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'")
-    return row[0] if row is not None and isinstance(row[0], int) else 0
-
-
-def begin_epoch(tx: _Writes, epoch: str) -> None:
-    """Record that a new run of the writer gives out numbers from here on."""
-    stored = VectorEpochs(read_stored(tx)).begin(epoch, last_given_out(tx))
-    tx.execute(
-        "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (STORE_META_KEY, stored),
-    )
+    stored = view.value("SELECT s.value FROM store_meta s WHERE s.key = :key", {"key": STORE_META_KEY})
+    return None if stored is None else str(stored)

@@ -15,14 +15,17 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import apsw
-
 from signet_actors.config.regular_file import open_regular
-from signet_actors.store.sqlite.snapshot import Snapshot
-from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
+from signet_actors.errors import ConfigError
+from signet_actors.store.engine import Reads
+from signet_actors.store.errors import StoreError
+from signet_actors.store.findings import INDEX, MOST_FINDINGS, Finding
+from signet_actors.store.reads import vectors
+from signet_actors.store.vector_epochs import VectorEpochs, read_stored
 
 HEADER_BYTES: Final = 4096
 RECORD_NUMBERS: Final = struct.Struct("<qq")
@@ -88,8 +91,17 @@ def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFil
     return header
 
 
+def vector_file_findings(view: Reads, directory: Path, *, in_use: bool = False) -> list[Finding]:
+    """Return where the searchers' shared vector files differ from the stored vectors; ``in_use``: a daemon runs."""
+    differing = differing_vectors(view, directory, in_use=in_use)
+    try:
+        return [Finding(INDEX, text) for text in islice(differing, MOST_FINDINGS)]
+    except (StoreError, OSError, ConfigError) as error:
+        return [Finding(INDEX, f"the vector files cannot be compared: {error}")]
+
+
 def differing_vectors(
-    connection: apsw.Connection,
+    view: Reads,
     directory: Path,
     *,
     in_use: bool = False,
@@ -99,11 +111,10 @@ def differing_vectors(
 
     A file that does not belong to the database as it is, or whose checksum is wrong, is skipped: a searcher that starts
     rebuilds it. With ``in_use`` it is described instead, because a running searcher may answer from it; the database
-    may change meanwhile, and is read in short snapshots. Raises apsw errors, OSError, ConfigError.
+    may change meanwhile, and is read in short snapshots. Raises ``StoreError``, OSError, ConfigError.
     """
-    view = Snapshot(connection)
-    database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'") or ""
-    for model, dimensions in view.rows("SELECT model, dimensions FROM embedding_models"):
+    database_id = vectors.database_id(view) or ""
+    for model, dimensions in vectors.models(view):
         path = vector_file(directory, model, dimensions)
         try:
             descriptor = open_regular(path, os.O_RDONLY)
@@ -147,23 +158,19 @@ def _checksum(header: VectorFileHeader, mapped: mmap.mmap) -> int:
 
 
 def _differences(
-    view: Snapshot, model: str, header: VectorFileHeader, mapped: mmap.mmap, heartbeat: Callable[[], None]
+    view: Reads, model: str, header: VectorFileHeader, mapped: mmap.mmap, heartbeat: Callable[[], None]
 ) -> Iterator[str]:
     length = record_bytes(header.dimensions)
     end = HEADER_BYTES + header.records * length
-    if header.last_seq > last_given_out(view):
-        last = last_given_out(view)
+    if header.last_seq > (last := view.last_number("embeddings")):
         yield f"it contains vectors up to {header.last_seq}, but the last vector number of the database is {last}"
         return
     offset, after = HEADER_BYTES, 0
-    while rows := view.rows(
-        "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
-        " WHERE e.model = ? AND e.dimensions = ? AND e.seq > ? AND e.seq <= ? AND e.source_type = 'memory'"
-        " ORDER BY e.seq LIMIT ?",
-        (model, header.dimensions, after, header.last_seq, _ROWS_AT_ONCE),
-    ):
+    while rows := vectors.after(view, model, header.dimensions, after, _ROWS_AT_ONCE):
         after = rows[-1][0]
         for seq, memory, vector in rows:
+            if seq > header.last_seq:
+                return
             heartbeat()
             while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
                 offset += length  # skip the record of a replaced or removed vector

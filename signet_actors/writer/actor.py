@@ -45,25 +45,19 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.call_reporter import SlowSyncs
 from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.store.engine import WriterEngine
 from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
     REMEDY,
-    Connection,
     DiskFull,
     LockTimeout,
     StoreError,
-    check_schema,
 )
-from signet_actors.store.sqlite.connect import (
-    check_sqlite_version,
-    drop_cached_pages,
-    open_reader,
-    open_writer,
-    report_progress,
-)
-from signet_actors.store.sqlite.migrate import migrate, schema_version
+from signet_actors.store.sqlite.connect import check_sqlite_version
+from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
+from signet_actors.store.sqlite.writer import write_engine
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, batch_wait_until_ns
 from signet_actors.writer.command_context import QueueChanges
@@ -105,7 +99,7 @@ class Writer:
         self.workspace = Workspace(Path(boot.workspace))
         self.busy_handler = BusyHandler(clock, loop, boot.config.supervision.start_timeout_ms)
         self.files = OpenFiles(self.workspace, boot.files, linked=self._warn_of_link)
-        self.connection: Connection | None = None
+        self.engine: WriterEngine | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
         self.job_waiters = JobWaiters(clock)
@@ -136,7 +130,7 @@ class Writer:
             finish_restore(self.workspace)
             self.files.refuse_unsafe()
             refuse_stale_log(path)
-            connection = open_writer(path, busy=self.busy_handler, create=self.files.may_create)
+            engine: WriterEngine = write_engine(path, busy=self.busy_handler, create=self.files.may_create)
         except DatabaseMissing as error:
             raise ActorExit(ExitCode.CONFIG, self.files.missing_message(error.detail)) from error
         except (ForeignDatabase, ConfigError) as error:
@@ -146,7 +140,7 @@ class Writer:
             return
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
-        self.connection = connection
+        self.engine = engine
         self.stopped = StoppedCommands(
             self.workspace.daemon_dir / "stopped-commands",
             now_ms=self.clock.wall_ms(),
@@ -154,16 +148,15 @@ class Writer:
         )
         self.loop.may_be_replaced = self._files_in_place
         self.wal = WalCheckpointer(
-            connection, self.workspace, self.busy_handler, self.loop, self.clock, self.log, self.files.sizes
+            engine, self.workspace, self.busy_handler, self.loop, self.clock, self.log, self.files.sizes
         )
-        self._startup = StartupCommit(connection, self.workspace, self.clock, self.rng, self.boot.boot_id)
+        self._startup = StartupCommit(engine, self.workspace, self.clock, self.rng, self.boot.boot_id)
         applied = 0
         try:
-            check_objects(connection)
-            check_structure(connection, path, self.loop, suspect=self.workspace.integrity_check_file.exists())
+            check_objects(engine)
+            check_structure(engine, path, self.loop, suspect=self.workspace.integrity_check_file.exists())
             disk_reserve = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
-            applied = migrate(
-                connection,
+            applied = engine.migrate(
                 path,
                 self.clock,
                 progress=self.loop.starting,
@@ -171,7 +164,7 @@ class Writer:
                 keep=self.config.backup.keep,
             )
             self.group = GroupCommit(
-                connection,
+                engine,
                 self.clock,
                 self.rng,
                 self.config,
@@ -182,7 +175,7 @@ class Writer:
                 options=RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._send_batch_heartbeat),
                 stopped=self.stopped,
             )
-            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
+            self.backup = BackupWork(engine, path, self.workspace.backup_dir, self.clock)
             self._startup.write(self.config, self.loop.calls.sync)
             disk_reserve.allocate()
         except (NewerSchema, UpgradeRefused, ConfigError) as error:
@@ -204,13 +197,13 @@ class Writer:
             raise ActorExit(ExitCode.GIVE_UP, f"another program has locked {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
-        self.loop.tell_supervisor(self.files.record_opened(connection))
+        self.loop.tell_supervisor(self.files.record_opened(engine))
         self.workspace.integrity_check_file.unlink(missing_ok=True)
         self.busy_handler.starting = False
         self.busy_handler.limit_ms = self.config.writer.busy_timeout_ms
-        report_progress(connection, self._send_batch_heartbeat)
-        self.loop.idle_trimmer.before_trim = lambda: drop_cached_pages(connection)
-        self.log.info("store_open", schema=schema_version(connection), migrations=applied)
+        engine.report_progress(self._send_batch_heartbeat)
+        self.loop.idle_trimmer.before_trim = engine.drop_cached_pages
+        self.log.info("store_open", schema=engine.schema_version(), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
         """Reply to every command. Raise ``ActorExit`` with code 74 when the disk failed during a commit."""
@@ -333,7 +326,7 @@ class Writer:
     def drain(self) -> None:
         """Write the pending access counts, checkpoint and truncate the write-ahead log, and close the database."""
         self.job_waiters.reply_to_all()
-        if self.connection is None:
+        if self.engine is None:
             return
         if self.backup is not None:
             self.backup.abandon()
@@ -347,8 +340,8 @@ class Writer:
         except (StoreIOError, StoreError) as error:
             self.log.exception("drain_incomplete", error=str(error))
         finally:
-            self.connection.close()
-            self.connection = None
+            self.engine.close()
+            self.engine = None
 
     def reload(self, config: Config) -> None:
         """Apply new limits and the agents' roster from the next commit on."""
@@ -415,9 +408,9 @@ class Writer:
         path = self.workspace.database
         self._close_without_checkpoint()
         try:
-            reader = open_reader(path)
+            reader = read_engine(path)
             try:
-                check_schema(reader)
+                reader.check_schema()
             finally:
                 reader.close()
         except (StoreError, UnicodeDecodeError) as error:
@@ -441,7 +434,7 @@ class Writer:
             return None
         try:
             # While the disk is full no job can be leased, so no waiter is notified.
-            return self.job_waiters.notify(group.committed, changes, may_write=not group.storage_full)
+            return self.job_waiters.notify(group.engine, changes, may_write=not group.storage_full)
         except LockTimeout:
             group.queue_changes.add(changes)
             return 0.05
@@ -454,10 +447,10 @@ class Writer:
         if self.backup is not None:
             self.backup.abandon()
             self.backup = None
-        if self.connection is not None:
-            self.connection.close()
+        if self.engine is not None:
+            self.engine.close()
             self.loop.tell_supervisor(self.files.record_closed())
-        self.connection = self.group = self.wal = None
+        self.engine = self.group = self.wal = None
 
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
         for incoming in batch:

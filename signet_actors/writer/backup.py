@@ -22,12 +22,13 @@ from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, Foreign
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
-from signet_actors.store.errors import UNCHECKABLE, Connection, StoreError
-from signet_actors.store.sqlite.checks import ROWS, STRUCTURE, Finding, incomplete
-from signet_actors.store.sqlite.connect import check_ownership, open_reader
-from signet_actors.store.sqlite.counts import database_bytes, last_memory_seq
-from signet_actors.store.sqlite.migrate import schema_version
-from signet_actors.store.sqlite.online_backup import PARTIAL, OnlineBackup, install, verify_copy
+from signet_actors.store.engine import BackupCopy, WriterEngine
+from signet_actors.store.errors import UNCHECKABLE, StoreError
+from signet_actors.store.findings import ROWS, STRUCTURE, Finding, incomplete
+from signet_actors.store.reads.stats import last_memory_seq
+from signet_actors.store.sqlite.connect import check_ownership
+from signet_actors.store.sqlite.online_backup import PARTIAL, install, verify_copy
+from signet_actors.store.sqlite.reader import read_engine
 
 SLICE_NS: Final = 3_000_000
 """The longest time that a commit may have to wait for pages being copied."""
@@ -38,12 +39,12 @@ _NICENESS: Final = 10
 class BackupWork:
     """At most one copy in progress, and the result of the last one."""
 
-    def __init__(self, connection: Connection, database: Path, backup_dir: Path, clock: Clock) -> None:
-        self._connection = connection
+    def __init__(self, engine: WriterEngine, database: Path, backup_dir: Path, clock: Clock) -> None:
+        self._engine = engine
         self._database = database
         self._backup_dir = backup_dir
         self._clock = clock
-        self.copy: OnlineBackup | None = None
+        self.copy: BackupCopy | None = None
         """The copy in progress."""
         self._progress: BackupProgress | None = None
         self._last_polled_ns = 0
@@ -74,7 +75,7 @@ class BackupWork:
             if not done:
                 self._progress = BackupProgress(name, "copying", copy.pages, copy.remaining)
                 return
-            last_seq = last_memory_seq(self._connection)
+            last_seq = last_memory_seq(self._engine)
         except (OSError, StoreError) as error:
             # The copy's disk failed, or a page cannot be read; if the database is affected, its commits will fail too.
             self.abandon()
@@ -93,7 +94,7 @@ class BackupWork:
 
     def _begin(self, name: str) -> BackupProgress:
         try:
-            needed = database_bytes(self._connection) + SPARE_BYTES
+            needed = self._engine.database_bytes() + SPARE_BYTES
             free = shutil.disk_usage(self._database.parent).free
             if free < needed:
                 return BackupProgress(
@@ -103,7 +104,7 @@ class BackupWork:
                     0,
                     f"it needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free",
                 )
-            self.copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
+            self.copy = self._engine.begin_backup(self._backup_dir / (name + PARTIAL))
         except (OSError, StoreError, ConfigError) as error:
             return BackupProgress(name, "failed", 0, 0, str(error))
         return BackupProgress(name, "copying", 0, 0)
@@ -178,9 +179,9 @@ def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None =
 
 def _mismatches(path: Path, name: BackupName | None, last_seq: int | None) -> list[Finding]:
     findings = []
-    reader = open_reader(path)
+    reader = read_engine(path)
     try:
-        schema = schema_version(reader)
+        schema = reader.schema_version()
         if name is not None and schema != name.schema:
             findings.append(Finding(ROWS, f"its schema is {schema}, but its name contains schema {name.schema}"))
         last_copied = last_memory_seq(reader)

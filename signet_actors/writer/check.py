@@ -30,22 +30,15 @@ from signet_actors.errors import (
     WorkspaceLocked,
 )
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
-from signet_actors.store.errors import DAMAGED, UNCHECKABLE, Connection, StoreError
-from signet_actors.store.sqlite.checks import (
-    INDEX,
-    STRUCTURE,
-    UNCHECKED,
-    Finding,
-    incomplete,
-    is_structural,
-    scrub,
-    vector_file_findings,
-)
-from signet_actors.store.sqlite.connect import open_reader, open_writer
-from signet_actors.store.sqlite.counts import live_memories
+from signet_actors.store.engine import Reads
+from signet_actors.store.errors import DAMAGED, UNCHECKABLE, StoreError
+from signet_actors.store.findings import INDEX, STRUCTURE, UNCHECKED, Finding, incomplete, is_structural
+from signet_actors.store.reads.stats import live_memories
 from signet_actors.store.sqlite.database_files import refuse_unsafe_files
-from signet_actors.store.sqlite.repairs import repair_indexes
+from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
+from signet_actors.store.sqlite.writer import write_engine
+from signet_actors.store.vector_file import vector_file_findings
 from signet_actors.writer.restore import finish_restore
 
 _LOCK_TRIES = 500
@@ -99,12 +92,12 @@ def check_vector_files_command() -> int:
 
     workspace = Workspace(workspace_from(os.environ).resolve())
     try:
-        connection = open_reader(workspace.database)
+        engine = read_engine(workspace.database)
         try:
-            findings = vector_file_findings(connection, workspace.index_dir, in_use=True)
-            checked = CheckResult(findings, _count_memories(connection))
+            findings = vector_file_findings(engine, workspace.index_dir, in_use=True)
+            checked = CheckResult(findings, _count_memories(engine))
         finally:
-            connection.close()
+            engine.close()
     except (StoreError, OSError) as error:
         return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     return _print(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
@@ -113,28 +106,28 @@ def check_vector_files_command() -> int:
 def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = None) -> CheckResult:
     """Return what is wrong with the database, which no process has open; ``deep`` includes the files in ``index_dir``.
 
-    Raises ``ForeignDatabase``, ``CheckIncomplete`` and apsw errors.
+    Raises ``ForeignDatabase``, ``CheckIncomplete`` and ``StoreError``.
     """
     if not path.exists():
         return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
-        connection = open_writer(path, busy=_wait_for_lock, create=False, set_wal=False)
+        engine = write_engine(path, busy=_wait_for_lock, create=False, set_wal=False)
     except DatabaseMissing as error:
         return CheckResult([Finding(STRUCTURE, error.detail)], 0)
     except DAMAGED as error:
         return CheckResult([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
     try:
-        findings = scrub(connection, deep=deep)
+        findings = engine.findings(deep=deep)
         if deep and index_dir is not None and not is_structural(findings):
-            findings += vector_file_findings(connection, index_dir)
-        return CheckResult(findings, _count_memories(connection))
+            findings += vector_file_findings(engine, index_dir)
+        return CheckResult(findings, _count_memories(engine))
     finally:
-        connection.close()
+        engine.close()
 
 
-def _count_memories(connection: Connection) -> int:
+def _count_memories(view: Reads) -> int:
     try:
-        return live_memories(connection)
+        return live_memories(view)
     except StoreError:
         return 0
 
@@ -149,11 +142,11 @@ def _repair(workspace: Workspace, checked: CheckResult) -> CheckResult:
         present = workspace.database.with_name(workspace.database.name + suffix)
         if present.exists():
             shutil.copy2(present, aside)
-    connection = open_writer(workspace.database, busy=_wait_for_lock)
+    engine = write_engine(workspace.database, busy=_wait_for_lock)
     try:
-        repaired = repair_indexes(connection)
+        repaired = engine.repair_indexes()
     finally:
-        connection.close()
+        engine.close()
     for cache in workspace.index_dir.glob("*"):
         cache.unlink(missing_ok=True)
     again = check_database(workspace.database, deep=True)

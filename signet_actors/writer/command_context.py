@@ -13,8 +13,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.writer import Vector
 from signet_actors.runtime.clock import Clock, new_id
-from signet_actors.store.sqlite.transaction import WriteTransaction
-from signet_actors.store.writes.inserts import Insert, insert_rows, next_seq
+from signet_actors.store.engine import Insert, WriteTransaction
 
 MAX_BUFFERED_VALUES: Final = 8192
 """Buffered values of one table. Beyond this the rows are inserted at once, which bounds the memory of a large batch."""
@@ -71,7 +70,7 @@ class InsertBuffer:
         """Return the ``seq`` of the table's next row: one more than any that was given out."""
         seq = self._next_seq.get(table)
         if seq is None:
-            seq = next_seq(self._tx, table)
+            seq = self._tx.last_number(table) + 1
         self._next_seq[table] = seq + 1
         return seq
 
@@ -97,7 +96,7 @@ class InsertBuffer:
         buffered = self._values
         self.discard()
         for insert, values in buffered.items():
-            insert_rows(self._tx, insert, values)
+            self._tx.insert(insert, values)
 
     def discard(self) -> None:
         """Drop the buffered rows, and the sequence numbers that were given out for them."""

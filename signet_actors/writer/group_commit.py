@@ -23,9 +23,8 @@ from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.access import CommittedReads
-from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
-from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
+from signet_actors.store.engine import WriterEngine, WriteTransaction
+from signet_actors.store.errors import BROKEN_DISK, DiskFull, LockTimeout, StoreError
 from signet_actors.store.writes import store_meta
 from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
@@ -135,7 +134,7 @@ class GroupCommit:
 
     def __init__(
         self,
-        connection: Connection,
+        engine: WriterEngine,
         clock: Clock,
         rng: random.Random,
         config: Config,
@@ -146,8 +145,7 @@ class GroupCommit:
         options: RunOptions = _PLAIN,
         stopped: StoppedCommands = _NONE_STOPPED,
     ) -> None:
-        self.connection = connection
-        self.committed = CommittedReads(connection)
+        self.engine = engine
         self.clock = clock
         self.rng = rng
         self.config = config
@@ -285,7 +283,7 @@ class GroupCommit:
         return answers
 
     def _open(self) -> AbstractContextManager[WriteTransaction]:
-        return write_transaction(self.connection, self.options.during_sync, self.options.during_statement)
+        return self.engine.begin(self.options.during_sync, self.options.during_statement)
 
     def _check_files(self) -> None:
         """Raise ``DatabaseDisplaced`` unless the open files are still the ones at their paths."""
@@ -374,7 +372,7 @@ class GroupCommit:
         """
         key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
         try:
-            return idempotency.earlier_reply(self.committed, key, digest) or failure
+            return idempotency.earlier_reply(self.engine, key, digest) or failure
         except StoreError:
             if pending.header.attempt > 1 or digest is not None:
                 return Failure(
@@ -390,7 +388,7 @@ class GroupCommit:
         for pending in batch:
             key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
             try:
-                earlier = idempotency.earlier_reply(self.committed, key, digest)
+                earlier = idempotency.earlier_reply(self.engine, key, digest)
             except StoreError:
                 pending.reply(failure_for_unstarted(pending, detail, retry_after_ms=1000))
                 continue

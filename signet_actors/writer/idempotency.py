@@ -19,7 +19,7 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
-from signet_actors.store.access import Reads
+from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import request_replies

@@ -22,9 +22,8 @@ from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ActorExit, ExitCode
 from signet_actors.protocol.control import FileIdentity, FilesOpened
 from signet_actors.runtime.file_identity import displaced, identify
-from signet_actors.store.errors import Connection
+from signet_actors.store.engine import WriterEngine
 from signet_actors.store.sqlite.checkpoint import PAGE_BYTES
-from signet_actors.store.sqlite.connect import has_moved
 from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files, sibling
 
 _LOG_HEADER_BYTES: Final = 32
@@ -159,7 +158,7 @@ class OpenFiles:
                 yield self._workspace.backup_dir
         yield from sorted(self._workspace.memory_dir.glob("aside-*"))
 
-    def record_opened(self, connection: Connection | None) -> FilesOpened:
+    def record_opened(self, engine: WriterEngine | None) -> FilesOpened:
         """Remember the open files, and return them for the supervisor; later starts then expect a database.
 
         Raises ActorExit if the database was replaced while it was being opened.
@@ -169,8 +168,8 @@ class OpenFiles:
             found = identify(path)
             if found is None or found != self._known.setdefault(str(path), found):
                 raise ActorExit(ExitCode.IO_ERROR, f"{path} was replaced while it was being opened")
-        if connection is not None:
-            if has_moved(connection):
+        if engine is not None:
+            if engine.has_moved():
                 raise ActorExit(ExitCode.IO_ERROR, f"{database} was replaced while it was being opened")
             logs = (identify(database.with_name(database.name + suffix)) for suffix in ("-wal", "-shm"))
             self._temporary = [file for file in logs if file is not None]

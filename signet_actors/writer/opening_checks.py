@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from signet_actors.config.regular_file import open_regular
-from signet_actors.errors import ActorExit, ConfigError, ExitCode, SignetError, StoreIOError
+from signet_actors.errors import ActorExit, CheckIncomplete, ConfigError, ExitCode, SignetError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
-from signet_actors.store.errors import Connection
-from signet_actors.store.sqlite.checks import STRUCTURE, schema_findings
-from signet_actors.store.sqlite.page_checks import first_page_error, is_unread_page
-from signet_actors.store.sqlite.vector_checks import sequence_errors
+from signet_actors.store.engine import WriterEngine
 
 QUICK_CHECK_BYTES: Final = 64 << 20
 """Larger files are not read in full at start; `signet doctor` checks them on demand."""
@@ -52,19 +49,17 @@ def take_writer_lock(path: Path, loop: ActorLoop, clock: Clock) -> int:
             return descriptor
 
 
-def check_objects(connection: Connection) -> None:
+def check_objects(engine: WriterEngine) -> None:
     """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger.
 
     The same if a table has no further number to give out: every write would fail.
     """
-    found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
-    found += sequence_errors(connection)
-    if found:
+    if found := engine.object_errors():
         more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
         raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)
 
 
-def check_structure(connection: Connection, path: Path, loop: ActorLoop, *, suspect: bool) -> None:
+def check_structure(engine: WriterEngine, path: Path, loop: ActorLoop, *, suspect: bool) -> None:
     """Raise ``Damaged`` if pages of the file are damaged.
 
     A large file is read only if it is ``suspect``: then each page is checked, otherwise only how they hang together.
@@ -73,9 +68,9 @@ def check_structure(connection: Connection, path: Path, loop: ActorLoop, *, susp
         return
 
     loop.starting("checking the database")
-    error = first_page_error(connection, every_page=suspect, heartbeat=loop.heartbeat)
-    if error is None:
-        return
-    if is_unread_page(error):
-        raise StoreIOError(f"{path} could not be checked: {error}")
-    raise Damaged(error)
+    try:
+        error = engine.page_error(every_page=suspect, heartbeat=loop.heartbeat)
+    except CheckIncomplete as incomplete:
+        raise StoreIOError(f"{path} {incomplete.detail}") from incomplete
+    if error is not None:
+        raise Damaged(error)

@@ -31,10 +31,11 @@ from signet_actors.runtime.processes.parent_death import die_with_supervisor, su
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import StoreError
-from signet_actors.store.sqlite.connect import check_ownership, open_reader
-from signet_actors.store.sqlite.counts import live_memories
+from signet_actors.store.reads.stats import live_memories
+from signet_actors.store.sqlite.connect import check_ownership
 from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files, sibling
-from signet_actors.store.sqlite.migrate import load_migrations, schema_version
+from signet_actors.store.sqlite.migrate import load_migrations
+from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import forget_runs
 from signet_actors.writer.backup import verify_backup
 
@@ -290,9 +291,9 @@ def _incoming(workspace: Workspace) -> Path:
 
 
 def _schema(path: Path) -> int:
-    reader = open_reader(path)
+    reader = read_engine(path)
     try:
-        return schema_version(reader)
+        return reader.schema_version()
     finally:
         reader.close()
 
@@ -300,7 +301,7 @@ def _schema(path: Path) -> int:
 def _count_memories(path: Path) -> int | None:
     """Return how many live memories the present database has, or None if it cannot be read."""
     try:
-        reader = open_reader(path)
+        reader = read_engine(path)
         try:
             return live_memories(reader)
         finally:

@@ -12,10 +12,9 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.timestamps import iso
 from signet_actors.runtime.clock import Clock
-from signet_actors.store.errors import Connection
+from signet_actors.store.engine import WriterEngine
 from signet_actors.store.sqlite.stale_log import note_runs
-from signet_actors.store.sqlite.transaction import write_transaction
-from signet_actors.store.vector_epochs import VectorEpochs, begin_epoch, read_stored
+from signet_actors.store.vector_epochs import STORE_META_KEY, VectorEpochs, read_stored
 from signet_actors.store.writes import store_meta
 from signet_actors.writer.command_context import CommandContext, RowCache
 from signet_actors.writer.commands import agents
@@ -25,9 +24,9 @@ class StartupCommit:
     """Writes the roster of agents and, once for each process, a new vector epoch."""
 
     def __init__(
-        self, connection: Connection, workspace: Workspace, clock: Clock, rng: random.Random, boot_id: str
+        self, engine: WriterEngine, workspace: Workspace, clock: Clock, rng: random.Random, boot_id: str
     ) -> None:
-        self._connection = connection
+        self._engine = engine
         self._workspace = workspace
         self._clock = clock
         self._rng = rng
@@ -36,14 +35,15 @@ class StartupCommit:
 
     def write(self, config: Config, during_sync: AbstractContextManager[None]) -> None:
         """Commit the agents of ``config``. Raises what a commit raises."""
-        with write_transaction(self._connection, during_sync) as tx:
+        with self._engine.begin(during_sync) as tx:
             context = CommandContext.begin(tx, self._clock, self._rng, config, self._boot_id, RowCache())
             agents.sync_roster(context)
             store_meta.put_if_new(tx, "database_id", context.new_id())
             store_meta.put(tx, "writer_started_at", iso(self._clock.wall_ms()))
             if not self._epoch_begun:
                 epoch = context.new_id()
-                note_runs(self._workspace.database, (*VectorEpochs(read_stored(tx)).names, epoch))
-                begin_epoch(tx, epoch)
+                epochs = VectorEpochs(read_stored(tx))
+                note_runs(self._workspace.database, (*epochs.names, epoch))
+                store_meta.put(tx, STORE_META_KEY, epochs.begin(epoch, tx.last_number("embeddings")))
             tx.commit()
         self._epoch_begun = True

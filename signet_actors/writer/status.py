@@ -8,7 +8,6 @@ from __future__ import annotations
 from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.writer import WriterStatus
 from signet_actors.store.sqlite.connect import check_sqlite_version
-from signet_actors.store.sqlite.migrate import schema_version
 from signet_actors.writer.group_commit import GroupCommit
 
 
@@ -37,6 +36,6 @@ def writer_status(workspace: Workspace, group: GroupCommit) -> WriterStatus:
         largest_batch=group.metrics.largest_batch,
         wal_bytes=wal.stat().st_size if wal.exists() else 0,
         storage_full=group.storage_full,
-        schema_version=schema_version(group.connection),
+        schema_version=group.engine.schema_version(),
         sqlite_version=check_sqlite_version(),
     )

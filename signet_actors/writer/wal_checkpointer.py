@@ -11,7 +11,8 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
-from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull
+from signet_actors.store.engine import WriterEngine
+from signet_actors.store.errors import BROKEN_DISK, DiskFull
 from signet_actors.store.sqlite import checkpoint
 from signet_actors.store.sqlite.checkpoint import Pressure
 from signet_actors.writer.busy_handler import BusyHandler
@@ -22,11 +23,11 @@ _WARN_EVERY_NS: Final = 60_000_000_000
 
 
 class WalCheckpointer:
-    """The write-ahead log of one connection. ``frames`` is its length after the last commit."""
+    """The write-ahead log of one database. ``frames`` is its length after the last commit."""
 
     def __init__(
         self,
-        connection: Connection,
+        engine: WriterEngine,
         workspace: Workspace,
         busy_handler: BusyHandler,
         loop: ActorLoop,
@@ -38,7 +39,7 @@ class WalCheckpointer:
         self.frames = 0
         self.may_hold_erased_text = True
         """True at start, because an earlier process may have been killed before it truncated the log."""
-        self._connection = connection
+        self._engine = engine
         self._workspace = workspace
         self._busy_handler = busy_handler
         self._loop = loop
@@ -48,7 +49,7 @@ class WalCheckpointer:
         self._restart_not_before_ns = 0
         self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
-        checkpoint.watch_log(connection, self._on_commit)
+        engine.watch_log(self._on_commit)
 
     def _on_commit(self, frames: int) -> None:
         if frames < self.frames:
@@ -117,7 +118,7 @@ class WalCheckpointer:
     def _checkpoint(self, mode: str) -> tuple[int, int]:
         """Run a checkpoint, whose syncs are reported while they last."""
         with self._loop.calls.sync:
-            done = checkpoint.checkpoint(self._connection, mode)
+            done = self._engine.checkpoint(mode)
         self._sizes.note_checkpoint(log_in_use=mode not in {"restart", "truncate"} or done[0] < 0)
         return done
 

@@ -20,8 +20,9 @@ import pytest
 from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.engine import ReadTimeout
 from signet_actors.store.sqlite.connect import open_reader
-from signet_actors.store.sqlite.snapshot import ReadTimeout, open_snapshot
+from signet_actors.store.sqlite.snapshot import open_snapshot
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_script import ScriptedWriter

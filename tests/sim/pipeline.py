@@ -37,6 +37,7 @@ from signet_actors.providers.llm.select import Selected
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.sqlite.connect import open_reader, open_writer
+from signet_actors.store.sqlite.reader import read_engine
 from tests.sim.async_processes import AsyncIncarnation, DeciderIncarnation, ExtractorIncarnation, IncarnationLoop
 from tests.sim.daemon import SimDaemon, watched
 from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of
@@ -247,7 +248,7 @@ class PipelineDaemon(SimDaemon):
         """A searcher's view of the store."""
         if self._reader is None:
             index = self.workspace.root / "index"
-            self._reader = Reader(self.workspace.database, index, self.world, read_timeout_ms=10_000)
+            self._reader = Reader(read_engine(self.workspace.database), index, self.world, read_timeout_ms=10_000)
         return self._reader
 
     def bury(self) -> None:

@@ -265,8 +265,8 @@ class WriterIncarnation(Incarnation):
 
     def forget(self) -> None:
         self._inbox.clear()
-        if self.actor.connection is not None:
-            self.actor.connection.close()
+        if self.actor.engine is not None:
+            self.actor.engine.close()
         if self.actor._lock_fd is not None:
             os.close(self.actor._lock_fd)
 

@@ -116,14 +116,14 @@ def test_the_copy_is_made_in_slices_and_abandoned_without_polling(tmp_path: Path
     room = StoreRoom(tmp_path)
     for number in range(100):
         room.remember(f"memory {number} " + "filler " * 60)
-    work = BackupWork(room.connection, room.path, tmp_path / "backups", SystemClock())
+    work = BackupWork(room.engine, room.path, tmp_path / "backups", SystemClock())
     name = backup_name(NOW, SCHEMA)
     assert work.advance(name).state == "copying"
     while work.copy is not None:
         work.step()
     done = work.advance(name)
     assert (done.state, done.last_seq, done.remaining) == ("copied", 100, 0)
-    other = BackupWork(room.connection, room.path, tmp_path / "forsaken", room.clock)
+    other = BackupWork(room.engine, room.path, tmp_path / "forsaken", room.clock)
     other.advance(name)
     room.clock.advance(61_000)
     other.step()
@@ -138,7 +138,7 @@ def test_a_copy_that_cannot_be_written_fails_without_affecting_the_writer(tmp_pa
     room = StoreRoom(tmp_path)
     room.remember("kept")
     (tmp_path / "backups").write_text("in the way")
-    work = BackupWork(room.connection, room.path, tmp_path / "backups", room.clock)
+    work = BackupWork(room.engine, room.path, tmp_path / "backups", room.clock)
     assert work.advance(backup_name(NOW, SCHEMA)).state == "failed"
     room.remember("and more")
     room.close()

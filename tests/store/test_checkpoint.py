@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.engine import ReadTimeout, SnapshotEnded
 from signet_actors.store.sqlite.checkpoint import (
     END_SNAPSHOTS_BYTES,
     KILL_READERS_BYTES,
@@ -20,7 +21,7 @@ from signet_actors.store.sqlite.checkpoint import (
     plan_checkpoint,
 )
 from signet_actors.store.sqlite.connect import open_reader, open_writer
-from signet_actors.store.sqlite.snapshot import ReadTimeout, SnapshotEnded, open_snapshot
+from signet_actors.store.sqlite.snapshot import open_snapshot
 
 SECOND = 1_000_000_000
 

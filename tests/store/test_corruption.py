@@ -17,7 +17,7 @@ import pytest
 from signet_actors.errors import ForeignDatabase
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import ForgetMemory
-from signet_actors.store.sqlite.checks import CONTENT, INDEX, STRUCTURE, is_structural
+from signet_actors.store.findings import CONTENT, INDEX, STRUCTURE, is_structural
 from signet_actors.store.sqlite.connect import open_copy
 from signet_actors.store.sqlite.repairs import repair_indexes
 from signet_actors.writer.check import CheckResult, check_database

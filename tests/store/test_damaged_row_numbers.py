@@ -14,7 +14,7 @@ import sqlite_vec  # type: ignore[import-untyped]
 
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import Remembered
-from signet_actors.store.sqlite.checks import INDEX, ROWS, STRUCTURE
+from signet_actors.store.findings import INDEX, ROWS, STRUCTURE
 from signet_actors.store.sqlite.connect import APPLICATION_ID, open_copy, open_reader
 from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.store.sqlite.online_backup import verify_copy

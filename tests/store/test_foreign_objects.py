@@ -111,9 +111,7 @@ def test_backups_as_a_symbolic_link_are_refused_as_such(tmp_path: Path) -> None:
     room.remember("what was stored")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "backups").symlink_to(tmp_path / "elsewhere")
-    progress = BackupWork(room.connection, room.path, tmp_path / "backups", room.clock).advance(
-        backup_name(NOW, SCHEMA)
-    )
+    progress = BackupWork(room.engine, room.path, tmp_path / "backups", room.clock).advance(backup_name(NOW, SCHEMA))
     assert progress.state == "failed"
     assert "backups is a symbolic link" in str(progress.detail)
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -25,7 +25,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
-from signet_actors.store.sqlite.transaction import WriteTransaction, write_transaction
+from signet_actors.store.sqlite.transaction import SqliteTransaction
 from signet_actors.writer import dispatch
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import reply_to_unstarted
@@ -54,14 +54,14 @@ def test_all_waiting_commands_are_one_commit(room: StoreRoom) -> None:
 def test_no_command_is_answered_before_the_commit(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = batch_of(room, 3)
     seen: list[int] = []
-    commit = WriteTransaction.commit
+    commit = SqliteTransaction.commit
 
-    def watched(tx: WriteTransaction) -> None:
+    def watched(tx: SqliteTransaction) -> None:
         seen.append(sum(len(item.answers) for item in asked))
         commit(tx)
         seen.append(sum(len(item.answers) for item in asked))
 
-    monkeypatch.setattr(WriteTransaction, "commit", watched)
+    monkeypatch.setattr(SqliteTransaction, "commit", watched)
     room.group.commit(asked)
     assert seen == [0, 0]
     assert all(item.answers for item in asked)
@@ -296,7 +296,7 @@ def test_a_failed_transaction_has_no_effect(tmp_path: Path) -> None:
     room.remember("answered")
 
     def interrupted() -> None:
-        with write_transaction(room.connection) as tx:
+        with room.engine.begin() as tx:
             tx.execute("UPDATE memories SET type = 'rule'")
             raise RuntimeError
 

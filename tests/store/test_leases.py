@@ -15,7 +15,6 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory
-from signet_actors.store.access import CommittedReads
 from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands import leases
 from tests.support.store_room import StoreRoom
@@ -192,11 +191,11 @@ def test_poison_jobs_are_leased_one_at_a_time_after_other_jobs(room: StoreRoom) 
     first = taken_by(room, "extractor", 2)
     assert [job.memory_id for job in first] == [fresh, lost[0]]
     assert taken_by(room, "extractor", 2) == []
-    assert leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms()) == ()
+    assert leases.ready_kinds(room.engine, ("extract",), room.clock.wall_ms()) == ()
     room.group.queue_changes = QueueChanges()
     room.ask(CompleteJob(first[1].id, first[1].lease_id))
     assert "extract" in room.group.queue_changes.ready
-    assert leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms()) == ("extract",)
+    assert leases.ready_kinds(room.engine, ("extract",), room.clock.wall_ms()) == ("extract",)
     assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
 
 
@@ -208,15 +207,10 @@ def test_the_quarantine_leases_only_poison_jobs_and_the_extractor_none(
         return [job.memory_id for job in asked_by(room, command, name, incarnation).jobs]
 
     def ready(poison_jobs: PoisonJobs) -> bool:
-        return bool(
-            leases.ready_kinds(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), poison_jobs)
-        )
+        return bool(leases.ready_kinds(room.engine, ("extract",), room.clock.wall_ms(), poison_jobs))
 
     def due(poison_jobs: PoisonJobs) -> bool:
-        return (
-            leases.next_due(CommittedReads(room.connection), ("extract",), room.clock.wall_ms(), poison_jobs)
-            is not None
-        )
+        return leases.next_due(room.engine, ("extract",), room.clock.wall_ms(), poison_jobs) is not None
 
     lost = [room.remember(f"Memory number {number}").id for number in range(2)]
     assert taken("quarantine", 1, PoisonJobs.ONLY) == []

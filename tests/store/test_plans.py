@@ -13,11 +13,13 @@ from typing import Any
 import apsw
 import pytest
 
+from signet_actors.protocol.leases import LeaseJobs, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
 from signet_actors.searcher.queries import embeddings, pipeline, transfer
 from tests.support.pipeline_harness import PipelineHarness, change, configured
+from tests.support.store_room import connection_of, plan_of
 
 ALONE = ReadScope(agent_id="alone")
 """Isolated here: what it reads is ``m.agent_id = ?``."""
@@ -47,21 +49,9 @@ class Asked:
         self._connection.exec_trace = None
         found = []
         for sql in self.questions:
-            bindings: Any = ("",) * sql.count("?") if "?" in sql else AnyName("[]")
-            plan = [row[3] for row in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+            plan = plan_of(self._connection, sql)
             found += [sql for step in plan if "idx_memories_content_hash" in step and "content_hash=?" not in step]
         return found
-
-
-class AnyName(dict[str, str]):
-    """The same value for each name that a statement has."""
-
-    def __init__(self, value: str) -> None:
-        super().__init__()
-        self._value = value
-
-    def __missing__(self, key: str) -> str:
-        return self._value
 
 
 def test_a_repeated_source_is_looked_up_by_index(room: PipelineHarness) -> None:
@@ -70,7 +60,7 @@ def test_a_repeated_source_is_looked_up_by_index(room: PipelineHarness) -> None:
     again = room.remember("The build uses Ninja", source_type="manual", source_id="page-1")
     assert (again.id, again.deduped) == (first.id, True)
     assert asked.read_by_scope() == []
-    assert any("m.source_id = ?" in sql for sql in asked.questions)
+    assert any("m.source_id = :source_id" in sql for sql in asked.questions)
 
 
 def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> None:
@@ -79,7 +69,7 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
     room.report(room.take())
     room.report(room.take(), change("update", "The build uses Ninja", (target, 1), contradiction=True))
     room.connection.execute("UPDATE agents SET read_policy = 'isolated' WHERE id = 'alone'")
-    asked = Asked(room.reader.connection)
+    asked = Asked(connection_of(room.reader.engine))
     with room.reader.open_snapshot() as view:
         assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
         assert transfer.export(view, ExportMemories("alone"))[0].count == 2
@@ -89,3 +79,17 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
     assert len(room.recall("What does KA-6 use?", vector=[1.0], read=ALONE).rows) == 2
     assert len(asked.questions) > 10
     assert asked.read_by_scope() == []
+
+
+def test_leased_jobs_are_found_among_those_that_are_leased(room: PipelineHarness) -> None:
+    room.remember("The build uses Make")
+    job = room.take()
+    asked = Asked(room.connection)
+    room.ask(ReapLeases())
+    again = room.ask(LeaseJobs(kinds=("extract",), limit=1, lease_ms=1000, holding=()))
+    assert [held.lease_id for held in again.jobs] == [job.lease_id]
+    connection_of(room.engine).exec_trace = None
+    questions = [sql for sql in asked.questions if "j.status = 'leased'" in sql and "j.lease_boot" in sql]
+    assert len(questions) == 3
+    for sql in questions:
+        assert "idx_memory_jobs_leased" in plan_of(room.connection, sql)[0], sql

@@ -5,7 +5,7 @@ from typing import Any
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import ForgetMemory, PurgeStep
-from tests.support.store_room import StoreRoom
+from tests.support.store_room import StoreRoom, plan_of
 
 DAY_MS = 86_400_000
 LATER = "2026-03-01T00:00:00.000Z"
@@ -154,10 +154,9 @@ def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
         purge(room, step)
     room.connection.exec_trace = None
     looked = [sql for sql in asked if sql.startswith(("SELECT", "DELETE", "UPDATE"))]
-    tombstones = [sql for sql in looked if "m.deleted_at < ?" in sql]
+    tombstones = [sql for sql in looked if "m.deleted_at < :cutoff" in sql]
     assert (len(tombstones), len(looked) > 20) == (3, True)
     for sql in looked:
-        bindings = {"id": "", "seq": 0} if ":" in sql else ("",) * sql.count("?")
-        plan = [row[3] for row in room.connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        plan = plan_of(room.connection, sql)
         assert not [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], (sql, plan)
         assert sql not in tombstones or plan[0].startswith("SEARCH m USING INDEX idx_memories_deleted_at"), plan

@@ -30,7 +30,7 @@ from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget
 from signet_actors.searcher.queries import embeddings, forget, memories, stats
 from signet_actors.searcher.recall import common_words, recall
 from signet_actors.searcher.term_frequency import TermFrequencies
-from signet_actors.store.sqlite.snapshot import ReadTimeout
+from signet_actors.store.engine import ReadTimeout
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 ME = Principal()

@@ -12,7 +12,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
 from signet_actors.searcher import postings
 from signet_actors.searcher.recall import common_words
-from tests.support.store_room import StoreRoom
+from tests.support.store_room import StoreRoom, connection_of
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def test_an_idle_searcher_releases_its_pages_and_answers_as_before(room: StoreRo
     for number in range(200):
         room.remember(f"falcon note {number} " + "of some length " * 20)
     before = [row.id for row in room.recall("falcon 77").rows]
-    kept_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    kept_bytes, _ = connection_of(room.reader.engine).status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     room.reader.drop_cached_pages()
-    left_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    left_bytes, _ = connection_of(room.reader.engine).status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     assert left_bytes < kept_bytes / 4
     assert [row.id for row in room.recall("falcon 77").rows] == before
 

@@ -29,7 +29,6 @@ from signet_actors.searcher.queries.embeddings import find_similar
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.read_policy import conjunction, matching, readable
-from signet_actors.store.sqlite.fts_tokens import stem
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 ME = Principal()
@@ -130,7 +129,7 @@ def test_masks_words_and_lengths_equal_sql_after_any_history(room: StoreRoom, se
             for read in READS:
                 for filters in FILTERS:
                     where, bindings = conjunction(
-                        ("m.is_deleted = 0", {}), readable(view.connection, read), matching(filters)
+                        ("m.is_deleted = 0", {}), readable(view, read), matching(view.dialect, filters)
                     )
                     truth = {seq for (seq,) in view.rows(f"SELECT m.seq FROM memories m WHERE {where}", bindings)}
                     admitted = room.reader.allowed_rows(view, read, filters)
@@ -144,7 +143,7 @@ def test_masks_words_and_lengths_equal_sql_after_any_history(room: StoreRoom, se
                 assert (hits.strengths > 0).all()
             columns = room.reader.columns
             rows = view.rows("SELECT seq, content FROM memories WHERE is_deleted = 0")
-            lengths = {seq: len(stem(view.connection, content)) for seq, content in rows}
+            lengths = {seq: len(view.stem(content)) for seq, content in rows}
             assert {seq: int(columns.tokens[seq]) for seq in lengths} == lengths
             assert (columns.indexed_rows, columns.indexed_tokens) == (len(lengths), sum(lengths.values()))
 

@@ -25,7 +25,7 @@ from signet_actors.searcher.queries import pipeline
 from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere
 from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
-from tests.support.store_room import kept_sound
+from tests.support.store_room import kept_sound, plan_of
 
 ME = Principal(changed_by="mira", actor_type="operator")
 CANARY = "wolverine"
@@ -273,8 +273,7 @@ def test_rows_to_erase_are_found_by_index(room: PipelineHarness) -> None:
     changes = [sql for sql in changes if sql.startswith(("UPDATE", "DELETE")) and any(name in sql for name in tables)]
     assert len(changes) >= 8
     for sql in changes:
-        bindings = {"id": "", "seq": 0} if ":" in sql else ("",) * sql.count("?")
-        plan = [row[3] for row in room.connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        plan = plan_of(room.connection, sql)
         assert not [step for step in plan if step.startswith("SCAN")], (sql, plan)
 
 

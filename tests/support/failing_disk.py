@@ -14,7 +14,7 @@ from pathlib import Path
 from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.message import Failure
-from signet_actors.store.access import CommittedReads
+from signet_actors.store.sqlite.reads import SqliteReads
 from signet_actors.writer import dispatch, idempotency
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import unsound
@@ -129,7 +129,7 @@ def answer_code(item: Booked) -> str:
 
 def reply_kept(scripted: ScriptedWriter, item: Booked) -> bool:
     key, digest = idempotency.request_key(item.header, dispatch.idempotency_of(item.body))
-    return idempotency.earlier_reply(CommittedReads(scripted.connection), key, digest) is not None
+    return idempotency.earlier_reply(SqliteReads(scripted.connection), key, digest) is not None
 
 
 def every_fault(kind: str, error: str, *, stays: bool) -> Iterator[Fault]:

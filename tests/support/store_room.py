@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import structlog
@@ -19,9 +19,11 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
+from signet_actors.store.engine import Engine, ReaderEngine, WriterEngine
 from signet_actors.store.sqlite.checks import scrub
-from signet_actors.store.sqlite.connect import open_writer
-from signet_actors.store.sqlite.migrate import migrate
+from signet_actors.store.sqlite.reader import SqliteEngine, read_engine
+from signet_actors.store.sqlite.writer import write_engine
+from signet_actors.store.writes import store_meta
 from signet_actors.writer.group_commit import GroupCommit
 
 MODEL = "test-model"
@@ -72,32 +74,68 @@ class Asked:
         return only
 
 
+class OpenEngine(NamedTuple):
+    """How a test opens a database of one engine."""
+
+    for_writing: Callable[[Path], WriterEngine]
+    for_reading: Callable[[Path], ReaderEngine]
+
+
+ENGINES = {"sqlite": OpenEngine(lambda path: write_engine(path, busy=lambda calls: False), read_engine)}
+DEFAULT_ENGINE = "sqlite"
+
+
+def connection_of(engine: Engine) -> Any:
+    """Return the connection of a SQLite engine, for statements of a test."""
+    assert isinstance(engine, SqliteEngine)
+    return engine._connection
+
+
+class _AnyName(dict[str, str]):
+    """The same value for each name that a statement has."""
+
+    def __missing__(self, key: str) -> str:
+        return "[]"
+
+
+def plan_of(connection: Any, sql: str) -> list[str]:
+    """Return the steps of SQLite's plan for the statement, whatever is bound."""
+    bindings: Any = ("",) * sql.count("?") if "?" in sql else _AnyName()
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+
+
 R = TypeVar("R", bound="StoreRoom")
 
 
 class StoreRoom:
     """Writer and reader of one database. ``ask`` commits one command and returns its reply."""
 
-    def __init__(self, directory: Path, *, config: Config | None = None) -> None:
+    def __init__(self, directory: Path, *, config: Config | None = None, engine: str = DEFAULT_ENGINE) -> None:
         self.path = directory / "memories.db"
+        self._open = ENGINES[engine]
         self.index_dir = directory / "index"
         self.clock = SetClock()
         self.config = config or Config()
-        self.connection = open_writer(self.path, busy=lambda calls: False)
-        migrate(self.connection, self.path, self.clock)
-        self.connection.execute("INSERT OR IGNORE INTO store_meta (key, value) VALUES ('database_id', 'test-database')")
-        self.group = GroupCommit(
-            self.connection, self.clock, random.Random(7), self.config, "boot", structlog.get_logger()
-        )
+        self.engine = self._open.for_writing(self.path)
+        self.engine.migrate(self.path, self.clock, progress=lambda _: None, heartbeat=lambda: None, keep=7)
+        with self.engine.begin() as tx:
+            store_meta.put_if_new(tx, "database_id", "test-database")
+            tx.commit()
+        self.group = GroupCommit(self.engine, self.clock, random.Random(7), self.config, "boot", structlog.get_logger())
         self.reader = self.open_reader()
         self._asked = 0
 
     def open_reader(self) -> Reader:
-        return Reader(self.path, self.index_dir, self.clock, read_timeout_ms=10_000)
+        return Reader(self._open.for_reading(self.path), self.index_dir, self.clock, read_timeout_ms=10_000)
 
     def close(self) -> None:
         self.reader.close()
-        self.connection.close()
+        self.engine.close()
+
+    @property
+    def connection(self) -> Any:
+        """The writer's own connection, for statements of a test."""
+        return connection_of(self.engine)
 
     def asked(self, command: Any, frames: Sequence[bytes] = (), *, message_id: str | None = None) -> Asked:
         self._asked += 1

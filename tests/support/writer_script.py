@@ -13,7 +13,6 @@ import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -55,9 +54,10 @@ from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.store.errors import StoreError
 from signet_actors.store.sqlite import checkpoint
 from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.store.sqlite.writer import SqliteWriter
 from signet_actors.writer import actor
 from signet_actors.writer.actor import Writer
-from tests.support.store_room import Asked, SetClock, remembering
+from tests.support.store_room import Asked, SetClock, connection_of, remembering
 
 ME = Principal()
 
@@ -366,11 +366,15 @@ class ScriptedWriter:
 
     @property
     def connection(self) -> Any:
-        return self.writer.connection
+        """The writer's own connection, None while the database is closed."""
+        return None if self.writer.engine is None else connection_of(self.writer.engine)
 
     def start(self) -> None:
-        with mock.patch.object(actor, "open_writer", partial(open_writer, vfs=self._vfs)):
+        with mock.patch.object(actor, "write_engine", self._opened):
             self.writer.start()
+
+    def _opened(self, path: Path, **options: Any) -> SqliteWriter:
+        return SqliteWriter(open_writer(path, vfs=self._vfs, **options))
 
     def work(self, kind: str, script: Script, ledger: Ledger) -> None:
         """Run one turn and enter its answers in the ledger. Raises ``ActorExit`` like the writer, after the answers."""
@@ -395,10 +399,10 @@ class ScriptedWriter:
 
     def abandon(self) -> None:
         """Simulate the exit of the process: nothing is flushed or answered, and the lock is free."""
-        if self.writer.connection is not None:
+        if self.writer.engine is not None:
             with contextlib.suppress(StoreError):  # a process that exits reports no error either
-                self.writer.connection.close()
-            self.writer.connection = None
+                self.writer.engine.close()
+            self.writer.engine = None
         self.release()
 
     def release(self) -> None:

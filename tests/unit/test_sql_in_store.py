@@ -67,3 +67,96 @@ def test_prose_is_not_reported_as_a_statement(text: str) -> None:
 
 def test_the_statements_of_the_store_are_recognised() -> None:
     assert statements((PACKAGE / "store" / "reads" / "memories.py").read_text(encoding="utf-8"))
+
+
+_ENGINES_OWN = re.compile(
+    r"\?|'\$|json_|_fts\b|\bMATCH\b|\bPRAGMA\b|\bsqlite_|\browid\b|\bgroup_concat\b|\bINSERT\s+OR\b|\bREPLACE\b|\bGLOB\b"
+    r"|\bINDEXED\b|\bunixepoch\b|\bstrftime\b|\bbm25\b|\bvec_|\brandomblob\b|\+(?=[\w:])|\bmax\([^()]*,|\bmin\([^()]*,"
+    r"|\bIS(\s+NOT)?\s+(?!NULL\b|NOT\b|DISTINCT\b)"
+)
+"""What SQLite understands in a statement and PostgreSQL does not; a name after ``IS`` compares only there."""
+
+
+@pytest.mark.parametrize("directory", ["reads", "writes"])
+def test_a_shared_statement_has_nothing_of_one_engine(directory: str) -> None:
+    found = {
+        f"{path.name}: {text}"
+        for path in (PACKAGE / "store" / directory).glob("*.py")
+        for text in sql_literals(path.read_text(encoding="utf-8"))
+        if _ENGINES_OWN.search(text)
+    }
+    assert found == set()
+
+
+def sql_literals(source: str) -> list[str]:
+    """Return the string literals of the module, but for docstrings and names."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in prose
+        and " " in node.value
+    ]
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "SELECT m.seq FROM memories m WHERE m.id = ?",
+        "SELECT m.seq FROM memories m WHERE m.id IN (SELECT value FROM json_each(:ids))",
+        "SELECT s.seq FROM sqlite_sequence s WHERE s.name = :name",
+        "SELECT f.rank FROM memories_fts f WHERE memories_fts MATCH :match",
+        "INSERT OR IGNORE INTO memory_tags (tag) VALUES (:tag)",
+        "UPDATE entities SET mentions = max(0, mentions - 1) WHERE id = :id",
+        "SELECT h.metadata ->> '$.reason' FROM memory_history h",
+        "SELECT m.seq FROM memories m WHERE +m.agent_id = :agent_id",
+        "SELECT j.seq FROM memory_jobs j INDEXED BY idx_memory_jobs_leased",
+        "SELECT j.seq FROM memory_jobs j WHERE j.error IS NOT :error",
+        "SELECT e.rowid FROM embeddings e",
+    ],
+)
+def test_what_only_sqlite_understands_is_found(planted: str) -> None:
+    assert _ENGINES_OWN.search(planted)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        "SELECT j.seq FROM memory_jobs j WHERE j.error IS NOT DISTINCT FROM :error OR j.error IS NOT NULL",
+        "UPDATE memories SET version = version + 1 WHERE seq = :seq",
+        "SELECT max(m.seq), coalesce(max(m.version), 0) FROM memories m",
+        "SELECT h.metadata ->> 'reason' FROM memory_history h",
+    ],
+)
+def test_what_both_engines_understand_is_no_finding(shared: str) -> None:
+    assert _ENGINES_OWN.search(shared) is None
+
+
+def connections(source: str) -> list[str]:
+    """Return the attributes of the module that hold a connection."""
+    return [
+        node.attr
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and node.attr in {"connection", "_connection"}
+    ]
+
+
+@pytest.mark.parametrize("user", ["writer", "searcher", "store/reads", "store/writes"])
+def test_no_connection_leaves_the_engine(user: str) -> None:
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in (PACKAGE / user).rglob("*.py")
+        if connections(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["self.connection = open_writer(path)", "tx.connection.changes()", "self.engine._connection.execute(sql)"],
+)
+def test_a_planted_connection_is_found(planted: str) -> None:
+    assert len(connections(planted)) == 1

@@ -19,8 +19,8 @@ from signet_actors.domain.query_words import match_terms, pair_expression, phras
 from signet_actors.domain.ranking import bm25, fusion
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.keyword import KeywordHits
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import hints as stored
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 TERM_SHARE = 0.03
 TERM_AT_LEAST = 20_000
@@ -109,7 +109,7 @@ class HintsLeg:
         most = max(TERM_AT_LEAST, int(TERM_SHARE * self._rows))
         if expression in self._too_frequent:
             return _NO_HINTS
-        listed = stored.containing(snapshot, expression, most + 1)
+        listed = snapshot.hint_postings(expression, most + 1)
         if listed is None:
             return _NO_HINTS
         hints = np.fromstring(listed, np.int64, sep=",")

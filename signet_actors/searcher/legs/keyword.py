@@ -19,7 +19,7 @@ from signet_actors.domain.ranking import bm25
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.postings import MATCH, Postings
 from signet_actors.searcher.term_frequency import TermFrequencies
-from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.engine import Snapshot
 
 SCAN_SHARE = 0.03
 SCAN_AT_LEAST = 20_000

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import vectors
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 SYNC_ROWS = 4000
 """A query adds at most this many missing vectors to the matrix; a larger gap is closed between queries."""
@@ -189,8 +189,7 @@ class VectorLeg:
         self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int
     ) -> VectorHits:
         rows = np.flatnonzero(allowed & (columns.embedding_seq[: len(allowed)] > 0))
-        table = vectors.table_of_model(snapshot, self.matrix.model, self.matrix.dimensions)
-        if table is None or not len(rows):
+        if not len(rows):
             return NO_HITS
         if len(rows) <= _MAX_DIRECT_READS:
             cosines = self._read(snapshot, query, rows)
@@ -199,7 +198,7 @@ class VectorLeg:
             return VectorHits(rows[order], cosines[order])
         owners = rows[np.argsort(columns.embedding_seq[rows], kind="stable")]
         keys = columns.embedding_seq[owners]
-        found = vectors.nearest(snapshot, table, query.tobytes(), _SCAN_K)
+        found = snapshot.nearest(self.matrix.model, self.matrix.dimensions, query.tobytes(), _SCAN_K)
         at = np.searchsorted(keys, [embedding_seq for embedding_seq, _ in found])
         hits = [
             (int(owners[index]), cosine)

@@ -10,8 +10,8 @@ from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CandidatesFound, FindCandidates, Recall
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.memories import versions_and_recalls
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:

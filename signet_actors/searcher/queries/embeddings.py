@@ -17,9 +17,9 @@ from signet_actors.protocol.searcher import (
     SimilarFound,
 )
 from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import embeddings as stored
 from signet_actors.store.reads.contents import memories_by_seq
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> SimilarFound:

@@ -25,10 +25,10 @@ from signet_actors.protocol.searcher import (
     MemoryListed,
 )
 from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.errors import QueryRefused
-from signet_actors.store.reads import history, jobs, text_index
+from signet_actors.store.reads import history, jobs
 from signet_actors.store.reads import memories as stored
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
@@ -92,7 +92,7 @@ def legacy_search(snapshot: Snapshot, query: LegacySearch) -> LegacySearched:
     if query.query is None:
         newest = stored.newest(snapshot, query.read, query.filters, query.limit)
         return LegacySearched(rows=[(memory, None) for memory in newest])
-    check_fts_limits(query.query, lambda text: text_index.stemmed(snapshot, text))
+    check_fts_limits(query.query, snapshot.stem)
     try:
         found = stored.ranked_by_expression(snapshot, query.read, query.filters, query.query, query.limit)
     except QueryRefused as error:

@@ -25,10 +25,19 @@ from signet_actors.protocol.pipeline_queries import (
     RunFound,
     RunsListed,
 )
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import jobs, pipeline, proposals
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 MOST_CAUSES = 10
+
+
+class _JobResult(msgspec.Struct):
+    """What of a job's result is read here."""
+
+    entities: list[Relation] = []
+
+
+_result = msgspec.json.Decoder(_JobResult)
 
 
 def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
@@ -75,11 +84,11 @@ def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
 
 def _relations(snapshot: Snapshot, job_id: str) -> list[Relation]:
     """Return the relations in the job's result; empty if the memory is forgotten or the result has none."""
-    encoded = jobs.relations_of_result(snapshot, job_id)
+    encoded = jobs.result_of(snapshot, job_id)
     if encoded is None:
         return []
     try:
-        return msgspec.json.decode(encoded, type=list[Relation])
+        return _result.decode(encoded).entities
     except msgspec.DecodeError:
         return []
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from signet_actors.protocol.searcher import StoreStats
 from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import jobs, stats
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 
 def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
@@ -19,6 +19,6 @@ def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
         agents=stats.agent_count(snapshot),
         jobs=jobs.count_by_state(snapshot),
         oldest_pending_job=jobs.oldest_pending(snapshot),
-        schema_version=stats.schema_version(snapshot),
-        database_bytes=reader.database.stat().st_size,
+        schema_version=snapshot.schema_version(),
+        database_bytes=reader.engine.file_bytes(),
     )

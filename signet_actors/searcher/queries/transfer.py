@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.protocol.searcher import ExportMemories, MemoriesExported
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.transfer import lines_after
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 _encode = msgspec.json.Encoder().encode
 

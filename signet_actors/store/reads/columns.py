@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.engine import Dialect, Snapshot
 
 BATCH = 20_000
 """The most rows that one call returns."""
@@ -15,16 +13,13 @@ BATCH = 20_000
 _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
     " coalesce(m.who, ''), coalesce(m.source_type, ''), m.pinned, m.importance,"
-    " coalesce(CAST(round(unixepoch(m.created_at, 'subsec') * 1000) AS INTEGER), 0), coalesce(m.embedding_seq, 0),"
-    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN memories_fts_docsize d ON d.id = m.seq"
+    " coalesce({}, 0), coalesce(m.embedding_seq, 0),"
+    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
-_FROM = f"{_SELECT} WHERE m.seq >= ? ORDER BY m.seq LIMIT {BATCH}"
-_OF = f"{_SELECT} WHERE m.seq IN (SELECT value FROM json_each(?))"
-_DATA_VERSION = "PRAGMA data_version"
-_CHANGE_FEED = (
-    "SELECT (SELECT min(change) FROM memory_changes), (SELECT seq FROM sqlite_sequence WHERE name = 'memory_changes')"
-)
-_CHANGED = "SELECT DISTINCT memory_seq FROM memory_changes WHERE change > ? ORDER BY memory_seq"
+_FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
+_OF = f"{_SELECT} WHERE m.seq IN ({{}})"
+_OLDEST_CHANGE = "SELECT min(c.change) FROM memory_changes c"
+_CHANGED = "SELECT DISTINCT c.memory_seq FROM memory_changes c WHERE c.change > :after ORDER BY c.memory_seq"
 
 
 class ColumnsOfRows(NamedTuple):
@@ -45,8 +40,8 @@ class ColumnsOfRows(NamedTuple):
     embedding_seq: Sequence[int]
     content_sha256: Sequence[Any]
     tags: Sequence[str]
-    token_sizes: Sequence[bytes | None]
-    """FTS5's sizes of the indexed text, for ``token_count``; None for a row that is not indexed."""
+    tokens: Sequence[int]
+    """The lengths of the indexed texts; 0 for a row that is not indexed."""
 
 
 class ChangeFeed(NamedTuple):
@@ -56,33 +51,32 @@ class ChangeFeed(NamedTuple):
     newest: int
 
 
-def data_version(snapshot: Snapshot) -> int:
-    """Return a number that differs after every commit of another connection."""
-    version: int = snapshot.value(_DATA_VERSION)
-    return version
-
-
 def change_feed(snapshot: Snapshot) -> ChangeFeed:
     """Return the ends of the list of changed rows."""
-    row = snapshot.one(_CHANGE_FEED)
-    oldest, newest = row if row is not None else (None, None)
-    return ChangeFeed(oldest, newest or 0)
+    return ChangeFeed(snapshot.value(_OLDEST_CHANGE), snapshot.last_number("memory_changes"))
 
 
 def changed_after(snapshot: Snapshot, change: int) -> list[int]:
     """Return the ``memories.seq`` of rows that changed after ``change``, ascending, each once."""
-    return [seq for (seq,) in snapshot.rows(_CHANGED, (change,))]
+    return [seq for (seq,) in snapshot.rows(_CHANGED, {"after": change})]
 
 
 def from_seq(snapshot: Snapshot, seq: int) -> ColumnsOfRows | None:
     """Return at most ``BATCH`` rows from ``seq`` on in order of ``seq``, None if there are none."""
-    return _by_column(snapshot.rows(_FROM, (seq,)))
+    dialect = snapshot.dialect
+    sql = _FROM.format(dialect.unix_ms("m.created_at"), dialect.text_sizes)
+    return _by_column(dialect, snapshot.rows(sql, {"seq": seq}))
 
 
 def of_seqs(snapshot: Snapshot, seqs: Sequence[int]) -> ColumnsOfRows | None:
     """Return the rows with these ``seq`` that exist, None if none does."""
-    return _by_column(snapshot.rows(_OF, (msgspec.json.encode(seqs).decode(),)))
+    dialect = snapshot.dialect
+    sql = _OF.format(dialect.unix_ms("m.created_at"), dialect.text_sizes, dialect.members("seqs"))
+    return _by_column(dialect, snapshot.rows(sql, {"seqs": dialect.listed(seqs)}))
 
 
-def _by_column(rows: list[tuple[Any, ...]]) -> ColumnsOfRows | None:
-    return ColumnsOfRows(*zip(*rows, strict=True)) if rows else None
+def _by_column(dialect: Dialect, rows: list[tuple[Any, ...]]) -> ColumnsOfRows | None:
+    if not rows:
+        return None
+    columns = ColumnsOfRows(*zip(*rows, strict=True))
+    return columns._replace(tokens=list(map(dialect.token_count, columns.tokens)))

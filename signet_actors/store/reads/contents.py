@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.sqlite.snapshot import Snapshot
 
-_SAMPLED = (
-    "SELECT m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND m.is_deleted = 0 AND {}"
-)
-_CONTENTS = (
-    "SELECT m.seq, m.content FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
-    " WHERE m.is_deleted = 0 AND {}"
-)
+_SAMPLED = "SELECT m.content FROM memories m WHERE m.seq IN ({}) AND m.is_deleted = 0 AND {}"
+# CROSS JOIN makes SQLite read the listed rows by their numbers, whatever indexes the rest of the condition has.
+_LISTED = "FROM ({}) i CROSS JOIN memories m WHERE m.seq = i.value"
+_CONTENTS = f"SELECT m.seq, m.content {_LISTED} AND m.is_deleted = 0 AND {{}}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-    " m.visibility, m.agent_id, m.created_at, m.session_id"
-    " FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
-    " WHERE m.is_deleted = 0 AND {}"
+    f" m.visibility, m.agent_id, m.created_at, m.session_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
-_MEMORIES = (
-    f"SELECT {MEMORY_COLUMNS}, m.seq FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value WHERE {{}}"
-)
+_MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
 
 
 class RecallableRow(NamedTuple):
@@ -51,32 +42,38 @@ class RecallableRow(NamedTuple):
 
 def contents(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> list[str]:
     """Return the contents of the live, readable ones of the rows, in order of ``seq``."""
-    predicate, bindings = readable(snapshot.connection, read)
-    rows = snapshot.rows(_SAMPLED.format(predicate), {**bindings, "seqs": _json(seqs)})
+    predicate, bindings = readable(snapshot, read)
+    rows = _rows(snapshot, _SAMPLED, predicate, bindings, seqs)
     return [content for (content,) in rows]
 
 
 def contents_by_seq(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> dict[int, str]:
     """Return the contents of the live, readable ones of the rows by ``memories.seq``."""
-    predicate, bindings = readable(snapshot.connection, read)
-    return dict(snapshot.rows(_CONTENTS.format(predicate), {**bindings, "seqs": _json(seqs)}))
+    predicate, bindings = readable(snapshot, read)
+    return dict(_rows(snapshot, _CONTENTS, predicate, bindings, seqs))
 
 
 def recalled_by_seq(
     snapshot: Snapshot, read: ReadScope, filters: Filters, seqs: Sequence[int]
 ) -> dict[int, RecallableRow]:
     """Return the live, readable ones of the rows that pass the filters, by ``memories.seq``."""
-    predicate, bindings = conjunction(readable(snapshot.connection, read), matching(filters))
-    rows = snapshot.rows(_RECALLED.format(predicate), {**bindings, "seqs": _json(seqs)})
+    predicate, bindings = conjunction(readable(snapshot, read), matching(snapshot.dialect, filters))
+    rows = _rows(snapshot, _RECALLED, predicate, bindings, seqs)
     return {row[0]: RecallableRow._make(row) for row in rows}
 
 
 def memories_by_seq(snapshot: Snapshot, read: ReadScope, filters: Filters, seqs: Sequence[int]) -> dict[int, Memory]:
     """Return the live, readable ones of the memories that pass the filters, by ``memories.seq``."""
-    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, read), matching(filters))
-    rows = snapshot.rows(_MEMORIES.format(where), {**bindings, "seqs": _json(seqs)})
+    where, bindings = conjunction(
+        ("m.is_deleted = 0", {}), readable(snapshot, read), matching(snapshot.dialect, filters)
+    )
+    rows = _rows(snapshot, _MEMORIES, where, bindings, seqs)
     return {row[-1]: to_memory(row) for row in rows}
 
 
-def _json(seqs: Sequence[int]) -> str:
-    return msgspec.json.encode(seqs).decode()
+def _rows(
+    snapshot: Snapshot, sql: str, predicate: str, bindings: dict[str, Any], seqs: Sequence[int]
+) -> list[tuple[Any, ...]]:
+    dialect = snapshot.dialect
+    bindings["seqs"] = dialect.listed(seqs)
+    return snapshot.rows(sql.format(dialect.members("seqs"), predicate), bindings)

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.searcher import EmbeddingHealth
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.sqlite.snapshot import Snapshot
-from signet_actors.store.sqlite.vectors import vec_table
 
 _NEWEST_VECTOR = "JOIN embeddings e ON e.seq = m.embedding_seq"
 _ONE = f"SELECT m.seq, e.vector, e.model FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
@@ -19,14 +18,12 @@ _PAGE = (
     " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
 )
 
-_LIVE = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
-_LIVE_COUNT = "SELECT count(*) FROM memories WHERE is_deleted = 0"
+_LIVE = f"FROM memories m {_NEWEST_VECTOR} WHERE m.is_deleted = 0"
+_LIVE_COUNT = "SELECT count(*) FROM memories m WHERE m.is_deleted = 0"
 _EMBEDDED = f"SELECT count(*) {_LIVE}"
 _BY_MODEL = f"SELECT e.model, count(*) {_LIVE} GROUP BY e.model"
-_OF_MODEL = f"{_EMBEDDED} AND e.model = ?"
-_NOT_IN_TABLE = f"{_OF_MODEL} AND e.seq NOT IN (SELECT rowid FROM {{}})"
-_WRONG_DIMENSIONS = f"{_OF_MODEL} AND e.dimensions <> ?"
-_WRONG_LENGTH = "SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"
+_WRONG_DIMENSIONS = f"{_EMBEDDED} AND e.model = :model AND e.dimensions <> :dimensions"
+_WRONG_LENGTH = "SELECT count(*) FROM embeddings e WHERE length(e.vector) <> 4 * e.dimensions"
 _STALE = f"{_EMBEDDED} AND e.content_hash <> m.content_hash"
 _ORPHANED = (
     "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
@@ -44,7 +41,7 @@ class StoredVector(NamedTuple):
 
 def newest_vector(snapshot: Snapshot, memory_id: str, read: ReadScope) -> StoredVector | None:
     """Return the vector of a live memory, in any scope; None if it is missing, not readable or not embedded."""
-    policy = readable_in_any_scope(snapshot.connection, read.agent_id)
+    policy = readable_in_any_scope(snapshot, read.agent_id)
     where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": memory_id}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
     return None if row is None else StoredVector(*row)
@@ -57,7 +54,7 @@ def page(
 
     Each has its vector as raw float32, None unless ``vectors``.
     """
-    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, read))
+    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot, read))
     total = snapshot.value(_COUNT.format(where), bindings)
     sql = _PAGE.format("e.vector" if vectors else "NULL", where)
     rows = snapshot.rows(sql, {**bindings, "limit": limit, "offset": offset})
@@ -66,17 +63,13 @@ def page(
 
 def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of rows that do not fit the model."""
-    table = vec_table(snapshot.connection, model, dimensions)
-    by_model = dict(snapshot.rows(_BY_MODEL))
-    missing = _OF_MODEL if table is None else _NOT_IN_TABLE.format(table)
-    vec_missing = snapshot.value(missing, (model,))
     return EmbeddingHealth(
         memories=snapshot.value(_LIVE_COUNT),
         embedded=snapshot.value(_EMBEDDED),
-        by_model=by_model,
-        wrong_dimensions=snapshot.value(_WRONG_DIMENSIONS, (model, dimensions)),
+        by_model=dict(snapshot.rows(_BY_MODEL)),
+        wrong_dimensions=snapshot.value(_WRONG_DIMENSIONS, {"model": model, "dimensions": dimensions}),
         null_vectors=snapshot.value(_WRONG_LENGTH),
         stale=snapshot.value(_STALE),
         orphaned=snapshot.value(_ORPHANED),
-        vec_missing=vec_missing,
+        vec_missing=snapshot.unindexed_vectors(model, dimensions),
     )

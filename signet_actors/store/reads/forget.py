@@ -7,18 +7,17 @@ from typing import NamedTuple
 
 from signet_actors.domain.forget_budget import STORE_KEY
 from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 _FILTERED = "memories m WHERE {}"
-_MATCHING = "memories_fts JOIN memories m ON m.seq = memories_fts.rowid WHERE memories_fts MATCH :match AND {}"
 _SELECT = "SELECT m.id, {}, m.pinned, m.version FROM {} ORDER BY {} LIMIT :limit"
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM {} LIMIT :most)"
-_DELETIONS = "SELECT value FROM store_meta WHERE key = ?"
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM {} LIMIT :most) AS found"
+_DELETIONS = "SELECT s.value FROM store_meta s WHERE s.key = :key"
 
 
 class SelectedMemory(NamedTuple):
-    """A memory that the conditions select. ``rank`` is FTS5's (< 0), None without an expression; ``pinned`` 0 or 1."""
+    """A memory that the conditions select. ``rank`` is below 0, None without an expression; ``pinned`` is 0 or 1."""
 
     id: str
     rank: float | None
@@ -38,17 +37,13 @@ def selected(
 ) -> tuple[list[SelectedMemory], int]:
     """Return the best ``limit`` live memories that meet all conditions, and how many meet them.
 
-    ``ids`` and ``expression`` (of FTS5) are no conditions if empty or None. Best first, without an expression newest
-    first. A memory given by its id may be in any scope, unless ``read`` names one. The count is exact up to
+    ``ids`` and ``expression`` (of the text index) are no conditions if empty or None. Best first, without an expression
+    newest first. A memory given by its id may be in any scope, unless ``read`` names one. The count is exact up to
     ``count_up_to``; if ``limit`` is larger, it is the number of returned memories.
     """
     in_any_scope = ids and read.scope is None
-    visible = (
-        readable_in_any_scope(snapshot.connection, read.agent_id)
-        if in_any_scope
-        else readable(snapshot.connection, read)
-    )
-    parts = [("m.is_deleted = 0", {}), visible, matching(filters)]
+    visible = readable_in_any_scope(snapshot, read.agent_id) if in_any_scope else readable(snapshot, read)
+    parts = [("m.is_deleted = 0", {}), visible, matching(snapshot.dialect, filters)]
     if ids:
         named = {f"id_{index}": memory_id for index, memory_id in enumerate(ids)}
         parts.append((f"m.id IN ({', '.join(f':{name}' for name in named)})", named))
@@ -56,7 +51,8 @@ def selected(
     rank, source, order = "NULL", _FILTERED.format(where), "m.created_at DESC, m.seq DESC"
     if expression is not None:
         bindings["match"] = expression
-        rank, source, order = "bm25(memories_fts)", _MATCHING.format(where), "memories_fts.rank"
+        search = snapshot.dialect.ranked_search
+        rank, source, order = search.score, f"{search.source} AND {where}", search.order
     rows = snapshot.rows(_SELECT.format(rank, source, order), {**bindings, "limit": limit})
     count = len(rows)
     if count == limit <= count_up_to:  # the limit may have cut the result off
@@ -66,5 +62,5 @@ def selected(
 
 def recorded_deletions(snapshot: Snapshot) -> str | None:
     """Return the recorded deletions for ``forget_budget.parse_deletions``, None if there are none."""
-    recorded: str | None = snapshot.value(_DELETIONS, (STORE_KEY,))
+    recorded: str | None = snapshot.value(_DELETIONS, {"key": STORE_KEY})
     return recorded

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from signet_actors.protocol.memories import HistoryEvent
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.proposals import FACT_FORGOTTEN, REASON_FORGOTTEN
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 # The fact and the reason of a proposal may quote a memory other than the one whose history they are part of.
 _METADATA = (
     "CASE WHEN h.job_id IS NULL THEN h.metadata ELSE coalesce("
-    f"(SELECT CASE WHEN {FACT_FORGOTTEN} THEN json_remove(h.metadata, '$.factContent', '$.decisionReason')"
-    f" WHEN {REASON_FORGOTTEN} THEN json_remove(h.metadata, '$.decisionReason') ELSE h.metadata END"
+    f"(SELECT CASE WHEN {FACT_FORGOTTEN} THEN {{without_fact}}"
+    f" WHEN {REASON_FORGOTTEN} THEN {{without_reason}} ELSE h.metadata END"
     " FROM memory_proposals p WHERE p.job_id = h.job_id AND p.history_id = h.id), h.metadata) END"
 )
 _REASON = (
     "CASE WHEN h.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM memory_proposals p"
     f" WHERE p.job_id = h.job_id AND p.history_id = h.id AND ({FACT_FORGOTTEN} OR {REASON_FORGOTTEN}))"
-    " THEN nullif(h.reason, h.metadata ->> '$.decisionReason') ELSE h.reason END"
+    " THEN nullif(h.reason, h.metadata ->> 'decisionReason') ELSE h.reason END"
 )
 _REDACTED = {"metadata": _METADATA, "reason": _REASON}
 _EVENT = ", ".join(_REDACTED.get(name, f"h.{name}") for name in HistoryEvent.__struct_fields__)
-_OF_MEMORY = f"SELECT {_EVENT} FROM memory_history h WHERE h.memory_id = ? ORDER BY h.seq LIMIT ?"
+_OF_MEMORY = f"SELECT {_EVENT} FROM memory_history h WHERE h.memory_id = :memory_id ORDER BY h.seq LIMIT :limit"
 
 
 def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryEvent]:
     """Return the first events of the memory, oldest first, whoever may read it."""
-    return [HistoryEvent(*row) for row in snapshot.rows(_OF_MEMORY, (memory_id, limit))]
+    without = snapshot.dialect.without_keys
+    sql = _OF_MEMORY.format(
+        without_fact=without("h.metadata", "factContent", "decisionReason"),
+        without_reason=without("h.metadata", "decisionReason"),
+    )
+    return [HistoryEvent(*row) for row in snapshot.rows(sql, {"memory_id": memory_id, "limit": limit})]

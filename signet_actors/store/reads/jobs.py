@@ -6,14 +6,14 @@ A literal state in a statement lets the planner use the partial index of that st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from signet_actors.protocol.memories import Job
 from signet_actors.protocol.pipeline_queries import DeadCause
-from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.engine import Snapshot
 
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
-_BY_ID = f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?"
+_BY_ID = f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = :id"
 _COUNT_IN_STATE: Final = {
     "pending": "SELECT count(*) FROM memory_jobs WHERE status = 'pending'",
     "leased": "SELECT count(*) FROM memory_jobs WHERE status = 'leased'",
@@ -34,7 +34,9 @@ _QUEUES: Final = (
     ("completed", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'completed' GROUP BY 1"),
     ("dead", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'dead' GROUP BY 1"),
 )
-_STALE_LEASES = "SELECT job_type, count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < ? GROUP BY 1"
+_STALE_LEASES = (
+    "SELECT job_type, count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < :leased_before GROUP BY 1"
+)
 _OLDEST_PENDING = """
     SELECT min(j.created_at) FROM memory_jobs j JOIN
         (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
@@ -45,17 +47,16 @@ _OLDEST_PENDING_BY_KIND = """
 """
 _DEAD_CAUSES = (
     "SELECT job_type, coalesce(error, 'unknown'), count(*), max(failed_at) FROM memory_jobs"
-    " WHERE status = 'dead' GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT ?"
+    " WHERE status = 'dead' GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT :limit"
 )
-_RELATIONS_OF_RESULT = (
-    "SELECT j.result -> '$.entities' FROM memory_jobs j JOIN memories m ON m.id = j.memory_id"
-    " WHERE j.id = ? AND m.is_deleted = 0 AND json_valid(j.result)"
+_RESULT = (
+    "SELECT j.result FROM memory_jobs j JOIN memories m ON m.id = j.memory_id WHERE j.id = :id AND m.is_deleted = 0"
 )
 
 
 def by_id(snapshot: Snapshot, job_id: str) -> Job | None:
     """Return the job, None if there is none with this id, whoever may read its memory."""
-    row = snapshot.one(_BY_ID, (job_id,))
+    row = snapshot.one(_BY_ID, {"id": job_id})
     return None if row is None else Job(*row)
 
 
@@ -83,7 +84,7 @@ def queues(snapshot: Snapshot) -> Iterator[tuple[str, str, int, str | None]]:
 
 def stale_leases(snapshot: Snapshot, leased_before: str) -> list[tuple[str, int]]:
     """Return ``(kind of job, count)`` of the jobs whose lease began before this time."""
-    return [(kind, count) for kind, count in snapshot.rows(_STALE_LEASES, (leased_before,))]
+    return [(kind, count) for kind, count in snapshot.rows(_STALE_LEASES, {"leased_before": leased_before})]
 
 
 def oldest_pending_by_kind(snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -93,10 +94,10 @@ def oldest_pending_by_kind(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 def causes_of_dead(snapshot: Snapshot, limit: int) -> list[DeadCause]:
     """Return why jobs are dead, the most frequent causes first."""
-    return [DeadCause(*row) for row in snapshot.rows(_DEAD_CAUSES, (limit,))]
+    return [DeadCause(*row) for row in snapshot.rows(_DEAD_CAUSES, {"limit": limit})]
 
 
-def relations_of_result(snapshot: Snapshot, job_id: str) -> str | None:
-    """Return the relations in the job's result as JSON; None if the memory is forgotten or the result has none."""
-    row: Any = snapshot.one(_RELATIONS_OF_RESULT, (job_id,))
-    return None if row is None else row[0]
+def result_of(snapshot: Snapshot, job_id: str) -> str | None:
+    """Return the job's result as JSON; None if it has none or its memory is forgotten."""
+    result: str | None = snapshot.value(_RESULT, {"id": job_id})
+    return result

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 _LIVE = "m.is_deleted = 0"
 _DELETED = "m.is_deleted = 1"
@@ -21,14 +19,10 @@ _PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
-_VERSIONS = "SELECT id, version, last_accessed FROM memories WHERE id IN (SELECT value FROM json_each(:ids))"
+_VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
 _AUTHORS = "SELECT DISTINCT m.who FROM memories m WHERE {} AND m.who IS NOT NULL ORDER BY m.who"
 _NEWEST = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {_NEWEST_FIRST} LIMIT :limit"
-_MATCHING = (
-    f"SELECT {MEMORY_COLUMNS}, bm25(memories_fts) FROM memories_fts"
-    " JOIN memories m ON m.seq = memories_fts.rowid"
-    " WHERE memories_fts MATCH :match AND {} ORDER BY memories_fts.rank LIMIT :limit"
-)
+_MATCHING = f"SELECT {MEMORY_COLUMNS}, {{}} FROM {{}} AND {{}} ORDER BY {{}} LIMIT :limit"
 
 
 class Page(NamedTuple):
@@ -54,8 +48,8 @@ def deleted_page(snapshot: Snapshot, read: ReadScope, filters: Filters, page: Pa
 
 def readable_by_id(snapshot: Snapshot, memory_id: str, read: ReadScope, *, include_deleted: bool) -> Memory | None:
     """Return the memory, in any scope; None if it is missing, not readable, or deleted and these are left out."""
-    policy = readable_in_any_scope(snapshot.connection, read.agent_id)
-    state = "1" if include_deleted else _LIVE
+    policy = readable_in_any_scope(snapshot, read.agent_id)
+    state = "1 = 1" if include_deleted else _LIVE
     where, bindings = conjunction(("m.id = :id", {"id": memory_id}), (state, {}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
     return None if row is None else to_memory(row)
@@ -63,19 +57,20 @@ def readable_by_id(snapshot: Snapshot, memory_id: str, read: ReadScope, *, inclu
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
     """Return True if the memory exists, deleted or not, and the caller may read it in any scope."""
-    predicate, bindings = readable_in_any_scope(snapshot.connection, read.agent_id)
+    predicate, bindings = readable_in_any_scope(snapshot, read.agent_id)
     return snapshot.one(_EXISTS.format(predicate), {"id": memory_id, **bindings}) is not None
 
 
 def versions_and_recalls(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
     """Return ``(version, time of the last recall)`` of the memories by id, whoever may read them."""
-    rows = snapshot.rows(_VERSIONS, {"ids": msgspec.json.encode(ids).decode()})
+    dialect = snapshot.dialect
+    rows = snapshot.rows(_VERSIONS.format(dialect.members("ids")), {"ids": dialect.listed(ids)})
     return {memory_id: (version, recalled_at) for memory_id, version, recalled_at in rows}
 
 
 def authors(snapshot: Snapshot, read: ReadScope) -> list[str]:
     """Return the distinct authors of the live memories, sorted."""
-    where, bindings = conjunction((_LIVE, {}), readable(snapshot.connection, read))
+    where, bindings = conjunction((_LIVE, {}), readable(snapshot, read))
     return [who for (who,) in snapshot.rows(_AUTHORS.format(where), bindings)]
 
 
@@ -88,20 +83,22 @@ def newest(snapshot: Snapshot, read: ReadScope, filters: Filters, limit: int) ->
 def ranked_by_expression(
     snapshot: Snapshot, read: ReadScope, filters: Filters, expression: str, limit: int
 ) -> list[tuple[Memory, float]]:
-    """Return the live memories that match an FTS5 expression of the caller, best first, each with FTS5's rank (< 0).
+    """Return the live memories that match an expression of the caller, best first, each with its rank (< 0).
 
     Raises ``QueryRefused`` for an expression that is not valid. A single step may be slow, so the deadline is checked
     often.
     """
     where, bindings = _searched(snapshot, read, filters, deleted=False)
     snapshot.check_often()
-    found = snapshot.rows(_MATCHING.format(where), {**bindings, "match": expression, "limit": limit})
+    search = snapshot.dialect.ranked_search
+    sql = _MATCHING.format(search.score, search.source, where, search.order)
+    found = snapshot.rows(sql, {**bindings, "match": expression, "limit": limit})
     return [(to_memory(row), row[-1]) for row in found]
 
 
 def _searched(snapshot: Snapshot, read: ReadScope, filters: Filters, *, deleted: bool) -> tuple[str, dict[str, Any]]:
     state = _DELETED if deleted else _LIVE
-    return conjunction((state, {}), readable(snapshot.connection, read), matching(filters))
+    return conjunction((state, {}), readable(snapshot, read), matching(snapshot.dialect, filters))
 
 
 def _page(snapshot: Snapshot, where: str, bindings: dict[str, Any], order: str, page: Page) -> list[Memory]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ProposalRow
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
 _SOURCES = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
@@ -38,8 +36,8 @@ _FLAGS = ("syntactic_contradiction", "semantic_contradiction")
 _REVIEWED = "FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {}"
 _REVIEW_PAGE = f"SELECT {_PROPOSAL} {_REVIEWED} ORDER BY p.seq LIMIT :limit OFFSET :offset"
 _REVIEW_COUNT = f"SELECT count(*) {_REVIEWED}"
-_OF_RUN = f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal"
-_TARGETS = "SELECT m.id, m.content, m.version FROM json_each(:ids) i CROSS JOIN memories m ON m.id = i.value WHERE {}"
+_OF_RUN = f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = :run_id ORDER BY p.ordinal"
+_TARGETS = "SELECT m.id, m.content, m.version FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value AND {}"
 _PENDING_COUNT = "SELECT count(*) FROM memory_proposals WHERE review_state = 'pending'"
 # The literal state lets the planner use the partial index of that state.
 _IN_STATE = {
@@ -56,7 +54,7 @@ def review_page(
     snapshot: Snapshot, read: ReadScope, state: str, *, limit: int, offset: int
 ) -> tuple[list[ProposalRow], int]:
     """Return a page of the proposals over readable memories in the state of review, oldest first, and their number."""
-    where, bindings = conjunction((_IN_STATE[state], {}), readable(snapshot.connection, read))
+    where, bindings = conjunction((_IN_STATE[state], {}), readable(snapshot, read))
     rows = snapshot.rows(_REVIEW_PAGE.format(where), {**bindings, "limit": limit, "offset": offset})
     return [_proposal(row) for row in rows], int(snapshot.value(_REVIEW_COUNT.format(where), bindings))
 
@@ -68,15 +66,14 @@ def pending_count(snapshot: Snapshot) -> int:
 
 def of_run(snapshot: Snapshot, run_id: str) -> list[ProposalRow]:
     """Return the proposals of a run in their order."""
-    return [_proposal(row) for row in snapshot.rows(_OF_RUN, (run_id,))]
+    return [_proposal(row) for row in snapshot.rows(_OF_RUN, {"run_id": run_id})]
 
 
 def contents_and_versions(snapshot: Snapshot, read: ReadScope, ids: Sequence[str]) -> dict[str, tuple[str, int]]:
     """Return content and version of the live, readable ones of the memories by id."""
-    where, bindings = conjunction(
-        ("m.is_deleted = 0", {"ids": msgspec.json.encode(ids).decode()}), readable(snapshot.connection, read)
-    )
-    rows = snapshot.rows(_TARGETS.format(where), bindings)
+    dialect = snapshot.dialect
+    where, bindings = conjunction(("m.is_deleted = 0", {"ids": dialect.listed(ids)}), readable(snapshot, read))
+    rows = snapshot.rows(_TARGETS.format(dialect.members("ids"), where), bindings)
     return {memory_id: (content, version) for memory_id, content, version in rows}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from signet_actors.store.sqlite.snapshot import Snapshot
+from signet_actors.store.engine import Reads, Snapshot
 
 _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"
 _AGENTS = "SELECT count(*) FROM agents"
-_SCHEMA_VERSION = "PRAGMA user_version"
+_LIVE_MEMORIES = "SELECT count(*) FROM memories WHERE is_deleted = 0"
+_LAST_MEMORY = "SELECT coalesce(max(seq), 0) FROM memories"
 
 
 def tombstone_count(snapshot: Snapshot) -> int:
@@ -25,6 +26,11 @@ def agent_count(snapshot: Snapshot) -> int:
     return int(snapshot.value(_AGENTS))
 
 
-def schema_version(snapshot: Snapshot) -> int:
-    """Return the number of the newest applied migration."""
-    return int(snapshot.value(_SCHEMA_VERSION))
+def live_memories(view: Reads) -> int:
+    """Return the number of memories that are not deleted."""
+    return int(view.value(_LIVE_MEMORIES))
+
+
+def last_memory_seq(view: Reads) -> int:
+    """Return the highest ``seq`` of a stored memory, 0 if there is none."""
+    return int(view.value(_LAST_MEMORY))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from signet_actors.operations.import_export import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
+from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import decode_tags
-from signet_actors.store.sqlite.snapshot import Snapshot
 
 _STORED = MemoryLine.__struct_fields__[:-1]
 _COLUMNS = ", ".join(f"m.{name}" for name in ("seq", *_STORED))
 _TAGS_AT, _PINNED_AT = _STORED.index("tags"), _STORED.index("pinned")
 _ROWS_AT_ONCE = 50
-_AFTER = f"SELECT {_COLUMNS} FROM memories m NOT INDEXED WHERE {{}} ORDER BY m.seq LIMIT :limit"
+_AFTER = f"SELECT {_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.seq LIMIT :limit"
+# Every index over live memories is partial: the sum keeps SQLite from sorting a whole scope by one of them.
+_LIVE_AFTER = "m.seq > :after AND m.is_deleted + 0 = 0"
 _TIMES = (
-    "SELECT subject_id, facet, start_at, end_at FROM temporal_edges WHERE subject_type = 'memory'"
-    " AND subject_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    "SELECT t.subject_id, t.facet, t.start_at, t.end_at FROM temporal_edges t WHERE t.subject_type = 'memory'"
+    " AND t.subject_id IN ({}) ORDER BY t.id"
 )
 
 
@@ -31,10 +31,10 @@ def lines_after(
     Without a scope, memories of all scopes. Few rows are read ahead, so the caller may stop at any line.
     """
     if scope is None:
-        policy = readable_in_any_scope(snapshot.connection, agent_id)
+        policy = readable_in_any_scope(snapshot, agent_id)
     else:
-        policy = readable(snapshot.connection, ReadScope(agent_id=agent_id, scope=scope))
-    where, bindings = conjunction(("m.seq > :after AND m.is_deleted = 0", {}), policy)
+        policy = readable(snapshot, ReadScope(agent_id=agent_id, scope=scope))
+    where, bindings = conjunction((_LIVE_AFTER, {}), policy)
     sql = _AFTER.format(where)
     while limit > 0:
         rows = snapshot.rows(sql, {**bindings, "after": after, "limit": min(_ROWS_AT_ONCE, limit)})
@@ -53,6 +53,8 @@ def lines_after(
 def _times(snapshot: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
     """Return the temporal edges by memory id."""
     found: dict[str, list[LineTime]] = {}
-    for memory_id, facet, start, end in snapshot.rows(_TIMES, (msgspec.json.encode(ids).decode(),)):
+    dialect = snapshot.dialect
+    rows = snapshot.rows(_TIMES.format(dialect.members("ids")), {"ids": dialect.listed(ids)})
+    for memory_id, facet, start, end in rows:
         found.setdefault(memory_id, []).append(LineTime(facet, start, end))
     return found

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import apsw
 
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.errors import quota_as_full_disk
+from signet_actors.store.sqlite.errors import quota_as_full_disk
 
 PAGE_BYTES = 4096
 PASSIVE_FRAMES = 1000

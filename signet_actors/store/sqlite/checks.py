@@ -1,9 +1,7 @@
 """All checks of a database, shared by the tests, ``signet doctor``, the daily scrub and the backup verification.
 
-The kind of a finding decides what follows: *structure*, no read can be trusted and writes must stop; *index*, derived
-data that can be rebuilt; *content*, a row that differs from what was stored; *rows*, rows contradict each other. Errors
-of the disk, of memory or of a lock are no findings: they raise ``CheckIncomplete``. ``integrity_check`` does not verify
-unindexed columns, so contents are compared with their checksums and hashes, and vectors with their copies in ``vec0``.
+``integrity_check`` does not verify unindexed columns, so contents are compared with their checksums and hashes, and
+vectors with their copies in ``vec0``.
 
 Source: docs/reliability.md R18 and "Invariants".
 """
@@ -13,36 +11,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import apsw
 
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
-from signet_actors.errors import CheckIncomplete, ConfigError
-from signet_actors.store.errors import UNCHECKABLE
+from signet_actors.errors import CheckIncomplete
+from signet_actors.store.findings import CONTENT, INDEX, MOST_FINDINGS, ROWS, STRUCTURE, Finding, incomplete
+from signet_actors.store.sqlite.errors import UNCHECKABLE
 from signet_actors.store.sqlite.page_checks import is_unread_page
 from signet_actors.store.sqlite.schema import differences, load_migrations
 from signet_actors.store.sqlite.vector_checks import sequence_errors, vector_errors
-from signet_actors.store.vector_file import differing_vectors
-
-STRUCTURE: Final = "structure"
-INDEX: Final = "index"
-CONTENT: Final = "content"
-ROWS: Final = "rows"
-UNCHECKED: Final = "unchecked"
-"""In the output of ``--check`` only: the text says why the check could not be carried out."""
-
-MOST_FINDINGS: Final = 200
-"""A check stops after this many findings; more would not change what follows."""
-
-
-class Finding(NamedTuple):
-    """``kind`` is one of the four constants above, ``text`` is a message for the user."""
-
-    kind: str
-    text: str
 
 
 class Invariant(NamedTuple):
@@ -335,25 +315,6 @@ def scrub(
         if len(found) >= MOST_FINDINGS:
             break
     return found[:MOST_FINDINGS]
-
-
-def vector_file_findings(connection: apsw.Connection, directory: Path, *, in_use: bool = False) -> list[Finding]:
-    """Return where the searchers' shared vector files differ from the stored vectors; ``in_use``: a daemon runs."""
-    differing = differing_vectors(connection, directory, in_use=in_use)
-    try:
-        return [Finding(INDEX, text) for text in islice(differing, MOST_FINDINGS)]
-    except (apsw.Error, OSError, ConfigError) as error:
-        return [Finding(INDEX, f"the vector files cannot be compared: {error}")]
-
-
-def is_structural(findings: list[Finding]) -> bool:
-    """Return True if no read of this file can be trusted."""
-    return any(finding.kind == STRUCTURE for finding in findings)
-
-
-def incomplete(error: BaseException) -> CheckIncomplete:
-    """Return the exception for a check that ``error``, one of ``UNCHECKABLE``, has stopped."""
-    return CheckIncomplete(f"could not be checked: {type(error).__name__}: {error}")
 
 
 def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:

@@ -23,11 +23,13 @@ from signet_actors.errors import CheckIncomplete, ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.errors import UNCHECKABLE
+from signet_actors.store.findings import STRUCTURE, Finding, incomplete, is_structural
+from signet_actors.store.reads.stats import live_memories
 from signet_actors.store.sqlite.checkpoint import PAGE_BYTES, checkpoint
-from signet_actors.store.sqlite.checks import STRUCTURE, Finding, incomplete, is_structural, scrub
+from signet_actors.store.sqlite.checks import scrub
 from signet_actors.store.sqlite.connect import harden, heartbeat_during, open_copy
-from signet_actors.store.sqlite.counts import database_bytes, live_memories
+from signet_actors.store.sqlite.errors import UNCHECKABLE
+from signet_actors.store.sqlite.reads import SqliteReads
 
 PARTIAL: Final = ".partial"
 _PAGES_PER_STEP: Final = 16
@@ -133,13 +135,18 @@ def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> 
             findings = scrub(connection, heartbeat=heartbeat)
             if is_structural(findings):
                 return findings, 0
-            return findings, live_memories(connection)
+            return findings, live_memories(SqliteReads(connection))
     except UNCHECKABLE as error:
         raise incomplete(error) from error
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"it cannot be read: {error}")], 0
     finally:
         connection.close()
+
+
+def database_bytes(connection: apsw.Connection) -> int:
+    """Return the size of the database without its log."""
+    return int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
 
 
 def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, heartbeat: Callable[[], None]) -> bool:

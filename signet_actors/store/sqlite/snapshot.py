@@ -8,40 +8,37 @@ Source: docs/reliability.md "Ground rules" 4, R14.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Final
 
 import apsw
 
-from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.engine import Preempted, ReadTimeout, SnapshotEnded
+from signet_actors.store.sqlite.dialect import stem
+from signet_actors.store.sqlite.reads import SqliteReads
+from signet_actors.store.sqlite.vectors import nearest, vec_table
 
 _STEPS_BETWEEN_CHECKS = 20_000
 _STEPS_IF_EXPENSIVE = 200
 """For statements whose single steps are slow: FTS5 ranks a long row within a few steps."""
 
-
-class ReadTimeout(SignetError):
-    """The read exceeded its deadline."""
-
-    code = ErrorCode.UNAVAILABLE
-    retry_after_ms = 1000
-
-
-class SnapshotEnded(SignetError):
-    """The snapshot was revoked because the write-ahead log had grown too long; the query may be retried."""
-
-    code = ErrorCode.UNAVAILABLE
-    retry_after_ms = 1000
+_DATA_VERSION: Final = "PRAGMA data_version"
+_POSTINGS: Final = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH :match AND rowid >= :least"
+_HINT_POSTINGS: Final = (
+    "SELECT group_concat(rowid) FROM"
+    " (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH :match LIMIT :most)"
+)
+_DOCUMENT_FREQUENCY: Final = "SELECT doc FROM memories_fts_terms WHERE term = :term"
+_OF_MODEL: Final = (
+    "SELECT count(*) FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
+    " WHERE m.is_deleted = 0 AND e.model = :model"
+)
 
 
-class Preempted(Exception):
-    """The query was preempted by a more urgent one; it may be started over."""
-
-
-class Snapshot:
+class SqliteSnapshot(SqliteReads):
     """An open read transaction. ``should_yield`` tells whether a more urgent query waits; None disables preemption."""
 
     def __init__(
@@ -50,31 +47,55 @@ class Snapshot:
         should_yield: Callable[[], bool] | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self._should_yield = should_yield
         self._is_over = is_over
 
     def check_often(self) -> None:
         """Check the deadline after fewer steps from now on, because single steps of the next statement are slow."""
-        self.connection.set_progress_handler(self._is_over, _STEPS_IF_EXPENSIVE)
+        self._connection.set_progress_handler(self._is_over, _STEPS_IF_EXPENSIVE)
 
     def check_preempted(self) -> None:
         """Raise Preempted if a more urgent query waits. Call this only between steps that leave caches consistent."""
         if self._should_yield is not None and self._should_yield():
             raise Preempted
 
-    def rows(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a SELECT."""
-        return self.connection.execute(sql, bindings).fetchall()
+    def data_version(self) -> int:
+        """Return a number that differs after every commit of another connection."""
+        return int(self.value(_DATA_VERSION))
 
-    def one(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Any | None:
-        """Return the first row, or None."""
-        return self.connection.execute(sql, bindings).fetchone()
+    def stem(self, text: str) -> list[str]:
+        """Return the stemmed terms that the text index would store for ``text``."""
+        return stem(self._connection, text)
 
-    def value(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
-        """Return the first column of the first row, or None."""
-        row = self.connection.execute(sql, bindings).fetchone()
-        return None if row is None else row[0]
+    def postings(self, expression: str, least: int) -> str | None:
+        """Return the ``memories.seq`` from ``least`` on that match the expression, separated by commas, or None."""
+        listed: str | None = self.value(_POSTINGS, {"match": expression, "least": least})
+        return listed
+
+    def hint_postings(self, expression: str, most: int) -> str | None:
+        """Return at most ``most`` ``memory_hints.seq`` that match the FTS5 expression, separated by commas, or None."""
+        listed: str | None = self.value(_HINT_POSTINGS, {"match": expression, "most": most})
+        return listed
+
+    def document_frequency(self, term: str) -> int:
+        """Return how many rows contain the stemmed term, from FTS5's vocabulary."""
+        return self.value(_DOCUMENT_FREQUENCY, {"term": term}) or 0
+
+    def has_vector_index(self, model: str, dimensions: int) -> bool:
+        """Return whether a vector of the model was ever stored."""
+        return vec_table(self._connection, model, dimensions) is not None
+
+    def nearest(self, model: str, dimensions: int, query: bytes, k: int) -> list[tuple[int, float]]:
+        """Return ``(embeddings.seq, cosine)`` of the ``k`` nearest (at most 4096) of the whole store, best first."""
+        table = vec_table(self._connection, model, dimensions)
+        return [] if table is None else nearest(self._connection, table, query, k)
+
+    def unindexed_vectors(self, model: str, dimensions: int) -> int:
+        """Return how many live memories have their newest vector of this model, but not in its ``vec0`` table."""
+        table = vec_table(self._connection, model, dimensions)
+        missing = "" if table is None else f" AND e.seq NOT IN (SELECT rowid FROM {table})"
+        return int(self.value(_OF_MODEL + missing, {"model": model}))
 
 
 @contextmanager
@@ -86,7 +107,7 @@ def open_snapshot(
     heartbeat: Callable[[], None] = lambda: None,
     is_revoked: Callable[[], bool] = lambda: False,
     should_yield: Callable[[], bool] | None = None,
-) -> Iterator[Snapshot]:
+) -> Iterator[SqliteSnapshot]:
     """Open a snapshot that lasts until the end of the block.
 
     Raises ``ReadTimeout`` when ``deadline_ns`` (monotonic) has passed and ``SnapshotEnded`` when ``is_revoked`` returns
@@ -104,7 +125,7 @@ def open_snapshot(
     connection.execute("BEGIN")
     try:
         sync_point("searcher.snapshot_open")
-        yield Snapshot(connection, should_yield, is_over)
+        yield SqliteSnapshot(connection, should_yield, is_over)
     except apsw.InterruptError as error:
         raise (SnapshotEnded if ended else ReadTimeout) from error
     finally:

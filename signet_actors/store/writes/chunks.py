@@ -5,12 +5,11 @@ Source: memory-pipeline "Configuration Reference" (guardrails).
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from signet_actors.domain.memories import CHUNK
-from signet_actors.store.sqlite.transaction import WriteTransaction
-from signet_actors.store.writes.inserts import Insert
-from signet_actors.store.writes.memories import SAME_SCOPE, Scope
+from signet_actors.store.engine import Bindings, Insert, WriteTransaction
+from signet_actors.store.writes.memories import SAME_SCOPE, SAME_SCOPE_UNINDEXED, Scope, in_scope
 
 
 class Part(NamedTuple):
@@ -48,57 +47,60 @@ class MentionRow(NamedTuple):
 
 MENTIONS: Final = Insert("memory_entity_mentions", MentionRow._fields)
 
-_IN_SCOPE: Final = "g.agent_id = ? AND g.visibility = ? AND coalesce(g.project, '') = ? AND coalesce(g.scope, '') = ?"
-_BY_SOURCE: Final = f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id"
-_BY_HASH: Final = f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = ? AND {_IN_SCOPE} ORDER BY g.id"
-_HASH: Final = "SELECT content_hash FROM chunk_groups WHERE id = ?"
+_IN_SCOPE: Final = (
+    "g.agent_id = :agent_id AND g.visibility = :visibility"
+    " AND coalesce(g.project, '') = :project AND coalesce(g.scope, '') = :scope"
+)
+_BY_SOURCE: Final = f"SELECT g.id FROM chunk_groups g WHERE g.source_id = :source_id AND {_IN_SCOPE} ORDER BY g.id"
+_BY_HASH: Final = f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = :hash AND {_IN_SCOPE} ORDER BY g.id"
+_HASH: Final = "SELECT g.content_hash FROM chunk_groups g WHERE g.id = :id"
 _PART: Final = "SELECT m.seq, m.id, m.content, m.is_deleted, m.source_id, m.idempotency_key FROM memories m WHERE"
 # A range over the keys that continue with a digit: `:` is the character after `9`.
-_PARTS_BY_KEY: Final = f"{_PART} {SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ? ORDER BY m.seq"
-# The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
-_PARTS: Final = f"{_PART} m.source_id = ? AND m.source_type = '{CHUNK}' AND +{SAME_SCOPE} ORDER BY m.seq"
+_PARTS_BY_KEY: Final = (
+    f"{_PART} {SAME_SCOPE} AND m.idempotency_key >= :first AND m.idempotency_key < :end ORDER BY m.seq"
+)
+_PARTS: Final = (
+    f"{_PART} m.source_id = :group_id AND m.source_type = '{CHUNK}' AND {SAME_SCOPE_UNINDEXED} ORDER BY m.seq"
+)
 _INSERT_ENTITY: Final = (
     "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    " VALUES (:id, :name, :name, :type, :agent_id, :mentions, :now, :now)"
 )
-_INSERT_GROUP: Final = (
-    "INSERT INTO chunk_groups (id, agent_id, visibility, project, scope, content_hash, source_type, source_id,"
-    " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_GROUPS: Final = Insert("chunk_groups", GroupRow._fields)
 
 
 def groups_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> list[str]:
     """Return the ids of the groups in the scope that came from this source."""
-    return [group_id for (group_id,) in tx.rows(_BY_SOURCE, (source_id, *scope))]
+    return [group_id for (group_id,) in tx.rows(_BY_SOURCE, in_scope(scope, source_id=source_id))]
 
 
 def groups_by_hash(tx: WriteTransaction, scope: Scope, digest: str) -> list[str]:
     """Return the ids of the groups in the scope whose whole text has this hash."""
-    return [group_id for (group_id,) in tx.rows(_BY_HASH, (digest, *scope))]
+    return [group_id for (group_id,) in tx.rows(_BY_HASH, in_scope(scope, hash=digest))]
 
 
 def hash_of(tx: WriteTransaction, group_id: str) -> str | None:
     """Return the hash of the group's whole text; None for a group of an earlier release, which had none."""
-    known = tx.one(_HASH, (group_id,))
-    return None if known is None or known[0] is None else str(known[0])
+    digest: str | None = tx.value(_HASH, {"id": group_id})
+    return digest
 
 
 def parts(tx: WriteTransaction, scope: Scope, group_id: str) -> list[Part]:
     """Return the chunks of a group in the scope, live or deleted, in order of the text."""
-    return _parts(tx, _PARTS, (group_id, *scope))
+    return _parts(tx, _PARTS, in_scope(scope, group_id=group_id))
 
 
 def parts_by_key(tx: WriteTransaction, scope: Scope, key: str) -> list[Part]:
     """Return the chunks in the scope, live or deleted, that were stored under this idempotency key of their import."""
-    return _parts(tx, _PARTS_BY_KEY, (*scope, f"{key}:chunk:0", f"{key}:chunk::"))
+    return _parts(tx, _PARTS_BY_KEY, in_scope(scope, first=f"{key}:chunk:0", end=f"{key}:chunk::"))
 
 
 def insert_group(tx: WriteTransaction, group: GroupRow, *, name: str, entity_type: str, chunks: int) -> None:
     """Insert the group, and the entity that its chunks are linked to."""
-    now = group.created_at
-    tx.execute(_INSERT_ENTITY, (group.id, name, name, entity_type, group.agent_id, chunks, now, now))
-    tx.execute(_INSERT_GROUP, group)
+    entity = {"id": group.id, "name": name, "type": entity_type, "agent_id": group.agent_id, "mentions": chunks}
+    tx.execute(_INSERT_ENTITY, {**entity, "now": group.created_at})
+    tx.insert(_GROUPS, group)
 
 
-def _parts(tx: WriteTransaction, sql: str, bindings: tuple[Any, ...]) -> list[Part]:
+def _parts(tx: WriteTransaction, sql: str, bindings: Bindings) -> list[Part]:
     return [Part(*row) for row in tx.rows(sql, bindings)]

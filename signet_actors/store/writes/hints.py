@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from signet_actors.store.sqlite.transaction import WriteTransaction
+from signet_actors.store.engine import Insert, WriteTransaction
 
 
 class HintRow(NamedTuple):
@@ -21,12 +21,11 @@ class HintRow(NamedTuple):
     created_at: str
 
 
-_DELETE: Final = "DELETE FROM memory_hints WHERE memory_id = ?"
-_INSERT: Final = "INSERT INTO memory_hints (memory_id, memory_seq, hint, cjk, created_at) VALUES (?, ?, ?, ?, ?)"
+_DELETE: Final = "DELETE FROM memory_hints WHERE memory_id = :memory_id"
+_HINTS: Final = Insert("memory_hints", HintRow._fields)
 
 
 def replace(tx: WriteTransaction, memory_id: str, hints: Iterable[HintRow]) -> None:
     """Replace all hints of the memory."""
-    tx.execute(_DELETE, (memory_id,))
-    for hint in hints:
-        tx.execute(_INSERT, hint)
+    tx.execute(_DELETE, {"memory_id": memory_id})
+    tx.insert(_HINTS, [value for hint in hints for value in hint])

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from signet_actors.store.access import Reads
-from signet_actors.store.sqlite.transaction import WriteTransaction
+from signet_actors.store.engine import Reads, WriteTransaction
 from signet_actors.store.writes.jobs import LOST_LEASE_COLUMNS, LostLease
 
 
@@ -64,79 +63,102 @@ class Bounds(NamedTuple):
     others: bool
     poison: bool
 
+    def bindings(self, kind: str, limit: int) -> dict[str, Any]:
+        """Return the values of a statement about ready jobs of the kind."""
+        return {
+            "now": self.now,
+            "never": self.never,
+            "poison_error": self.poison_error,
+            "others": int(self.others),
+            "poison": int(self.poison),
+            "kind": kind,
+            "limit": limit,
+        }
+
 
 _PENDING: Final = (
     "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
-    " AND (:poison OR j.error IS NOT :poison_error) AND (:others OR j.error IS :poison_error)"
+    " AND (:poison = 1 OR j.error IS DISTINCT FROM :poison_error)"
+    " AND (:others = 1 OR j.error IS NOT DISTINCT FROM :poison_error)"
 )
-_ROW: Final = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :poison_error"
+_ROW: Final = (
+    "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS NOT DISTINCT FROM :poison_error"
+)
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE :others AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+                   WHERE :others = 1 AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit) AS waiting
     UNION ALL
     SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
-                   ORDER BY j.available_at LIMIT :limit)
+                   ORDER BY j.available_at LIMIT :limit) AS due
     UNION ALL
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at > :never
-                   ORDER BY j.available_at LIMIT :limit)
+                   ORDER BY j.available_at LIMIT :limit) AS ahead
 """
 _NEXT_DUE: Final = (
-    "SELECT min(available_at) FROM memory_jobs j"
-    " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?"
-    " AND (? OR j.error IS NOT ?) AND (? OR j.error IS ?)"
+    "SELECT min(j.available_at) FROM memory_jobs j"
+    " WHERE j.status = 'pending' AND j.job_type = :kind AND j.available_at IS NOT NULL AND j.available_at > :now"
+    " AND (:poison = 1 OR j.error IS DISTINCT FROM :poison_error)"
+    " AND (:others = 1 OR j.error IS NOT DISTINCT FROM :poison_error)"
 )
 _LEASE: Final = (
-    "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
-    " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?, result = ?"
-    " WHERE seq = ?"
+    "UPDATE memory_jobs SET status = :status, attempts = :attempts, lease_id = :lease_id, lease_boot = :boot_id,"
+    " lease_expires_ns = :expires_ns, leased_at = :now, updated_at = :now, available_at = NULL,"
+    " leased_version = :version, leased_hash = :hash, result = :result WHERE seq = :seq"
 )
-_RENEW: Final = "UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?"
+_RENEW: Final = "UPDATE memory_jobs SET lease_expires_ns = :expires_ns WHERE seq = :seq"
 _COMPLETE: Final = (
-    "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
-    " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?"
+    "UPDATE memory_jobs SET status = :status, result = :result, error = NULL, completed_at = :now, updated_at = :now,"
+    " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = :seq"
 )
 _ACTIVE: Final = (
-    "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
-    " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?"
+    "SELECT j.seq, j.attempts, j.max_attempts, j.job_type, j.memory_id, j.leased_hash, j.releases,"
+    " j.error IS NOT DISTINCT FROM :poison_error FROM memory_jobs j"
+    " WHERE j.id = :id AND j.status = 'leased' AND j.lease_id = :lease_id AND j.lease_boot = :boot_id"
+    " AND j.lease_expires_ns > :now_ns"
 )
+# SQLite would read all jobs in order of `seq`; of the sum it knows no order and reads the index of leased jobs.
 _HELD_BY: Final = (
-    "FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
-    " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq"
+    "FROM memory_jobs j WHERE j.status = 'leased' AND j.lease_boot = :boot_id"
+    " AND substr(j.lease_id, 1, :length) = :prefix ORDER BY j.seq + 0"
 )
-_LOST_OF: Final = f"SELECT lease_id, {LOST_LEASE_COLUMNS} {_HELD_BY}"
-_HELD_OF: Final = f"SELECT lease_id, seq, id, job_type, attempts, max_attempts, memory_id, payload {_HELD_BY}"
-_POISON_JOB_LEASED: Final = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
+_LOST_OF: Final = f"SELECT j.lease_id, {LOST_LEASE_COLUMNS} {_HELD_BY}"
+_HELD_OF: Final = (
+    f"SELECT j.lease_id, j.seq, j.id, j.job_type, j.attempts, j.max_attempts, j.memory_id, j.payload {_HELD_BY}"
+)
+_POISON_JOB_LEASED: Final = "SELECT 1 FROM memory_jobs j WHERE j.status = 'leased' AND j.error = :poison_error LIMIT 1"
 _DROP: Final = (
-    "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL WHERE seq = ?"
+    "UPDATE memory_jobs SET status = :status, result = :result, completed_at = :now, updated_at = :now,"
+    " available_at = NULL WHERE seq = :seq"
 )
 _RETURN: Final = (
-    "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
-    " available_at = ?, attempts = ?,"
-    " releases = ?, lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?"
+    "UPDATE memory_jobs SET status = :status, error = :error, failed_at = coalesce(:failed_at, failed_at),"
+    " updated_at = :now, available_at = :available_at, attempts = :attempts, releases = :releases,"
+    " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = :seq"
 )
 
 
 def ready(reads: Reads, kind: str, bounds: Bounds, limit: int) -> list[ReadyJob]:
     """Return jobs of the kind that may be leased: at most ``limit`` without and with a due time each."""
-    return [ReadyJob(*row) for row in reads.rows(_READY, {**bounds._asdict(), "kind": kind, "limit": limit})]
+    return [ReadyJob(*row) for row in reads.rows(_READY, bounds.bindings(kind, limit))]
 
 
 def is_any_ready(reads: Reads, kind: str, bounds: Bounds) -> bool:
     """Return whether a job of the kind may be leased."""
-    return reads.one(_READY, {**bounds._asdict(), "kind": kind, "limit": 1}) is not None
+    return reads.one(_READY, bounds.bindings(kind, 1)) is not None
 
 
 def next_due(reads: Reads, kind: str, now: str, poison_error: str, *, others: bool, poison: bool) -> str | None:
     """Return when the first delayed job of the kind becomes due after ``now``, or None if there is none."""
-    row = reads.one(_NEXT_DUE, (kind, now, poison, poison_error, others, poison_error))
-    return None if row is None else row[0]
+    bindings = {"kind": kind, "now": now, "poison_error": poison_error, "others": int(others), "poison": int(poison)}
+    due: str | None = reads.value(_NEXT_DUE, bindings)
+    return due
 
 
 def is_poison_job_leased(reads: Reads, poison_error: str) -> bool:
     """Return whether a poison job is leased."""
-    return reads.one(_POISON_JOB_LEASED, (poison_error,)) is not None
+    return reads.one(_POISON_JOB_LEASED, {"poison_error": poison_error}) is not None
 
 
 def lease(
@@ -154,22 +176,36 @@ def lease(
     result: str | None,
 ) -> None:
     """Hand the job out; ``version`` and ``content_hash`` are of the memory as it is handed out."""
-    tx.execute(_LEASE, (status, attempts, lease_id, boot_id, expires_ns, now, now, version, content_hash, result, seq))
+    tx.execute(
+        _LEASE,
+        {
+            "status": status,
+            "attempts": attempts,
+            "lease_id": lease_id,
+            "boot_id": boot_id,
+            "expires_ns": expires_ns,
+            "now": now,
+            "version": version,
+            "hash": content_hash,
+            "result": result,
+            "seq": seq,
+        },
+    )
 
 
 def renew(tx: WriteTransaction, seq: int, expires_ns: int) -> None:
     """Set when the job's lease expires."""
-    tx.execute(_RENEW, (expires_ns, seq))
+    tx.execute(_RENEW, {"expires_ns": expires_ns, "seq": seq})
 
 
 def complete(tx: WriteTransaction, seq: int, *, status: str, result: str | None, now: str) -> None:
     """End the leased job with its result."""
-    tx.execute(_COMPLETE, (status, result, now, now, seq))
+    tx.execute(_COMPLETE, {"status": status, "result": result, "now": now, "seq": seq})
 
 
 def drop(tx: WriteTransaction, seq: int, *, status: str, result: str, now: str) -> None:
     """End the pending job without a lease."""
-    tx.execute(_DROP, (status, result, now, now, seq))
+    tx.execute(_DROP, {"status": status, "result": result, "now": now, "seq": seq})
 
 
 def give_back(
@@ -185,14 +221,29 @@ def give_back(
     releases: int,
 ) -> None:
     """Take the lease from the job; ``failed_at`` None keeps when it failed last."""
-    tx.execute(_RETURN, (status, error, failed_at, now, available_at, attempts, releases, seq))
+    tx.execute(
+        _RETURN,
+        {
+            "status": status,
+            "error": error,
+            "failed_at": failed_at,
+            "now": now,
+            "available_at": available_at,
+            "attempts": attempts,
+            "releases": releases,
+            "seq": seq,
+        },
+    )
 
 
 def active(
     tx: WriteTransaction, job_id: str, lease_id: str, boot_id: str, now_ns: int, poison_error: str
 ) -> ActiveLease | None:
     """Return the job that this lease holds; None if the lease has expired or was lost."""
-    row = tx.one(_ACTIVE, (poison_error, job_id, lease_id, boot_id, now_ns))
+    row = tx.one(
+        _ACTIVE,
+        {"poison_error": poison_error, "id": job_id, "lease_id": lease_id, "boot_id": boot_id, "now_ns": now_ns},
+    )
     return None if row is None else ActiveLease(*row)
 
 
@@ -207,4 +258,4 @@ def held_of(tx: WriteTransaction, boot_id: str, process: str) -> list[tuple[str,
 
 
 def _held_by(tx: WriteTransaction, sql: str, boot_id: str, process: str) -> list[tuple[Any, ...]]:
-    return tx.rows(sql, (boot_id, len(process) + 1, f"{process}."))
+    return tx.rows(sql, {"boot_id": boot_id, "length": len(process) + 1, "prefix": f"{process}."})

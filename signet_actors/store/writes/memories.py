@@ -10,20 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from signet_actors.domain.memories import INTERNAL_SOURCE_TYPES
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.store.access import Reads
+from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
-from signet_actors.store.sqlite.transaction import WriteTransaction
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.rows import decode_tags
 
 Scope = tuple[str, str, str, str]
 """Agent, visibility, project and scope; the last two are empty if there is none."""
 
-SAME_SCOPE: Final = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
-"""The predicate of a ``Scope`` over the alias ``m``."""
+_REST_OF_SCOPE: Final = (
+    "m.visibility = :visibility AND coalesce(m.project, '') = :project AND coalesce(m.scope, '') = :scope"
+)
+SAME_SCOPE: Final = f"m.agent_id = :agent_id AND {_REST_OF_SCOPE}"
+"""The predicate of a ``Scope`` over the alias ``m``; its bindings are ``in_scope``."""
+SAME_SCOPE_UNINDEXED: Final = f"m.agent_id || '' = :agent_id AND {_REST_OF_SCOPE}"
+"""The same. The concatenation keeps SQLite from scanning the whole scope by the index of the contents."""
+
+
+def in_scope(scope: Scope, **others: Any) -> dict[str, Any]:
+    """Return the bindings of the scope, and others."""
+    others["agent_id"], others["visibility"], others["project"], others["scope"] = scope
+    return others
 
 
 class StoredRow(NamedTuple):
@@ -96,94 +104,93 @@ class MemoryRow(NamedTuple):
 
 
 MEMORIES: Final = Insert("memories", MemoryRow._fields)
-TAGS: Final = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
+TAGS: Final = Insert("memory_tags", ("tag", "memory_seq"), "ON CONFLICT (tag, memory_seq) DO NOTHING")
 EDGES: Final = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start_at", "end_at", "created_at"))
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in StoredRow._fields)
 _SELECT: Final = f"SELECT {_COLUMNS} FROM memories m WHERE"
-_BY_ID: Final = f"{_SELECT} m.id = ? LIMIT 1"
-_LIVE_BY_HASH: Final = f"{_SELECT} {SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 LIMIT 1"
+_BY_ID: Final = f"{_SELECT} m.id = :id LIMIT 1"
+_LIVE_BY_HASH: Final = f"{_SELECT} {SAME_SCOPE} AND m.content_hash = :hash AND m.is_deleted = 0 LIMIT 1"
 _OTHER_LIVE_BY_HASH: Final = (
-    f"{_SELECT} {SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ? LIMIT 1"
+    f"{_SELECT} {SAME_SCOPE} AND m.content_hash = :hash AND m.is_deleted = 0 AND m.seq <> :seq LIMIT 1"
 )
-_BY_IDEMPOTENCY_KEY: Final = f"{_SELECT} {SAME_SCOPE} AND m.idempotency_key = ? LIMIT 1"
-# The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
+_BY_IDEMPOTENCY_KEY: Final = f"{_SELECT} {SAME_SCOPE} AND m.idempotency_key = :key LIMIT 1"
 _LIVE_BY_SOURCE: Final = (
-    f"{_SELECT} m.source_id = ? AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
-    f" AND +{SAME_SCOPE} AND m.is_deleted = 0 LIMIT 1"
+    f"{_SELECT} m.source_id = :source_id AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
+    f" AND {SAME_SCOPE_UNINDEXED} AND m.is_deleted = 0 LIMIT 1"
 )
-_EXISTS: Final = "SELECT 1 FROM memories WHERE id = ?"
-_EXISTS_LIVE: Final = "SELECT 1 FROM memories WHERE id = ? AND is_deleted = 0"
+_EXISTS: Final = "SELECT 1 FROM memories m WHERE m.id = :id"
+_EXISTS_LIVE: Final = "SELECT 1 FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
 _ID_WAS_USED: Final = (
-    "SELECT 1 FROM memories WHERE id = :id UNION ALL SELECT 1 FROM memory_history WHERE memory_id = :id"
-    " UNION ALL SELECT 1 FROM memory_jobs WHERE memory_id = :id AND status IN ('pending', 'leased') LIMIT 1"
+    "SELECT 1 FROM memories m WHERE m.id = :id"
+    " UNION ALL SELECT 1 FROM memory_history h WHERE h.memory_id = :id"
+    " UNION ALL SELECT 1 FROM memory_jobs j WHERE j.memory_id = :id AND j.status IN ('pending', 'leased') LIMIT 1"
 )
-_LIVE_SEQ_OF_CONTENT: Final = "SELECT seq FROM memories WHERE id = ? AND content_hash = ? AND is_deleted = 0"
-_SEQS: Final = "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value"
-_CONTENT_BYTES: Final = "SELECT octet_length(content) FROM memories WHERE id = ?"
-_CURRENT_TEXT: Final = "SELECT content, tags, embedding_seq IS NOT NULL FROM memories WHERE id = ?"
-_IS_EMBEDDED: Final = "SELECT embedding_seq IS NOT NULL FROM memories WHERE id = ?"
+_LIVE_SEQ_OF_CONTENT: Final = (
+    "SELECT m.seq FROM memories m WHERE m.id = :id AND m.content_hash = :hash AND m.is_deleted = 0"
+)
+_SEQS: Final = "SELECT m.id, m.seq FROM ({}) i CROSS JOIN memories m WHERE m.id = i.value"
+_CONTENT_BYTES: Final = "SELECT octet_length(m.content) FROM memories m WHERE m.id = :id"
+_CURRENT_TEXT: Final = "SELECT m.content, m.tags, m.embedding_seq IS NOT NULL FROM memories m WHERE m.id = :id"
+_IS_EMBEDDED: Final = "SELECT m.embedding_seq IS NOT NULL FROM memories m WHERE m.id = :id"
 
-_SET_EMBEDDING: Final = "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?"
-_CLEAR_EMBEDDING: Final = "UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = ?"
-_SET_EXTRACTION_STATUS: Final = "UPDATE memories SET extraction_status = ? WHERE seq = ?"
-_SET_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = ? WHERE seq = ?"
-_CLEAR_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = NULL WHERE seq = ?"
-_MARK_DELETED: Final = (
-    "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
-    " WHERE seq = ?"
+_SET_EMBEDDING: Final = "UPDATE memories SET embedding_seq = :embedding_seq, embedding_model = :model WHERE seq = :seq"
+_CLEAR_EMBEDDING: Final = "UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = :seq"
+_SET_EXTRACTION_STATUS: Final = "UPDATE memories SET extraction_status = :status WHERE seq = :seq"
+_SET_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = :key WHERE seq = :seq"
+_CLEAR_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = NULL WHERE seq = :seq"
+_CHANGED: Final = "version = version + 1, updated_at = :updated_at, updated_by = :updated_by WHERE seq = :seq"
+_UPDATE: Final = f"UPDATE memories SET {{}}, update_count = update_count + 1, {_CHANGED}"
+_MARK_DELETED: Final = f"UPDATE memories SET is_deleted = 1, deleted_at = :updated_at, {_CHANGED}"
+_MARK_LIVE: Final = f"UPDATE memories SET is_deleted = 0, deleted_at = NULL, {_CHANGED}"
+_DELETE: Final = "DELETE FROM memories WHERE seq = :seq"
+_DELETE_TAGS: Final = "DELETE FROM memory_tags WHERE memory_seq = :seq AND tag IN ({})"
+_DELETE_EDGES: Final = "DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = :id"
+_COUNT_RECALLS: Final = (
+    "UPDATE memories SET access_count = access_count + :count, last_accessed = :last_accessed WHERE id = :id"
 )
-_MARK_LIVE: Final = (
-    "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
-    " WHERE seq = ?"
-)
-_DELETE: Final = "DELETE FROM memories WHERE seq = ?"
-_DELETE_TAGS: Final = "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))"
-_INSERT_TAG: Final = "INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)"
-_DELETE_EDGES: Final = "DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?"
-_COUNT_RECALLS: Final = "UPDATE memories SET access_count = access_count + ?, last_accessed = ? WHERE id = ?"
-_COUNT_INJECTIONS: Final = "UPDATE memories SET injected_count = injected_count + ? WHERE id = ?"
+_COUNT_INJECTIONS: Final = "UPDATE memories SET injected_count = injected_count + :count WHERE id = :id"
 
 
 def by_id(tx: WriteTransaction, memory_id: str) -> StoredRow | None:
     """Return the row, live or deleted, without a check of the read policy."""
-    return _row(tx, _BY_ID, (memory_id,))
+    return _row(tx, _BY_ID, {"id": memory_id})
 
 
 def readable_by_id(tx: WriteTransaction, memory_id: str, read: ReadScope) -> StoredRow | None:
     """Return the row, live or deleted, if the read policy allows it."""
-    predicate, bindings = readable_in_any_scope(tx.connection, read.agent_id)
+    predicate, bindings = readable_in_any_scope(tx, read.agent_id)
     return _row(tx, f"{_SELECT} m.id = :id AND {predicate} LIMIT 1", {"id": memory_id, **bindings})
 
 
 def live_by_hash(tx: WriteTransaction, scope: Scope, digest: str) -> StoredRow | None:
     """Return the live row with this content in the scope."""
-    return _row(tx, _LIVE_BY_HASH, (*scope, digest))
+    return _row(tx, _LIVE_BY_HASH, in_scope(scope, hash=digest))
 
 
 def other_live_by_hash(tx: WriteTransaction, scope: Scope, digest: str, seq: int) -> StoredRow | None:
     """Return the live row with this content in the scope that is not row ``seq``."""
-    return _row(tx, _OTHER_LIVE_BY_HASH, (*scope, digest, seq))
+    return _row(tx, _OTHER_LIVE_BY_HASH, in_scope(scope, hash=digest, seq=seq))
 
 
 def by_idempotency_key(tx: WriteTransaction, scope: Scope, key: str) -> StoredRow | None:
     """Return the row, live or deleted, that has this idempotency key in the scope."""
-    return _row(tx, _BY_IDEMPOTENCY_KEY, (*scope, key))
+    return _row(tx, _BY_IDEMPOTENCY_KEY, in_scope(scope, key=key))
 
 
 def live_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> StoredRow | None:
     """Return the live row in the scope that came from this external source."""
-    return _row(tx, _LIVE_BY_SOURCE, (source_id, *scope))
+    return _row(tx, _LIVE_BY_SOURCE, in_scope(scope, source_id=source_id))
 
 
 def exists(tx: WriteTransaction, memory_id: str) -> bool:
     """Return whether the memory is stored, live or deleted."""
-    return tx.one(_EXISTS, (memory_id,)) is not None
+    return tx.one(_EXISTS, {"id": memory_id}) is not None
 
 
 def exists_live(tx: WriteTransaction, memory_id: str) -> bool:
     """Return whether the memory is stored and not deleted."""
-    return tx.one(_EXISTS_LIVE, (memory_id,)) is not None
+    return tx.one(_EXISTS_LIVE, {"id": memory_id}) is not None
 
 
 def id_was_used(tx: WriteTransaction, memory_id: str) -> bool:
@@ -193,107 +200,103 @@ def id_was_used(tx: WriteTransaction, memory_id: str) -> bool:
 
 def live_seq_of_content(tx: WriteTransaction, memory_id: str | None, content_hash: str | None) -> int | None:
     """Return the ``seq`` of the memory if it is live and still has this content."""
-    row = tx.one(_LIVE_SEQ_OF_CONTENT, (memory_id, content_hash))
-    return None if row is None else int(row[0])
+    seq: int | None = tx.value(_LIVE_SEQ_OF_CONTENT, {"id": memory_id, "hash": content_hash})
+    return seq
 
 
 def seqs_of(tx: WriteTransaction, memory_ids: Iterable[str]) -> dict[str, int]:
     """Return the ``seq`` of each of the memories that is stored, by id."""
-    return dict(tx.rows(_SEQS, (msgspec.json.encode(sorted(memory_ids)).decode(),)))
+    return dict(tx.rows(_SEQS.format(tx.dialect.members("ids")), {"ids": tx.dialect.listed(sorted(memory_ids))}))
 
 
 def content_bytes(tx: WriteTransaction, memory_id: str) -> int:
     """Return the length of the memory's content in bytes; 0 if there is no such memory."""
-    row = tx.one(_CONTENT_BYTES, (memory_id,))
-    return 0 if row is None else int(row[0])
+    return tx.value(_CONTENT_BYTES, {"id": memory_id}) or 0
 
 
 def current_text(reads: Reads, memory_id: str) -> tuple[str, str, bool] | None:
     """Return content, tags (JSON) and whether there is a vector; None if there is no such memory."""
-    row = reads.one(_CURRENT_TEXT, (memory_id,))
+    row = reads.one(_CURRENT_TEXT, {"id": memory_id})
     return None if row is None else (row[0], row[1], bool(row[2]))
 
 
 def is_embedded(reads: Reads, memory_id: str) -> bool:
     """Return whether the memory exists and has a vector."""
-    row = reads.one(_IS_EMBEDDED, (memory_id,))
-    return row is not None and bool(row[0])
+    return bool(reads.value(_IS_EMBEDDED, {"id": memory_id}))
 
 
 def update(tx: WriteTransaction, seq: int, columns: Mapping[str, Any], *, updated_at: str, updated_by: str) -> None:
     """Set the columns of a row and raise its version; also its text index, which may take long."""
-    assignments = ", ".join(f"{column} = ?" for column in columns)
+    assignments = ", ".join(f"{column} = :{column}" for column in columns)
     tx.execute_long(
-        f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
-        " updated_at = ?, updated_by = ? WHERE seq = ?",
-        (*columns.values(), updated_at, updated_by, seq),
+        _UPDATE.format(assignments), {**columns, "updated_at": updated_at, "updated_by": updated_by, "seq": seq}
     )
 
 
 def mark_deleted(tx: WriteTransaction, seq: int, *, deleted_at: str, updated_by: str) -> None:
     """Soft-delete the row, which also leaves the text index."""
-    tx.execute_long(_MARK_DELETED, (deleted_at, deleted_at, updated_by, seq))
+    tx.execute_long(_MARK_DELETED, {"updated_at": deleted_at, "updated_by": updated_by, "seq": seq})
 
 
 def mark_live(tx: WriteTransaction, seq: int, *, updated_at: str, updated_by: str) -> None:
     """Undo a soft delete; the row enters the text index again."""
-    tx.execute_long(_MARK_LIVE, (updated_at, updated_by, seq))
+    tx.execute_long(_MARK_LIVE, {"updated_at": updated_at, "updated_by": updated_by, "seq": seq})
 
 
 def delete(tx: WriteTransaction, seq: int) -> None:
     """Delete the row."""
-    tx.execute_long(_DELETE, (seq,))
+    tx.execute_long(_DELETE, {"seq": seq})
 
 
 def set_embedding(tx: WriteTransaction, seq: int, embedding_seq: int | None, model: str) -> None:
     """Set the vector by which the memory is searched."""
-    tx.execute(_SET_EMBEDDING, (embedding_seq, model, seq))
+    tx.execute(_SET_EMBEDDING, {"embedding_seq": embedding_seq, "model": model, "seq": seq})
 
 
 def clear_embedding(tx: WriteTransaction, seq: int) -> None:
     """Record that the memory has no vector."""
-    tx.execute(_CLEAR_EMBEDDING, (seq,))
+    tx.execute(_CLEAR_EMBEDDING, {"seq": seq})
 
 
 def set_extraction_status(tx: WriteTransaction, seq: int, status: str) -> None:
     """Record how far the extraction of facts from the memory is."""
-    tx.execute(_SET_EXTRACTION_STATUS, (status, seq))
+    tx.execute(_SET_EXTRACTION_STATUS, {"status": status, "seq": seq})
 
 
 def set_idempotency_key(tx: WriteTransaction, seq: int, key: str) -> None:
     """Give the row the key, which no other row of its scope may have."""
-    tx.execute(_SET_IDEMPOTENCY_KEY, (key, seq))
+    tx.execute(_SET_IDEMPOTENCY_KEY, {"key": key, "seq": seq})
 
 
 def clear_idempotency_key(tx: WriteTransaction, seq: int) -> None:
     """Take the row's key from it."""
-    tx.execute(_CLEAR_IDEMPOTENCY_KEY, (seq,))
+    tx.execute(_CLEAR_IDEMPOTENCY_KEY, {"seq": seq})
 
 
 def delete_tags(tx: WriteTransaction, seq: int, tags: str) -> None:
     """Delete the rows of these tags (a JSON array) of a memory."""
-    tx.execute(_DELETE_TAGS, (seq, tags))
+    bindings = {"seq": seq, "tags": tx.dialect.listed(decode_tags(tags))}
+    tx.execute(_DELETE_TAGS.format(tx.dialect.members("tags")), bindings)
 
 
 def add_tags(tx: WriteTransaction, seq: int, tags: Iterable[str]) -> None:
     """Insert a row for each tag of a memory that has none."""
-    for tag in tags:
-        tx.execute(_INSERT_TAG, (tag, seq))
+    tx.insert(TAGS, [value for tag in tags for value in (tag, seq)])
 
 
 def delete_temporal_edges(tx: WriteTransaction, memory_id: str) -> None:
     """Delete the memory's temporal edges."""
-    tx.execute(_DELETE_EDGES, (memory_id,))
+    tx.execute(_DELETE_EDGES, {"id": memory_id})
 
 
 def count_recalls(tx: WriteTransaction, memory_id: str, count: int, *, last_accessed: str) -> None:
     """Add to the number of times that the memory was recalled."""
-    tx.execute(_COUNT_RECALLS, (count, last_accessed, memory_id))
+    tx.execute(_COUNT_RECALLS, {"count": count, "last_accessed": last_accessed, "id": memory_id})
 
 
 def count_injections(tx: WriteTransaction, memory_id: str, count: int) -> None:
     """Add to the number of times that the memory was injected into a prompt."""
-    tx.execute(_COUNT_INJECTIONS, (count, memory_id))
+    tx.execute(_COUNT_INJECTIONS, {"count": count, "id": memory_id})
 
 
 def _row(tx: WriteTransaction, sql: str, bindings: Any) -> StoredRow | None:

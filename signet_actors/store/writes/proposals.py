@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.proposals import Action
-from signet_actors.store.sqlite.transaction import WriteTransaction
-from signet_actors.store.writes.inserts import Insert
+from signet_actors.store.engine import Insert, WriteTransaction
 
 
 class NewRun(NamedTuple):
@@ -103,99 +102,97 @@ class Outcome(NamedTuple):
 PROPOSALS: Final = Insert("memory_proposals", NewProposal._fields)
 SHOWN: Final = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
-_INSERT_RUN: Final = (
-    "INSERT INTO pipeline_runs (id, job_id, memory_id, agent_id, mode, provider, model, proposals, counts, created_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', ?)"
-)
-_SET_COUNTS: Final = "UPDATE pipeline_runs SET counts = ? WHERE id = ?"
-_RUN: Final = "SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?"
-_MODE: Final = "SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?"
-_MODEL: Final = "SELECT model FROM pipeline_runs WHERE id = ?"
-_MARK_RUN_UNDONE: Final = "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?"
+_RUNS: Final = Insert("pipeline_runs", (*NewRun._fields, "counts"))
+_SET_COUNTS: Final = "UPDATE pipeline_runs SET counts = :counts WHERE id = :id"
+_RUN: Final = "SELECT r.memory_id, r.agent_id, r.undone_at FROM pipeline_runs r WHERE r.id = :id"
+_MODE: Final = "SELECT r.mode FROM pipeline_runs r WHERE r.id = :id AND r.job_id = :job_id"
+_MODEL: Final = "SELECT r.model FROM pipeline_runs r WHERE r.id = :id"
+_MARK_RUN_UNDONE: Final = "UPDATE pipeline_runs SET undone_at = :undone_at, undone_by = :undone_by WHERE id = :id"
 _DELETE_RUNS: Final = (
-    "DELETE FROM pipeline_runs WHERE seq IN (SELECT seq FROM pipeline_runs WHERE created_at < ? LIMIT ?)"
+    "DELETE FROM pipeline_runs"
+    " WHERE seq IN (SELECT r.seq FROM pipeline_runs r WHERE r.created_at < :moment LIMIT :limit)"
 )
 _COLUMNS: Final = ", ".join(f"p.{name}" for name in StoredProposal._fields)
-_BY_ID: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?"
-_OF_RUN: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal DESC"
+_BY_ID: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = :id"
+_OF_RUN: Final = f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = :run_id ORDER BY p.ordinal DESC"
 _OUTCOMES: Final = (
-    "SELECT ordinal, outcome, reason, result_memory_id, result_version FROM memory_proposals WHERE run_id = ?"
-    " ORDER BY ordinal"
+    "SELECT p.ordinal, p.outcome, p.reason, p.result_memory_id, p.result_version FROM memory_proposals p"
+    " WHERE p.run_id = :run_id ORDER BY p.ordinal"
 )
 _APPROVE: Final = (
-    "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
-    " result_memory_id = ?, result_version = ? WHERE id = ?"
+    "UPDATE memory_proposals SET outcome = :outcome, review_state = 'approved', reviewed_by = :reviewed_by,"
+    " reviewed_at = :now, result_memory_id = :memory_id, result_version = :version WHERE id = :id"
 )
 _REJECT: Final = (
-    "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
-    " undo_note = ? WHERE id = ?"
+    "UPDATE memory_proposals SET outcome = :outcome, review_state = 'rejected', reviewed_by = :reviewed_by,"
+    " reviewed_at = :now, undo_note = :undo_note WHERE id = :id"
 )
-_SET_OUTCOME: Final = "UPDATE memory_proposals SET outcome = ? WHERE id = ?"
-_SET_UNDO_NOTE: Final = "UPDATE memory_proposals SET undo_note = ? WHERE id = ?"
+_SET_OUTCOME: Final = "UPDATE memory_proposals SET outcome = :outcome WHERE id = :id"
+_SET_UNDO_NOTE: Final = "UPDATE memory_proposals SET undo_note = :note WHERE id = :id"
 _ERASE_ABOUT: Final = tuple(
-    f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = ?"
+    f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = :id"
     for column in ("memory_id", "target_id", "result_memory_id")
 )
 _ERASE_REASONS_OF_SHOWN: Final = (
     "UPDATE memory_proposals SET rationale = NULL"
-    " WHERE seq IN (SELECT proposal_seq FROM shown_memories WHERE memory_seq = ?)"
+    " WHERE seq IN (SELECT s.proposal_seq FROM shown_memories s WHERE s.memory_seq = :seq)"
 )
-_DELETE_SHOWN: Final = "DELETE FROM shown_memories WHERE memory_seq = ?"
+_DELETE_SHOWN: Final = "DELETE FROM shown_memories WHERE memory_seq = :seq"
 
 
 def insert_run(tx: WriteTransaction, run: NewRun) -> None:
     """Insert the run."""
-    tx.execute(_INSERT_RUN, run)
+    tx.insert(_RUNS, (*run, "{}"))
 
 
 def set_counts(tx: WriteTransaction, run_id: str, counts: str) -> None:
     """Store how many of the run's proposals had which outcome (JSON)."""
-    tx.execute(_SET_COUNTS, (counts, run_id))
+    tx.execute(_SET_COUNTS, {"counts": counts, "id": run_id})
 
 
 def run(tx: WriteTransaction, run_id: str) -> StoredRun | None:
     """Return the run, or None."""
-    row = tx.one(_RUN, (run_id,))
+    row = tx.one(_RUN, {"id": run_id})
     return None if row is None else StoredRun(*row)
 
 
 def mode_of_run(tx: WriteTransaction, run_id: str, job_id: str) -> str | None:
     """Return the mode in which the run was applied for this job, or None if it was not."""
-    row = tx.one(_MODE, (run_id, job_id))
-    return None if row is None else row[0]
+    mode: str | None = tx.value(_MODE, {"id": run_id, "job_id": job_id})
+    return mode
 
 
 def model_of_run(tx: WriteTransaction, run_id: str) -> str | None:
     """Return the model that the run asked, or None if there is no such run."""
-    row = tx.one(_MODEL, (run_id,))
-    return None if row is None else row[0]
+    model: str | None = tx.value(_MODEL, {"id": run_id})
+    return model
 
 
 def mark_run_undone(tx: WriteTransaction, run_id: str, *, undone_at: str, undone_by: str) -> None:
     """Record who has undone the run."""
-    tx.execute(_MARK_RUN_UNDONE, (undone_at, undone_by, run_id))
+    tx.execute(_MARK_RUN_UNDONE, {"undone_at": undone_at, "undone_by": undone_by, "id": run_id})
 
 
 def delete_runs_before(tx: WriteTransaction, moment: str, limit: int) -> int:
     """Delete runs of before ``moment`` with their proposals; return the number of runs."""
-    tx.execute(_DELETE_RUNS, (moment, limit))
+    tx.execute(_DELETE_RUNS, {"moment": moment, "limit": limit})
     return tx.changes()
 
 
 def by_id(tx: WriteTransaction, proposal_id: str) -> StoredProposal | None:
     """Return the proposal, or None."""
-    row = tx.one(_BY_ID, (proposal_id,))
+    row = tx.one(_BY_ID, {"id": proposal_id})
     return None if row is None else StoredProposal(*row)
 
 
 def of_run(tx: WriteTransaction, run_id: str) -> list[StoredProposal]:
     """Return the run's proposals, the last first."""
-    return [StoredProposal(*row) for row in tx.rows(_OF_RUN, (run_id,))]
+    return [StoredProposal(*row) for row in tx.rows(_OF_RUN, {"run_id": run_id})]
 
 
 def outcomes(tx: WriteTransaction, run_id: str) -> list[Outcome]:
     """Return what became of the run's proposals, in order."""
-    return [Outcome(*row) for row in tx.rows(_OUTCOMES, (run_id,))]
+    return [Outcome(*row) for row in tx.rows(_OUTCOMES, {"run_id": run_id})]
 
 
 def mark_approved(
@@ -209,24 +206,37 @@ def mark_approved(
     version: int | None,
 ) -> None:
     """Close the proposal as approved, and record the memory that came of it."""
-    tx.execute(_APPROVE, (outcome, reviewed_by, now, memory_id, version, proposal_id))
+    tx.execute(
+        _APPROVE,
+        {
+            "outcome": outcome,
+            "reviewed_by": reviewed_by,
+            "now": now,
+            "memory_id": memory_id,
+            "version": version,
+            "id": proposal_id,
+        },
+    )
 
 
 def mark_rejected(
     tx: WriteTransaction, proposal_id: str, *, outcome: str, reviewed_by: str, now: str, undo_note: str | None
 ) -> None:
     """Close the proposal as rejected."""
-    tx.execute(_REJECT, (outcome, reviewed_by, now, undo_note, proposal_id))
+    tx.execute(
+        _REJECT,
+        {"outcome": outcome, "reviewed_by": reviewed_by, "now": now, "undo_note": undo_note, "id": proposal_id},
+    )
 
 
 def set_outcome(tx: WriteTransaction, proposal_id: str, outcome: str) -> None:
     """Set the outcome of the proposal."""
-    tx.execute(_SET_OUTCOME, (outcome, proposal_id))
+    tx.execute(_SET_OUTCOME, {"outcome": outcome, "id": proposal_id})
 
 
 def set_undo_note(tx: WriteTransaction, proposal_id: str, note: str) -> None:
     """Record why an undo kept the proposal's change."""
-    tx.execute(_SET_UNDO_NOTE, (note, proposal_id))
+    tx.execute(_SET_UNDO_NOTE, {"note": note, "id": proposal_id})
 
 
 def erase_texts(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
@@ -235,6 +245,6 @@ def erase_texts(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
     Must run after ``history.erase_content``, which finds the events by the same rows. Source: docs/reliability.md R23.
     """
     for sql in _ERASE_ABOUT:
-        tx.execute(sql, (memory_id,))
-    tx.execute(_ERASE_REASONS_OF_SHOWN, (memory_seq,))
-    tx.execute(_DELETE_SHOWN, (memory_seq,))
+        tx.execute(sql, {"id": memory_id})
+    tx.execute(_ERASE_REASONS_OF_SHOWN, {"seq": memory_seq})
+    tx.execute(_DELETE_SHOWN, {"seq": memory_seq})

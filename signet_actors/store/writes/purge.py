@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from signet_actors.store.sqlite.transaction import WriteTransaction
+from signet_actors.store.engine import WriteTransaction
 
 
 class Tombstone(NamedTuple):
@@ -19,57 +19,58 @@ class Tombstone(NamedTuple):
     size: int
 
 
-_EXPIRED: Final = "m.is_deleted = 1 AND m.deleted_at < ?"
+_EXPIRED: Final = "m.is_deleted = 1 AND m.deleted_at < :cutoff"
 _HAS_MENTIONS: Final = "EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id)"
 _HAS_VECTORS: Final = "EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
-_LINKED: Final = f"SELECT m.id FROM memories m WHERE {_EXPIRED} AND {_HAS_MENTIONS} ORDER BY m.deleted_at LIMIT ?"
+_LINKED: Final = f"SELECT m.id FROM memories m WHERE {_EXPIRED} AND {_HAS_MENTIONS} ORDER BY m.deleted_at LIMIT :limit"
 _EMBEDDED: Final = (
-    f"SELECT m.seq, m.id FROM memories m WHERE {_EXPIRED} AND {_HAS_VECTORS} ORDER BY m.deleted_at LIMIT ?"
+    f"SELECT m.seq, m.id FROM memories m WHERE {_EXPIRED} AND {_HAS_VECTORS} ORDER BY m.deleted_at LIMIT :limit"
 )
 _TOMBSTONES: Final = (
     f"SELECT m.seq, m.id, m.tags, octet_length(m.content) FROM memories m WHERE {_EXPIRED}"
-    f" AND NOT {_HAS_VECTORS} AND NOT {_HAS_MENTIONS} ORDER BY m.deleted_at LIMIT ?"
+    f" AND NOT {_HAS_VECTORS} AND NOT {_HAS_MENTIONS} ORDER BY m.deleted_at LIMIT :limit"
 )
 _DELETE_COMPLETED: Final = (
     "DELETE FROM memory_jobs WHERE seq IN"
-    " (SELECT seq FROM memory_jobs WHERE status = 'completed' AND completed_at < ? LIMIT ?)"
+    " (SELECT j.seq FROM memory_jobs j WHERE j.status = 'completed' AND j.completed_at < :cutoff LIMIT :limit)"
 )
 _DELETE_DEAD: Final = (
-    "DELETE FROM memory_jobs WHERE seq IN (SELECT seq FROM memory_jobs WHERE status = 'dead' AND failed_at < ? LIMIT ?)"
+    "DELETE FROM memory_jobs WHERE seq IN"
+    " (SELECT j.seq FROM memory_jobs j WHERE j.status = 'dead' AND j.failed_at < :cutoff LIMIT :limit)"
 )
 _TRIM_CHANGES: Final = (
-    "DELETE FROM memory_changes WHERE change IN (SELECT change FROM memory_changes WHERE change <"
-    " (SELECT max(change) - ? FROM memory_changes) ORDER BY change LIMIT ?)"
+    "DELETE FROM memory_changes WHERE change IN (SELECT c.change FROM memory_changes c WHERE c.change <"
+    " (SELECT max(x.change) - :kept FROM memory_changes x) ORDER BY c.change LIMIT :limit)"
 )
 
 
 def expired_with_links(tx: WriteTransaction, cutoff: str, limit: int) -> list[str]:
     """Return the ids of memories deleted before the cutoff that are linked to entities, longest deleted first."""
-    return [memory_id for (memory_id,) in tx.rows(_LINKED, (cutoff, limit))]
+    return [memory_id for (memory_id,) in tx.rows(_LINKED, {"cutoff": cutoff, "limit": limit})]
 
 
 def expired_with_vectors(tx: WriteTransaction, cutoff: str, limit: int) -> list[tuple[int, str]]:
     """Return ``(seq, id)`` of memories deleted before the cutoff that have vectors, longest deleted first."""
-    return [(seq, memory_id) for seq, memory_id in tx.rows(_EMBEDDED, (cutoff, limit))]
+    return [(seq, memory_id) for seq, memory_id in tx.rows(_EMBEDDED, {"cutoff": cutoff, "limit": limit})]
 
 
 def expired_tombstones(tx: WriteTransaction, cutoff: str, limit: int) -> list[Tombstone]:
     """Return memories deleted before the cutoff that have neither links nor vectors, longest deleted first."""
-    return [Tombstone(*row) for row in tx.rows(_TOMBSTONES, (cutoff, limit))]
+    return [Tombstone(*row) for row in tx.rows(_TOMBSTONES, {"cutoff": cutoff, "limit": limit})]
 
 
 def delete_completed_jobs(tx: WriteTransaction, cutoff: str, limit: int) -> int:
     """Delete jobs completed before the cutoff; return their number."""
-    tx.execute(_DELETE_COMPLETED, (cutoff, limit))
+    tx.execute(_DELETE_COMPLETED, {"cutoff": cutoff, "limit": limit})
     return tx.changes()
 
 
 def delete_dead_jobs(tx: WriteTransaction, cutoff: str, limit: int) -> int:
     """Delete jobs dead since before the cutoff; return their number."""
-    tx.execute(_DELETE_DEAD, (cutoff, limit))
+    tx.execute(_DELETE_DEAD, {"cutoff": cutoff, "limit": limit})
     return tx.changes()
 
 
 def trim_changes(tx: WriteTransaction, kept: int, limit: int) -> None:
     """Delete the oldest entries of the feed of changes beyond the last ``kept``."""
-    tx.execute(_TRIM_CHANGES, (kept, limit))
+    tx.execute(_TRIM_CHANGES, {"kept": kept, "limit": limit})

@@ -35,7 +35,7 @@ from signet_actors.protocol.leases import (
     RenewLease,
 )
 from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
-from signet_actors.store.access import Reads
+from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes import memories as memory_rows
