@@ -118,6 +118,16 @@ class SearchConfig(Struct, frozen=True):
     ] = 0.5
     min_score: Annotated[float, ranged(0.0, 1.0, "Results below this score are dropped")] = 0.1
     pool: Annotated[int, ranged(10, 2000, "Candidates that each search leg contributes to the fusion")] = 200
+    context: Annotated[
+        bool, described("Raise memories whose neighbours in the same conversation match, and answers to questions")
+    ] = True
+    priors: Annotated[
+        bool,
+        described(
+            "Prefer memories about the subject that the query names, and those with the time or number it asks for"
+        ),
+    ] = True
+    date_boost: Annotated[bool, described("Raise memories created on or near a full date in the query")] = True
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):

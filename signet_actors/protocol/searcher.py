@@ -89,6 +89,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
     ``hints``: search the questions that memories may answer, too. ``rerank_top``: sort so many of the best rows again
     by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
+    ``context``: rows are supported by their neighbours in a conversation. ``priors``: rows are preferred by subject,
+    question, time and number. ``near_day``: prefer rows of this day (UTC, since 1970-01-01) and of those around it.
     """
 
     query: str
@@ -105,6 +107,9 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     hints: bool = False
     rerank_top: int = 0
     content_chars: int | None = None
+    context: bool = True
+    priors: bool = True
+    near_day: int | None = None
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

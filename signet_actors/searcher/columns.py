@@ -24,8 +24,9 @@ from signet_actors.store.reads.columns import ColumnsOfRows
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]
 
-_CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type")
+_CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id")
 _MAX_CHANGES = 50_000
+DAY_MS = 86_400_000
 
 
 class MemoryColumns:
@@ -56,6 +57,8 @@ class MemoryColumns:
         """Number of tokens of the indexed text, 0 for a row that is not indexed."""
         self.indexed_rows = 0
         self.indexed_tokens = 0
+        self.content_code: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        """The first four bytes of the content's SHA-256."""
         self._digest: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # of content and tags, within this process
         self._codes: dict[str, npt.NDArray[np.int32]] = {name: np.zeros(0, np.int32) for name in _CODED}
         self._dictionary: dict[str, dict[str, int]] = {name: {"": 0} for name in _CODED}
@@ -124,6 +127,21 @@ class MemoryColumns:
             mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
 
+    def days(self, rows: Seqs) -> Seqs:
+        """Return the days of creation (UTC) since 1970-01-01 of ``rows``."""
+        days: Seqs = self.created_ms[rows] // DAY_MS
+        return days
+
+    def session_key(self, seq: int) -> tuple[int, int, int, int]:
+        """Return the codes of the row's agent, scope, project and session."""
+        codes = self._codes
+        return (
+            int(codes["agent_id"][seq]),
+            int(codes["scope"][seq]),
+            int(codes["project"][seq]),
+            int(codes["session_id"][seq]),
+        )
+
     def _code(self, column: str, text: str) -> int:
         """Return the code of ``text``, or -1, which no row has, if no row ever had that text."""
         return self._dictionary[column].get(text, -1)
@@ -162,6 +180,7 @@ class MemoryColumns:
         self._count(at, -1)
         self.live[at], self._digest[at] = live, digest
         self.tokens[at] = rows.tokens
+        self.content_code[at] = np.frombuffer(b"".join([sha[:4] for sha in rows.content_sha256]), "<u4")
         self._count(at, 1)
         for name in _CODED:
             dictionary = self._dictionary[name]
@@ -188,6 +207,7 @@ class MemoryColumns:
         self.live, self.pinned = grown(self.live), grown(self.pinned)
         self.importance, self.created_ms = grown(self.importance), grown(self.created_ms)
         self.embedding_seq, self.tokens, self._digest = map(grown, (self.embedding_seq, self.tokens, self._digest))
+        self.content_code = grown(self.content_code)
         self._codes = {name: grown(array) for name, array in self._codes.items()}
 
 

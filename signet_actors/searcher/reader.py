@@ -7,21 +7,29 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
+from signet_actors.config.schema import EMBEDDED_MODEL
+from signet_actors.domain.ranking.text_flags import subject_codes
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
 from signet_actors.searcher.access_masks import AccessMasks
+from signet_actors.searcher.coherence import EMBEDDED, OTHER, Coherence
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.searcher.common_words import CommonWordsCache
+from signet_actors.searcher.episodes import Episodes
 from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
+from signet_actors.searcher.row_flags import RowFlags
+from signet_actors.searcher.subjects import Subjects
 from signet_actors.store.engine import ReaderEngine, Snapshot
 from signet_actors.store.reads import text_index, vectors
 from signet_actors.store.reads.agents import read_policy
 
 _MAX_TAG_LOOKUPS = 16
+_FLAGS_PER_STEP = 2_000
 
 
 class Reader:
@@ -47,6 +55,10 @@ class Reader:
         self.keyword = KeywordLeg(self.columns, self.postings)
         self.hints = HintsLeg(self.columns)
         self.common_words = CommonWordsCache()
+        self.flags = RowFlags(index_dir, self.columns)
+        self.episodes = Episodes(self.columns)
+        self._subjects = Subjects(self.columns, self.flags)
+        self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
@@ -84,7 +96,32 @@ class Reader:
                 return None
             leg = self._legs[model, dimensions] = VectorLeg(self._index_dir, model, dimensions, database_id)
             leg.sync(snapshot, self.columns)
+            gate = EMBEDDED if model == EMBEDDED_MODEL else OTHER
+            self._coherence[leg] = Coherence(self.columns, self.episodes, leg, gate)
         return leg
+
+    def sync_context(self, snapshot: Snapshot) -> None:
+        """Bring flags, episodes and their coherence up to date with ``snapshot``; the legs must be."""
+        self.flags.sync(snapshot)
+        self.episodes.sync()
+        for coherence in self._coherence.values():
+            coherence.sync()
+
+    def open_episodes(self, numbers: npt.NDArray[np.int32]) -> Mask:
+        """Return which of the episodes are coherent in a vector space of the store."""
+        open_ = np.zeros(len(numbers), np.bool_)
+        for coherence in self._coherence.values():
+            open_ |= coherence.is_open(numbers)
+        return open_
+
+    def known_subject(self, snapshot: Snapshot, read: ReadScope, project: str | None, query: str) -> int:
+        """Return the code of the only word of ``query`` that is a subject of what the caller may read, else 0."""
+        codes = subject_codes(query)
+        if not codes:
+            return 0
+        policy = read_policy(snapshot, read.agent_id)
+        readable = self._access_masks.mask(policy, read.scope, project)
+        return self._subjects.find((policy, read.scope, project), readable, codes)
 
     def vector_legs(self) -> Iterable[VectorLeg]:
         """Return the vector legs that are open."""
@@ -98,7 +135,8 @@ class Reader:
                 self.vector_leg(snapshot, model, dimensions)
             for leg in self._legs.values():
                 leg.sync(snapshot, self.columns)
-            return all(leg.complete for leg in self._legs.values())
+            self.flags.sync(snapshot, max_rows=_FLAGS_PER_STEP)
+            return self.flags.complete and all(leg.complete for leg in self._legs.values())
 
     def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Return a mask of the rows that the caller may read and that pass the filters.
@@ -129,4 +167,5 @@ class Reader:
         """Close the vector files and the database."""
         for leg in self._legs.values():
             leg.matrix.close()
+        self.flags.close()
         self.engine.close()

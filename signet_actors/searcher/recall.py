@@ -1,7 +1,7 @@
 """Recall: search memories by keywords and by vectors, fuse the scores, and return the best rows.
 
 ``recall`` is the whole recipe; read it from top to bottom. Each search method is a leg in ``legs/``. Arrays hold one
-entry per candidate and are parallel: ``seqs`` (``memories.seq``), ``bm25``, ``cosine`` and ``scores``.
+entry per candidate and are parallel: ``seqs`` (``memories.seq``), ``bm25``, ``cosine``, ``base`` and ``scores``.
 
 Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions.md 6-9, 35.
 """
@@ -16,12 +16,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.ranking import fusion, rerank
+from signet_actors.domain.ranking import context, fusion, rerank
+from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.columns import Mask
+from signet_actors.searcher.columns import DAY_MS, Mask
+from signet_actors.searcher.episodes import NONE, positions
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader
@@ -29,8 +31,8 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import contents_by_seq, recalled_by_seq
 from signet_actors.store.rows import decode_tags
 
-RANK_ALL_BELOW = 2_000
-"""When the caller may read fewer memories than this, all of them are candidates."""
+DATE_CANDIDATES = 200
+"""At most this many rows are candidates because of their date alone."""
 _MAX_IDENTIFIERS = 64
 """Identifiers of one query that are looked for literally; further ones are ignored."""
 
@@ -64,8 +66,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
     reader.sync(snapshot)
     allowed = reader.allowed_rows(snapshot, command.read, command.filters)
     changed_words = _changed_common_words(reader, snapshot, command)
-    allowed_count = int(np.count_nonzero(allowed))
-    pool = allowed_count if allowed_count < RANK_ALL_BELOW else max(command.pool, command.limit)
+    pool = max(command.pool, command.limit)
     watch.lap("admit")
     snapshot.check_preempted()
 
@@ -78,40 +79,56 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         watch.lap("hint_fts")
     snapshot.check_preempted()
 
-    # 3. Vector leg, and fusion of both legs into one score per candidate.
+    # 3. Vector leg. The newest vector of a row belongs to exactly one model, so no row is found twice.
     vector_queries = _vector_queries(reader, snapshot, command, frames)
-    if not vector_queries:
-        method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
-        cosine = np.full(len(seqs), np.nan)
-        scores = fusion.scaled(bm25)
-    else:
-        method = "hybrid"
-        # The newest vector of a row belongs to exactly one model, so no row is found twice.
-        vector_hits = [
-            leg.search(snapshot, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in vector_queries
-        ]
+    vector_hits = [
+        leg.search(snapshot, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in vector_queries
+    ]
+    if vector_queries:
         watch.lap("vector_knn")
         snapshot.check_preempted()
         sync_point("searcher.vec_done")
-        seqs, bm25, cosine = _merge_hits(keyword_hits, vector_hits)
-        # Compute the true cosine of rows that only the keyword leg found, so that fusion compares like with like.
-        for leg, query in vector_queries:
-            missing = np.isnan(cosine)
-            cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
-        if command.fusion == "rrf":
-            scores = fusion.rrf(bm25, cosine)
-        else:
-            scores = fusion.convex(bm25, cosine, alpha=command.alpha)
-        watch.lap("fusion")
 
-    # 4. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
+    # 4. The candidates: what the legs found, rows of the day that the query names, and in conversations the rows beside
+    #    these. Every candidate gets its true strength in each leg, so that fusion compares like with like.
+    reader.sync_context(snapshot)
+    seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits)
+    bm25 = _strengths(reader, keyword_hits, seqs)
+    cosine = _cosines(snapshot, vector_queries, vector_hits, seqs)
+    if not vector_queries:
+        method, base = "keyword", fusion.scaled(bm25)
+    elif command.fusion == "rrf":
+        method, base = "hybrid", fusion.rrf(bm25, cosine)
+    else:
+        method, base = "hybrid", fusion.convex(bm25, cosine, alpha=command.alpha)
+    watch.lap("fusion")
+
+    # 5. Priors: what a row is worth by its text and its date.
+    scores, flags = base, reader.flags.records["flags"][seqs]
+    if command.priors:
+        subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
+        is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
+        scores = scores + context.priors(flags, is_subject, wanted_flags(command.query))
+    if command.near_day is not None:
+        scores = scores + context.date_boost(reader.columns.days(seqs) - command.near_day)
+    watch.lap("priors")
+
+    # 6. Context: in a conversation, the neighbours and the episode of a row support it.
+    strong = base
+    if command.context:
+        near = _neighbours(reader, seqs, in_conversation)
+        scores, strong = context.with_context(base, scores, flags, near), context.strongest_beside(base, near)
+    scores = np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0)
+    watch.lap("context")
+
+    # 7. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
-    keep = scores >= command.min_score
+    keep = strong >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
 
-    # 5. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
+    # 8. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, -scores))[: command.limit]
     by_hint = np.isin(seqs[order], keyword_hits.hint_only)
     rows = _fetch_rows(snapshot, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
@@ -184,25 +201,74 @@ def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple
     return tuple(space for space, leg in spaces if space != current and leg.in_use)
 
 
-def _merge_hits(
-    keyword_hits: KeywordHits, vector_hits: Sequence[VectorHits]
-) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return ``(seqs, bm25, cosine)`` with every candidate once.
+def _candidates(
+    reader: Reader, command: Recall, allowed: Mask, keyword_hits: KeywordHits, vector_hits: Sequence[VectorHits]
+) -> tuple[Seqs, Mask]:
+    """Return the candidates' ``seqs``, ascending, each once, and which of them are part of a conversation."""
+    found = [keyword_hits.seqs, *(hits.seqs for hits in vector_hits)]
+    if command.near_day is not None:
+        found.append(_rows_near(reader, allowed, command.near_day))
+    seqs = np.unique(np.concatenate(found))
+    if not command.context:
+        return seqs, np.zeros(len(seqs), np.bool_)
+    episodes = reader.episodes
+    inside = seqs[reader.open_episodes(episodes.episode[seqs])]
+    beside = [inside]
+    for neighbours in (episodes.left[inside], episodes.right[inside]):
+        rows, of = neighbours[neighbours != NONE], inside[neighbours != NONE]
+        rows = rows[episodes.episode[rows] == episodes.episode[of]].astype(np.int64)
+        beside.append(rows[allowed[rows]])
+    inside = np.concatenate(beside)
+    seqs = np.unique(np.concatenate((seqs, inside)))
+    in_conversation = np.zeros(len(seqs), np.bool_)
+    in_conversation[np.searchsorted(seqs, inside)] = True
+    return seqs, in_conversation
 
-    ``bm25`` is 0 for a row that the keyword leg did not find; ``cosine`` is NaN for one that no vector leg found.
-    """
-    seqs = np.concatenate((keyword_hits.seqs, *(hits.seqs for hits in vector_hits)))
-    order = np.argsort(seqs, kind="stable")
-    seqs = seqs[order]
-    first = np.ones(len(seqs), np.bool_)
-    first[1:] = seqs[1:] != seqs[:-1]
-    slot = np.empty(len(seqs), np.int64)
-    slot[order] = np.cumsum(first) - 1
-    seqs = seqs[first]
-    bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
-    bm25[slot[: len(keyword_hits.seqs)]] = keyword_hits.strengths
-    cosine[slot[len(keyword_hits.seqs) :]] = np.concatenate([hits.cosines for hits in vector_hits])
-    return seqs, bm25, cosine
+
+def _rows_near(reader: Reader, allowed: Mask, day: int) -> Seqs:
+    """Return the earliest allowed rows that were created within a day of ``day``, at most ``DATE_CANDIDATES``."""
+    columns = reader.columns
+    created = columns.created_ms[: len(allowed)]
+    near: Seqs = np.flatnonzero(allowed & (created >= (day - 1) * DAY_MS) & (created < (day + 2) * DAY_MS))
+    return near[np.argsort(created[near], kind="stable")[:DATE_CANDIDATES]]
+
+
+def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
+    """Return the keyword strength of each candidate, 0 = no match: the greater of its content's and its best hint's."""
+    bm25 = reader.keyword.strengths(seqs)
+    np.maximum.at(bm25, np.searchsorted(seqs, keyword_hits.seqs), keyword_hits.strengths)
+    return bm25
+
+
+def _cosines(
+    snapshot: Snapshot,
+    vector_queries: Sequence[tuple[VectorLeg, Floats]],
+    vector_hits: Sequence[VectorHits],
+    seqs: Seqs,
+) -> Scores:
+    """Return the exact cosine of each candidate, NaN for a row without a vector."""
+    cosine = np.full(len(seqs), np.nan)
+    for hits in vector_hits:
+        cosine[np.searchsorted(seqs, hits.seqs)] = hits.cosines
+    for leg, query in vector_queries:
+        missing = np.isnan(cosine)
+        cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
+    return cosine
+
+
+def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:
+    """Return the context of the candidates: neighbours in the same episode that are candidates themselves."""
+    episodes = reader.episodes
+    number = episodes.episode[seqs]
+    left, right = (
+        np.where(
+            in_conversation & (beside != NONE) & (episodes.episode[beside] == number),
+            positions(seqs, beside.astype(np.int64)),
+            len(seqs),
+        )
+        for beside in (episodes.left[seqs], episodes.right[seqs])
+    )
+    return context.Neighbours(left, right, np.unique(number, return_inverse=True)[1], in_conversation)
 
 
 def _lift_exact_matches(

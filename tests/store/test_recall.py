@@ -112,7 +112,7 @@ class TestRanking:
     def test_stages_are_timed(self, room: StoreRoom) -> None:
         room.remember("apple", vector=[1.0])
         names = [stage.name for stage in room.recall("apple", vector=[1.0]).timings]
-        assert names == ["admit", "memory_fts", "vector_knn", "fusion", "final_rank"]
+        assert names == ["admit", "memory_fts", "vector_knn", "fusion", "priors", "context", "final_rank"]
 
 
 class TestOddQueries:
@@ -268,7 +268,7 @@ class TestFollowing:
         other = room.open_reader()
         for index in range(50):
             memory = room.remember(f"token{index}x", vector=[1.0, index])
-            assert ids(room.recall(f"token{index}x")) == [memory.id]
+            assert ids(room.recall(f"token{index}x"))[0] == memory.id
             assert memory.id in ids(room.recall("nothing", vector=[1.0, index], limit=60))
             with other.open_snapshot() as view:
                 command = Recall(query="nothing", read=ReadScope(), limit=60, vector_model=MODEL)

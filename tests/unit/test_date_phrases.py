@@ -12,26 +12,29 @@ LONGEST = 20_000
 
 
 @pytest.mark.parametrize(
-    ("query", "phrase"),
+    ("query", "phrase", "day"),
     [
-        ("2026/05/13 editor", "2026/05/13"),
-        ("tell me about the deploy on 2026-5-3", "2026-5-3"),
-        ("what were we doing on May 13, 2026?", "May 13, 2026"),
-        ("May 13 2026", "May 13 2026"),
-        ("notes of sept 1st 2025", "sept 1st 2025"),
-        ("DECEMBER 31, 1999", "DECEMBER 31, 1999"),
-        ("2026-02-30 or 2026-03-01", "2026-03-01"),
-        ("2026-02-30", None),
-        ("13 May 2026", None),
-        ("may 13", None),
-        ("last tuesday", None),
-        ("port 5432 of 10.0.0.1", None),
-        ("marching 12 2024", None),
-        ("", None),
+        ("2026/05/13 editor", "2026/05/13", "2026-05-13"),
+        ("tell me about the deploy on 2026-5-3", "2026-5-3", "2026-05-03"),
+        ("what were we doing on May 13, 2026?", "May 13, 2026", "2026-05-13"),
+        ("May 13 2026", "May 13 2026", "2026-05-13"),
+        ("notes of sept 1st 2025", "sept 1st 2025", "2025-09-01"),
+        ("DECEMBER 31, 1999", "DECEMBER 31, 1999", "1999-12-31"),
+        ("2026-02-30 or 2026-03-01", "2026-03-01", "2026-03-01"),
+        ("2026-02-30", None, None),
+        ("13 May 2026", "13 May 2026", "2026-05-13"),
+        ("who came on the 3rd of June, 2023?", "3rd of June, 2023", "2023-06-03"),
+        ("31 June 2023", None, None),
+        ("may 13", None, None),
+        ("last tuesday", None, None),
+        ("port 5432 of 10.0.0.1", None, None),
+        ("marching 12 2024", None, None),
+        ("", None, None),
     ],
 )
-def test_an_exact_date_is_found_in_every_documented_form(query: str, phrase: str | None) -> None:
-    assert date_phrase(query) == phrase
+def test_a_full_date_is_found_in_every_form(query: str, phrase: str | None, day: str | None) -> None:
+    found = date_phrase(query)
+    assert (found and found.text, found and found.date.isoformat()) == (phrase, day)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "config.load": {"_read_text:search": FIXED, "_with_environment:fullmatch": FIXED},
     "domain.backups": {"_PATTERN": WHOLE},
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
-    "domain.date_phrases": {"_NUMBERS": SEARCHED, "_WORDS": SEARCHED, "_YEAR": SEARCHED},
+    "domain.date_phrases": dict.fromkeys(("_NUMBERS", "_MONTH_FIRST", "_DAY_FIRST", "_YEAR"), SEARCHED),
+    "domain.ranking.text_flags": {
+        **dict.fromkeys(("_ASKS", "_TIME", "_NUMBER"), SEARCHED),
+        **dict.fromkeys(("_SPEAKER", "_FIRST_WORD", "_WHEN", "_HOW_MANY"), MATCHED),
+    },
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
     "domain.extraction.junk_filter": {
         **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),

@@ -10,7 +10,7 @@ object filters on the captured facet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -62,6 +62,7 @@ from signet_actors.protocol.searcher import (
 from signet_actors.protocol.writer import TouchMemories
 
 TRUNCATED: Final = " [truncated]"
+_EPOCH: Final = date(1970, 1, 1)
 
 
 async def recall(call: Call[RecallRequest]) -> HttpResponse:
@@ -84,7 +85,7 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
     phrase = date_phrase(query) if window is None else None
     if phrase is not None:
         call.http.warnings.append(
-            f'the date "{phrase}" in the query is not used as a time filter yet; its words are searched for'
+            f'the date "{phrase.text}" in the query is not used as a time filter yet; memories of that day rank higher'
         )
     request, state = call.http, call.state
     clock = state.clock
@@ -112,6 +113,9 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
                 pipeline.guardrails.recall_truncate_chars,
                 MAX_RESULT_CHARS + 1 if pipeline.reranker.use_extraction_model else 0,
             ),
+            context=search_config.context,
+            priors=search_config.priors,
+            near_day=(phrase.date - _EPOCH).days if phrase is not None and search_config.date_boost else None,
         ),
         trace_id=request.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],

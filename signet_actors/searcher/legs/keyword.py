@@ -50,7 +50,8 @@ class KeywordLeg:
         self._columns = columns
         self._postings = postings
         self.frequencies = TermFrequencies()
-        self._strength = np.zeros(0, np.float64)  # by seq; all zero between queries
+        self._strength = np.zeros(0, np.float64)  # by seq; of the last query
+        self._touched: list[Seqs] = []  # the rows that it matched
 
     def search(self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
         """Return the best ``pool`` rows of ``allowed`` that match any term. The columns must be at ``snapshot``."""
@@ -59,25 +60,24 @@ class KeywordLeg:
         budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))
         phrases = self.frequencies.prune(snapshot, terms.phrases, budget)
         expressions = [*map(phrase_expression, phrases), *map(pair_expression, terms.pairs)]
+        for earlier in self._touched:
+            self._strength[earlier] = 0.0
         if len(self._strength) < columns.size:
             self._strength = np.zeros(len(columns.live), np.float64)
-        strength, touched, identifier_hits = self._strength, [NO_ROWS], [NO_ROWS]
+        strength, identifier_hits = self._strength, [NO_ROWS]
+        touched = self._touched = [NO_ROWS]
         mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
-        try:
-            for at, expression in enumerate(expressions):
-                snapshot.check_preempted()
-                holding = self._postings.lookup(snapshot, MATCH, expression)
-                idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
-                rows: Seqs = holding[allowed[holding]].astype(np.int64)
-                touched.append(rows[strength[rows] == 0.0])
-                strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
-                if at < len(phrases) and phrases[at] in terms.identifiers:
-                    identifier_hits.append(rows)
-            seqs = np.concatenate(touched)
-            strengths = strength[seqs]
-        finally:
-            for fresh in touched:
-                strength[fresh] = 0.0
+        for at, expression in enumerate(expressions):
+            snapshot.check_preempted()
+            holding = self._postings.lookup(snapshot, MATCH, expression)
+            idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
+            rows: Seqs = holding[allowed[holding]].astype(np.int64)
+            touched.append(rows[strength[rows] == 0.0])
+            strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
+            if at < len(phrases) and phrases[at] in terms.identifiers:
+                identifier_hits.append(rows)
+        seqs = np.concatenate(touched)
+        strengths = strength[seqs]
         if len(seqs) > pool:
             best = np.argpartition(-strengths, pool)[:pool]
             seqs, strengths = seqs[best], strengths[best]
@@ -87,3 +87,7 @@ class KeywordLeg:
         return KeywordHits(
             seqs, strengths[order], seqs if pruned else np.concatenate(identifier_hits), terms.identifiers
         )
+
+    def strengths(self, seqs: Seqs) -> npt.NDArray[np.float64]:
+        """Return the strength (BM25, 0 = no match) of allowed rows for the query that was searched last."""
+        return self._strength[seqs]

@@ -138,6 +138,16 @@ class VectorLeg:
             return found
         return self._read(snapshot, query, seqs)
 
+    @property
+    def indexed_records(self) -> int:
+        """The number of records of the matrix that are indexed by row."""
+        return self._indexed_records
+
+    def records(self, live: Mask) -> npt.NDArray[np.int32]:
+        """Return by row the record of its newest vector, -1 for a row that is not live or has none of this model."""
+        known = self._current & live[: len(self._current)]
+        return np.where(known, self._record_of_row[: len(known)], np.int32(-1))
+
     def _index_records(self, columns: MemoryColumns) -> None:
         """Index every record of the snapshot by row, and set ``_current`` to the rows that have a vector."""
         matrix = self.matrix

@@ -17,8 +17,8 @@ from signet_actors.store.reads.memories import versions_and_recalls
 def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
     """Return the best memories that share the fact's owner, visibility, project and scope, best first.
 
-    ``recall`` ranks them, so the decider sees what a caller would find. Version and content come from the same
-    snapshot; the writer rejects an update that was decided on an older version.
+    ``recall`` ranks them by the legs alone: a fact is compared with facts, not with a conversation. Version and content
+    come from the same snapshot; the writer rejects an update that was decided on an older version.
     Departs: the specification asks for candidates of the whole store. Here a fact may only change memories of its own
     owner in the same scope and project (docs/decisions.md 4), and never the memory that it was extracted from. Scores
     and ``min_score`` are therefore relative to the best match among those.
@@ -43,6 +43,8 @@ def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list
             pool=query.pool,
             vector_model=query.vector_model,
             common_words_version=None,
+            context=False,
+            priors=False,
         ),
         frames,
     ).rows

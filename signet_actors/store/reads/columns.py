@@ -12,7 +12,7 @@ BATCH = 20_000
 
 _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
-    " coalesce(m.who, ''), coalesce(m.source_type, ''), m.pinned, m.importance,"
+    " coalesce(m.who, ''), coalesce(m.source_type, ''), coalesce(m.session_id, ''), m.pinned, m.importance,"
     " coalesce({}, 0), coalesce(m.embedding_seq, 0),"
     " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
@@ -34,11 +34,12 @@ class ColumnsOfRows(NamedTuple):
     type: Sequence[str]
     who: Sequence[str]
     source_type: Sequence[str]
+    session_id: Sequence[str]
     pinned: Sequence[int]
     importance: Sequence[float]
     created_ms: Sequence[int]
     embedding_seq: Sequence[int]
-    content_sha256: Sequence[Any]
+    content_sha256: Sequence[bytes]
     tags: Sequence[str]
     tokens: Sequence[int]
     """The lengths of the indexed texts; 0 for a row that is not indexed."""

@@ -14,6 +14,7 @@ _SAMPLED = "SELECT m.content FROM memories m WHERE m.seq IN ({}) AND m.is_delete
 # CROSS JOIN makes SQLite read the listed rows by their numbers, whatever indexes the rest of the condition has.
 _LISTED = "FROM ({}) i CROSS JOIN memories m WHERE m.seq = i.value"
 _CONTENTS = f"SELECT m.seq, m.content {_LISTED} AND m.is_deleted = 0 AND {{}}"
+_BEGINNINGS = f"SELECT m.seq, substr(m.content, 1, :chars) {_LISTED}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
     f" m.visibility, m.agent_id, m.created_at, m.session_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
@@ -51,6 +52,14 @@ def contents_by_seq(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) ->
     """Return the contents of the live, readable ones of the rows by ``memories.seq``."""
     predicate, bindings = readable(snapshot, read)
     return dict(_rows(snapshot, _CONTENTS, predicate, bindings, seqs))
+
+
+def beginnings(snapshot: Snapshot, seqs: Sequence[int], chars: int) -> dict[int, str]:
+    """Return the first ``chars`` characters of the rows by ``memories.seq``, whoever may read them.
+
+    For what is derived from all texts alike; no caller sees the result.
+    """
+    return dict(_rows(snapshot, _BEGINNINGS, "", {"chars": chars}, seqs))
 
 
 def recalled_by_seq(

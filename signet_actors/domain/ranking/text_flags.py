@@ -1,0 +1,80 @@
+"""What recall knows of a memory's text before any query: three flags and a subject.
+
+A chat line is often found by its form: questions ask for a time or a number, and an answer follows a question. All
+patterns run in time linear in the text.
+
+Source: docs/quality.md "Context and priors".
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Final, NamedTuple
+
+from signet_actors.domain.query_words import STOP_WORDS, words_of
+
+ASKS: Final = 1
+"""The text asks a question."""
+TELLS_TIME: Final = 2
+"""The text names a time: a date, a weekday, yesterday, last year."""
+HOLDS_NUMBER: Final = 4
+"""The text holds a number."""
+MAX_CHARS: Final = 10_000
+"""Flags are read from so many characters; what follows in a longer text is ignored."""
+
+_MONTHS: Final = "january|february|march|april|june|july|august|september|october|november|december"
+_ASKS: Final = re.compile(r"\?(?=[\s\"'\u201d\u2019)\]]|$)")
+_TIME: Final = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|recently|week(?:end)?s?|month|years?|since|morning|evening|"
+    rf"monday|tuesday|wednesday|thursday|friday|saturday|sunday|{_MONTHS}|\d{{4}}|\d{{1,2}}(?:st|nd|rd|th))\b",
+    re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(
+    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|several)\b", re.IGNORECASE
+)
+_SPEAKER: Final = re.compile(r"[^:\n]{1,40}: ")
+_FIRST_WORD: Final = re.compile(r"\W*([^\W\d_]+)")
+_WHEN: Final = re.compile(
+    r"\W*(?:when|what (?:date|day|year|month|time)|how long|(?:in )?which (?:year|month)|which day)\b", re.IGNORECASE
+)
+_HOW_MANY: Final = re.compile(r"\W*how (?:many|much|often|old)\b", re.IGNORECASE)
+
+
+class TextFlags(NamedTuple):
+    """``flags``: the sum of ``ASKS``, ``TELLS_TIME`` and ``HOLDS_NUMBER``. ``subject``: ``subject_code`` or 0."""
+
+    flags: int
+    subject: int
+
+
+def text_flags(text: str) -> TextFlags:
+    """Return the flags of ``text`` and its subject: its first word, which in a chat is the speaker.
+
+    Time and number are looked for behind a speaker's name. A text that begins with a digit has no subject.
+    """
+    text = text[:MAX_CHARS]
+    speaker = _SPEAKER.match(text)
+    begin = speaker.end() if speaker else 0
+    flags = ASKS if _ASKS.search(text) else 0
+    if _TIME.search(text, begin):
+        flags |= TELLS_TIME
+    if _NUMBER.search(text, begin):
+        flags |= HOLDS_NUMBER
+    first = _FIRST_WORD.match(text)
+    return TextFlags(flags, subject_code(first[1].lower()) if first else 0)
+
+
+def subject_code(word: str) -> int:
+    """Return a 32-bit code of a word in lower case, never 0, and 0 for a stop word, which is nobody's name."""
+    return 0 if word in STOP_WORDS else (zlib.crc32(word.encode()) or 1)
+
+
+def subject_codes(query: str) -> set[int]:
+    """Return the codes of the words of ``query`` that may be subjects."""
+    return {subject_code(word) for word in words_of(query)} - {0}
+
+
+def wanted_flags(query: str) -> int:
+    """Return the flags that an answer to ``query`` should have: when asks for a time, how many for a number."""
+    return (TELLS_TIME if _WHEN.match(query) else 0) | (HOLDS_NUMBER if _HOW_MANY.match(query) else 0)

@@ -1,0 +1,254 @@
+"""Context in recall: episodes, their coherence, the flags of texts, and what they change in the ranking."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from signet_actors.domain.ranking.text_flags import subject_code, text_flags
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
+from signet_actors.searcher.episodes import NONE
+from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.row_flags import FILE_NAME
+from tests.support.store_room import DIMENSIONS, StoreRoom
+
+ME = Principal()
+START = datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+def at(minutes: float) -> str:
+    return (START + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def synced(reader: Reader) -> Reader:
+    with reader.open_snapshot() as snapshot:
+        reader.sync(snapshot)
+        for leg in list(reader.vector_legs()) or [reader.vector_leg(snapshot, "test-model", DIMENSIONS)]:
+            assert leg is None or leg.complete
+        reader.sync_context(snapshot)
+    return reader
+
+
+def live_rows(room: StoreRoom) -> list[Any]:
+    return room.connection.execute(
+        "SELECT m.seq, m.agent_id, coalesce(m.scope, ''), coalesce(m.project, ''), coalesce(m.session_id, ''),"
+        " unixepoch(m.created_at), e.vector FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
+        " WHERE m.is_deleted = 0 ORDER BY m.agent_id, 3, 4, 5, 6, m.seq"
+    ).fetchall()
+
+
+def expected_episodes(room: StoreRoom) -> list[list[int]]:
+    """The episodes of all live rows as the documentation describes them."""
+    episodes: list[list[int]] = []
+    before = None
+    for seq, *place, second, _ in live_rows(room):
+        if before is None or before[0] != place or second - before[1] > 1800:
+            episodes.append([])
+        episodes[-1].append(seq)
+        before = place, second
+    return sorted(episodes)
+
+
+def expected_coherence(room: StoreRoom) -> dict[int, float]:
+    """The coherence of each row's episode; -inf for an episode without two neighbouring vectors."""
+    rows = {row[0]: row for row in live_rows(room)}
+    vectors = {seq: np.frombuffer(row[-1], np.float32) for seq, row in rows.items() if row[-1] is not None}
+    found: dict[int, float] = {}
+    groups: dict[tuple[str, str, str], list[list[int]]] = {}
+    for episode in expected_episodes(room):
+        groups.setdefault(tuple(rows[episode[0]][1:4]), []).append(episode)
+    for episodes in groups.values():
+        of_group = [vectors[seq] for episode in episodes for seq in episode if seq in vectors]
+        chance = float(np.square(np.mean(of_group, axis=0)).sum()) if of_group else 0.0
+        cosines = [
+            [float(vectors[a] @ vectors[b]) for a, b in pairwise(episode) if {a, b} <= set(vectors)]
+            for episode in episodes
+        ]
+        every = [cosine for of_episode in cosines for cosine in of_episode]
+        typical = float(np.mean(every)) if every else chance
+        for episode, own in zip(episodes, cosines, strict=True):
+            coherence = (sum(own) + 5 * typical) / (len(own) + 5) - chance if own else -np.inf
+            found |= dict.fromkeys(episode, coherence)
+    return found
+
+
+def found_episodes(reader: Reader) -> list[list[int]]:
+    """The episodes that the reader knows, each read along its links."""
+    episodes = reader.episodes
+    members: dict[int, list[int]] = {}
+    for seq in np.flatnonzero(episodes.episode[: reader.columns.size] != NONE).tolist():
+        members.setdefault(int(episodes.episode[seq]), []).append(seq)
+    walked = []
+    for number, rows in members.items():
+        inside = set(rows)
+        (first,) = (seq for seq in rows if int(episodes.left[seq]) not in inside)
+        walk, seq = [], first
+        while seq in inside:
+            walk.append(seq)
+            assert episodes.episode[seq] == number
+            seq = int(episodes.right[seq])
+        assert len(walk) == len(rows)
+        walked.append(walk)
+    return sorted(walked)
+
+
+def change_something(room: StoreRoom, rng: random.Random, known: list[str], number: int) -> None:
+    kind = rng.choice(["remember"] * 6 + ["modify", "forget", "forget", "recover", "recover"]) if known else "remember"
+    if kind == "remember":
+        answer = room.remember(
+            f"Ann: number {number}, is it?" if rng.random() < 0.3 else f"row {number} of yesterday",
+            agent_id=rng.choice("ab"),
+            project=rng.choice([None, "p"]),
+            created_at=at(rng.choice([number, rng.randrange(2000)]) * rng.choice([1, 1, 17])),
+            vector=None if rng.random() < 0.1 else [rng.gauss(1, 0.6) for _ in range(DIMENSIONS)],
+        )
+        known.append(answer.id)
+        return
+    target = rng.choice(known)
+    if kind == "modify":
+        patch = MemoryPatch(id=target, reason="r", content=f"Bob: changed {number}", vector=None)
+        room.ask(ModifyMemory(patch, ME))
+    elif kind == "forget":
+        room.ask(ForgetMemory(target, "r", ME))
+    else:
+        room.ask(RecoverMemory(target, "r", ME))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_episodes_coherence_and_flags_follow_every_kind_of_change(room: StoreRoom, seed: int) -> None:
+    rng, known = random.Random(seed), []
+    follower = synced(room.reader)
+    for number in range(160):
+        change_something(room, rng, known, number)
+        if rng.random() < 0.4 and number < 150:
+            continue
+        synced(follower)
+        assert found_episodes(follower) == expected_episodes(room)
+        for seq, coherence in expected_coherence(room).items():
+            if abs(coherence - 0.04) > 1e-6:
+                assert follower.open_episodes(follower.episodes.episode[[seq]])[0] == (coherence >= 0.04)
+        for seq, content in room.connection.execute("SELECT seq, content FROM memories WHERE is_deleted = 0"):
+            record = follower.flags.records[seq]
+            assert (record["flags"], record["subject"]) == text_flags(content)
+    late = synced(room.open_reader())
+    assert found_episodes(late) == found_episodes(follower)
+    late.close()
+
+
+class TestFlagsFile:
+    def test_a_damaged_or_removed_file_is_computed_again(self, room: StoreRoom) -> None:
+        for number in range(20):
+            room.remember(f"Ann: {number} apples?")
+        synced(room.reader)
+        file = room.index_dir / FILE_NAME
+        content = bytearray(file.read_bytes())
+        content[12 * 5 : 12 * 9] = b"\xff" * 48
+        file.write_bytes(bytes(content))
+        for _ in range(2):
+            reader = synced(room.open_reader())
+            assert set(reader.flags.records["subject"][1:21].tolist()) == {subject_code("ann")}
+            reader.close()
+            file.unlink()
+
+    def test_flags_do_not_need_the_file(self, room: StoreRoom, tmp_path: Path) -> None:
+        (room.index_dir / FILE_NAME).unlink()
+        (room.index_dir / FILE_NAME).mkdir()
+        room.remember("Ann: how many apples?")
+        reader = synced(room.open_reader())
+        assert reader.flags.records["subject"][1] == subject_code("ann")
+        reader.close()
+
+
+def conversation(room: StoreRoom) -> dict[str, str]:
+    """Three coherent conversations on three days; only one row of the third has the word of the question."""
+    texts = {
+        "weather": (0, ["It rains", "Take an umbrella", "I did so"], [1.0]),
+        "music": (3000, ["The concert was loud", "Really loud", "My ears hurt"], [0.0, 1.0]),
+        "colour": (6000, ["What is your favourite colour?", "Teal, always", "Good choice"], [0.0, 0.0, 1.0]),
+    }
+    stored = {}
+    for minutes, lines, vector in texts.values():
+        for number, text in enumerate(lines):
+            stored[text] = room.remember(text, created_at=at(minutes + number), vector=vector).id
+    return stored
+
+
+class TestRanking:
+    def test_the_answer_beside_a_matching_question_is_found(self, room: StoreRoom) -> None:
+        stored = conversation(room)
+        found = [
+            row.id for row in room.recall("which colour is the favourite?", vector=[0, 0, 0, 1.0], min_score=0.1).rows
+        ]
+        assert found[:2] == [stored["What is your favourite colour?"], stored["Teal, always"]]
+
+    def test_without_context_only_what_matches_is_found(self, room: StoreRoom) -> None:
+        stored = conversation(room)
+        rows = room.recall(
+            "which colour is the favourite?", vector=[0, 0, 0, 1.0], min_score=0.1, context=False, priors=False
+        ).rows
+        assert [row.id for row in rows] == [stored["What is your favourite colour?"]]
+
+    def test_neighbours_that_have_nothing_in_common_are_no_context(self, room: StoreRoom) -> None:
+        rng = random.Random(4)
+        rows = [f"fact {number} about topic{number}" for number in range(60)]
+        stored = {
+            text: room.remember(
+                text, created_at=at(number / 60), vector=[rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            ).id
+            for number, text in enumerate(rows)
+        }
+        found = room.recall("topic30", vector=None, min_score=0.1)
+        assert [row.id for row in found.rows] == [stored["fact 30 about topic30"]]
+
+    def test_a_row_that_the_caller_may_not_read_is_no_context(self, room: StoreRoom) -> None:
+        stored = conversation(room)
+        room.connection.execute("UPDATE memories SET visibility = 'archived' WHERE id = ?", (stored["Teal, always"],))
+        found = [row.id for row in room.recall("which colour is the favourite?", vector=[0, 0, 0, 1.0]).rows]
+        assert stored["Teal, always"] not in found
+
+    def test_rows_of_the_day_that_a_query_names_rank_higher(self, room: StoreRoom) -> None:
+        early = room.remember("we met the plumber", created_at="2025-03-01T10:00:00.000Z")
+        late = room.remember("we met the plumber again", created_at="2025-06-07T10:00:00.000Z")
+        day = (datetime(2025, 6, 7, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
+        assert [row.id for row in room.recall("plumber", near_day=day).rows] == [late.id, early.id]
+        assert [row.id for row in room.recall("plumber", near_day=day - 98).rows] == [early.id, late.id]
+
+    def test_the_subject_that_a_query_names_is_preferred(self, room: StoreRoom) -> None:
+        for number in range(6):
+            room.remember(f"Ann: I like painting number {number}")
+            room.remember(f"Bob: I like painting number {number}")
+        rows = room.recall("what does Bob like painting?", limit=6).rows
+        assert all(row.content.startswith("Bob") for row in rows)
+        both = room.recall("do Ann and Bob like painting?", limit=12).rows
+        assert len({row.content[:3] for row in both[:2]}) == 2 or both[0].score == both[1].score
+
+    def test_when_prefers_rows_with_a_time_and_a_question_is_no_answer(self, room: StoreRoom) -> None:
+        room.remember("the boiler repair, shall we do it?")
+        room.remember("the boiler repair went well")
+        timed = room.remember("the boiler repair was last week")
+        rows = room.recall("when was the boiler repair?").rows
+        assert rows[0].id == timed.id
+        assert rows[-1].content.endswith("?")
+
+    def test_two_searchers_give_the_same_answer(self, room: StoreRoom) -> None:
+        conversation(room)
+        other = room.open_reader()
+        mine, room.reader = room.recall("colour", vector=[0, 0.5, 0.5]), other
+        theirs = room.recall("colour", vector=[0, 0.5, 0.5])
+        assert [(row.id, row.score) for row in mine.rows] == [(row.id, row.score) for row in theirs.rows]
+
+
+def test_the_flags_of_a_text() -> None:
+    assert text_flags("Ann: did you see it?") == (1, subject_code("ann"))
+    assert text_flags('"Really?" she said, two days ago')[0] == 1 | 2 | 4
+    assert text_flags("2024: nothing")[1] == 0
+    assert text_flags("The end")[1] == 0, "a stop word is nobody's name"
+    assert text_flags("Monday: lunch")[0] == 0, "a speaker's name is not a time"
+    assert text_flags("May I?")[0] == 1, "may is no month here"
