@@ -142,6 +142,14 @@ class MemoryColumns:
             int(codes["session_id"][seq]),
         )
 
+    def session_codes(self, rows: Seqs) -> Seqs:
+        """Return a number for each row that is equal for rows with the same ``session_key``, and only for these."""
+        numbers: Seqs = np.zeros(len(rows), np.int64)
+        for name in ("agent_id", "scope", "project", "session_id"):
+            codes = self._codes[name][rows].astype(np.int64)
+            numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+        return numbers
+
     def _code(self, column: str, text: str) -> int:
         """Return the code of ``text``, or -1, which no row has, if no row ever had that text."""
         return self._dictionary[column].get(text, -1)

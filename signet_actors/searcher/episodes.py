@@ -83,7 +83,8 @@ class Episodes:
         self._size = columns.size
         if not len(rows):
             return
-        sessions = np.array([self._session_of(seq) for seq in rows.tolist()], np.int32)
+        _, first, of_row = np.unique(columns.session_codes(rows), return_index=True, return_inverse=True)
+        sessions = np.array([self._session_of(seq) for seq in rows[first].tolist()], np.int32)[of_row]
         self._session[rows] = sessions
         created = columns.created_ms[rows]
         by_time = np.lexsort((rows, created, sessions))

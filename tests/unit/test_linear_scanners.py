@@ -41,7 +41,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
     "domain.date_phrases": dict.fromkeys(("_NUMBERS", "_MONTH_FIRST", "_DAY_FIRST", "_YEAR"), SEARCHED),
     "domain.ranking.text_flags": {
-        **dict.fromkeys(("_ASKS", "_TIME", "_NUMBER"), SEARCHED),
+        **dict.fromkeys(("_ASKS", "_TOKEN"), SEARCHED),
+        "_ORDINAL": WHOLE,
         **dict.fromkeys(("_SPEAKER", "_FIRST_WORD", "_WHEN", "_HOW_MANY"), MATCHED),
     },
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},

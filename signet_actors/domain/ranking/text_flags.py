@@ -23,16 +23,18 @@ HOLDS_NUMBER: Final = 4
 MAX_CHARS: Final = 10_000
 """Flags are read from so many characters; what follows in a longer text is ignored."""
 
-_MONTHS: Final = "january|february|march|april|june|july|august|september|october|november|december"
 _ASKS: Final = re.compile(r"\?(?=[\s\"'\u201d\u2019)\]]|$)")
-_TIME: Final = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|recently|week(?:end)?s?|month|years?|since|morning|evening|"
-    rf"monday|tuesday|wednesday|thursday|friday|saturday|sunday|{_MONTHS}|\d{{4}}|\d{{1,2}}(?:st|nd|rd|th))\b",
-    re.IGNORECASE,
-)
-_NUMBER: Final = re.compile(
-    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|several)\b", re.IGNORECASE
-)
+_TIMES: Final = """
+    yesterday today tonight tomorrow last next ago recently week weeks weekend weekends month year years since morning
+    evening monday tuesday wednesday thursday friday saturday sunday january february march april june july august
+    september october november december
+"""
+_TIME_WORDS: Final = frozenset(_TIMES.split())
+"""Without "may", which is more often a verb."""
+_NUMBERS: Final = "one two three four five six seven eight nine ten once twice couple several"
+_NUMBER_WORDS: Final = frozenset(_NUMBERS.split())
+_TOKEN: Final = re.compile(r"\w+")
+_ORDINAL: Final = re.compile(r"[0-9]{1,2}(?:st|nd|rd|th)")
 _SPEAKER: Final = re.compile(r"[^:\n]{1,40}: ")
 _FIRST_WORD: Final = re.compile(r"\W*([^\W\d_]+)")
 _WHEN: Final = re.compile(
@@ -55,11 +57,13 @@ def text_flags(text: str) -> TextFlags:
     """
     text = text[:MAX_CHARS]
     speaker = _SPEAKER.match(text)
-    begin = speaker.end() if speaker else 0
+    tokens = set(_TOKEN.findall(text.lower(), speaker.end() if speaker else 0))
+    numbers = [token for token in tokens if token[0].isdecimal()]
     flags = ASKS if _ASKS.search(text) else 0
-    if _TIME.search(text, begin):
+    dated = any((len(token) == 4 and token.isdecimal()) or _ORDINAL.fullmatch(token) for token in numbers)
+    if dated or not _TIME_WORDS.isdisjoint(tokens):
         flags |= TELLS_TIME
-    if _NUMBER.search(text, begin):
+    if not _NUMBER_WORDS.isdisjoint(tokens) or any(map(str.isdecimal, numbers)):
         flags |= HOLDS_NUMBER
     first = _FIRST_WORD.match(text)
     return TextFlags(flags, subject_code(first[1].lower()) if first else 0)
