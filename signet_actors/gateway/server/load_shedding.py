@@ -30,9 +30,9 @@ OVERLOAD_RESET_S: Final = 0.5
 MAX_STATUS_PROBES: Final = 2
 LARGE_BODY_BYTES: Final = 128 * 1024
 """It takes a tenth of a second or more to split and embed a longer text."""
-HANDLERS_PER_ITERATION: Final = 8
+HANDLERS_PER_ITERATION: Final = 4
 """A handler runs for half a millisecond before it first awaits."""
-READS_PER_ITERATION: Final = 64
+READS_PER_ITERATION: Final = 16
 """It takes 20 microseconds to shed a request without parsing it, and five times as long to admit one."""
 STATUS_PATHS: Final = frozenset({b"/metrics", b"/api/status"})
 """Paths that an operator requests to diagnose a problem such as an overload."""
