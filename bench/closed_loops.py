@@ -72,7 +72,9 @@ async def closed_loop(
         connection.close()
 
 
-async def crowd(address: Address, requests: Sequence[bytes], clients: int, answered: Answered, until: float) -> None:
+async def run_clients(
+    address: Address, requests: Sequence[bytes], clients: int, answered: Answered, until: float
+) -> None:
     """Distribute ``requests`` over that many closed loops."""
     dealt = iter(enumerate(requests))
     await asyncio.gather(*(closed_loop(address, dealt, answered, until) for _ in range(clients)))

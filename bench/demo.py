@@ -37,7 +37,7 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 )
 
 
-class WentWrong(Exception):
+class UnexpectedResult(Exception):
     """A step of the demonstration did not give the expected result."""
 
 
@@ -54,21 +54,21 @@ class Demonstration:
         }
 
     def signet(self, *arguments: str) -> str:
-        """Run and print the command and return its output; raises WentWrong if it fails."""
+        """Run and print the command and return its output; raises UnexpectedResult if it fails."""
         print(f"\n$ {shlex.join(['signet', *arguments])}", flush=True)
         left = BUDGET_S - (time.monotonic() - self.began)
         if left <= 0:
-            raise WentWrong(f"the demonstration took longer than {BUDGET_S} s")
+            raise UnexpectedResult(f"the demonstration took longer than {BUDGET_S} s")
         began = time.perf_counter()
         try:
             done = self._run(arguments, timeout=left)
         except subprocess.TimeoutExpired as error:
-            raise WentWrong(f"the command was not done in time ({left:.0f} s)") from error
+            raise UnexpectedResult(f"the command was not done in time ({left:.0f} s)") from error
         took_ms = (time.perf_counter() - began) * 1000
         print(done.stdout + done.stderr, end="")
         print(f"  [{took_ms:.0f} ms]", flush=True)
         if done.returncode != 0:
-            raise WentWrong(f"exit code {done.returncode}")
+            raise UnexpectedResult(f"exit code {done.returncode}")
         return done.stdout
 
     def stop(self) -> None:
@@ -111,7 +111,7 @@ class Demonstration:
 
 
 def demonstrate(demo: Demonstration) -> None:
-    """Run every step; raises WentWrong at the first unexpected result."""
+    """Run every step; raises UnexpectedResult at the first unexpected result."""
     demo.signet("start", "--timeout", "45")
     ids = [demo.signet("remember", *arguments).strip() for arguments in MEMORIES]
     require(len(set(ids)) == len(MEMORIES), "each memory has an id of its own")
@@ -137,9 +137,9 @@ def demonstrate(demo: Demonstration) -> None:
 
 
 def require(holds: bool, claim: str) -> None:
-    """Print the claim; raises WentWrong if it does not hold."""
+    """Print the claim; raises UnexpectedResult if it does not hold."""
     if not holds:
-        raise WentWrong(f"expected: {claim}")
+        raise UnexpectedResult(f"expected: {claim}")
     print(f"  ✓ {claim}", flush=True)
 
 
@@ -151,7 +151,7 @@ def main() -> int:
         print(f"A throw-away workspace: {demo.workspace}")
         try:
             demonstrate(demo)
-        except WentWrong as wrong:
+        except UnexpectedResult as wrong:
             failure: str | None = str(wrong)
         else:
             failure = None

@@ -31,7 +31,7 @@ import msgspec
 from rich.console import Console
 
 from bench.client import BlockingClient
-from bench.closed_loops import Answered, closed_loop, crowd, run
+from bench.closed_loops import Answered, closed_loop, run, run_clients
 from bench.cpu_usage import CpuUsage
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
@@ -109,7 +109,7 @@ class Phase:
         }
 
 
-class Upkeep:
+class Maintenance:
     """The disturbances: each kind is a closed loop that runs concurrently with the clients."""
 
     def __init__(self, subject: LoadedDaemon, seconds: float) -> None:
@@ -199,16 +199,16 @@ class Isolation:
         self.found["log_tail"] = subject.complaints()
         self.found["load_average_after"] = os.getloadavg()[0]
 
-    def _turn(self, phase: Phase, *, disturbed: bool) -> Upkeep | None:
+    def _turn(self, phase: Phase, *, disturbed: bool) -> Maintenance | None:
         subject, seconds = self._subject, self._options.seconds
         mixed = Mixed(subject, seconds, self._options.seed)
-        upkeep = Upkeep(subject, seconds) if disturbed else None
+        upkeep = Maintenance(subject, seconds) if disturbed else None
         answered = Answered(keep_bodies=True)
         probe = HealthProbe(self._daemon.address)
         with probe.running():
             began = time.perf_counter()
             until = began + seconds
-            clients = crowd(self._daemon.address, mixed.requests, CLIENTS, answered, until)
+            clients = run_clients(self._daemon.address, mixed.requests, CLIENTS, answered, until)
             if upkeep is None:
                 run(clients)
             else:

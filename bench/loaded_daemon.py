@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 
 from bench.client import BlockingClient, encode_request
-from bench.closed_loops import Answered, beside, crowd, probe, run
+from bench.closed_loops import Answered, beside, probe, run, run_clients
 from bench.cpu_usage import CpuUsage
 from bench.daemon import Daemon, DaemonFailed
 from bench.figures import spread
@@ -51,7 +51,7 @@ class EvenSample:
             self.kept[place] = made
 
 
-class Filling:
+class ImportCost:
     """The cost of storing one part. ``refused`` counts requests that had to be sent again."""
 
     def __init__(self) -> None:
@@ -110,15 +110,15 @@ class LoadedDaemon:
             "refused": refused,
         }
 
-    def import_all(self, memories: Sequence[Made], usage: CpuUsage, **more: str) -> Filling:
+    def import_all(self, memories: Sequence[Made], usage: CpuUsage, **more: str) -> ImportCost:
         """Store all of ``memories`` by bulk import; ``more`` are further fields of each. Raises DaemonFailed."""
         starts = range(0, len(memories), IMPORT_LINES)
         batches = [self.import_of(memories[at : at + IMPORT_LINES], **more) for at in starts]
         return self._fill(batches, IMPORT_CLIENTS, usage, lines=len(memories))
 
-    def _fill(self, requests: Sequence[bytes], clients: int, usage: CpuUsage, *, lines: int | None) -> Filling:
+    def _fill(self, requests: Sequence[bytes], clients: int, usage: CpuUsage, *, lines: int | None) -> ImportCost:
         """Send every one of ``requests`` until it is stored. Raises DaemonFailed."""
-        filling = Filling()
+        filling = ImportCost()
         deadline = time.perf_counter() + SLAB_BUDGET_S
         waiting = list(requests)
         imported = 0
@@ -163,7 +163,7 @@ class LoadedDaemon:
         until = time.perf_counter() + seconds
         address = self.daemon.address
         probes = [] if health is None else [probe(address, health, until)]
-        run(beside(crowd(address, requests, clients, found, until), *probes))
+        run(beside(run_clients(address, requests, clients, found, until), *probes))
         return found
 
     # requests

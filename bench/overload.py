@@ -208,7 +208,7 @@ class Watched:
         return found
 
 
-class Crowd:
+class LoadGenerator:
     """Sends requests to one daemon and records every response."""
 
     def __init__(self, host: str, port: int, kept: set[str]) -> None:
@@ -310,8 +310,8 @@ class Overload:
         with self._daemon as daemon:
             address = daemon.address
             requests = Requests(f"{address.host}:{address.port}", self._options.seed)
-            crowd = self._crowd()
-            filled = self._do(crowd.closed(requests.fill(), 8, 120))
+            generator = self._generator()
+            filled = self._do(generator.closed(requests.fill(), 8, 120))
             if len(filled.accepted_ms) != FILLED:
                 raise DaemonFailed(f"filling: {filled.figures()}")
             for workload in self._options.workloads:
@@ -326,15 +326,15 @@ class Overload:
 
     def _workload(self, name: str, requests: Requests) -> dict[str, Any]:
         endless = requests.of(name)
-        crowd = self._crowd()
-        calm = self._do(crowd.closed(endless, 1, 2))
-        peak = self._do(crowd.closed(endless, CLIENTS[name], self._options.capacity))
+        generator = self._generator()
+        calm = self._do(generator.closed(endless, 1, 2))
+        peak = self._do(generator.closed(endless, CLIENTS[name], self._options.capacity))
         watched = Watched(self._daemon, self._options.seconds)
         usage = CpuUsage(self._daemon.processes())
         with watched.running(), usage.measured():
-            over = crowd.open_loop(endless, max(1.0, OVERLOAD * peak.goodput), self._options.seconds)
+            over = generator.open_loop(endless, max(1.0, OVERLOAD * peak.goodput), self._options.seconds)
         bound_ms = 2 * spread(calm.accepted_ms).p99 + 20
-        recovered_s = self._do(crowd.time_until_calm(endless, bound_ms))
+        recovered_s = self._do(generator.time_until_calm(endless, bound_ms))
         return {
             "calm_ms": spread(calm.accepted_ms),
             "peak": peak.figures(),
@@ -356,10 +356,10 @@ class Overload:
                 outcome = Outcome()
                 began = time.perf_counter()
                 while time.perf_counter() < began + min(5.0, self._options.seconds):
-                    crowd = self._crowd()  # a new connection each time
+                    generator = self._generator()  # a new connection each time
                     outcome.offered += 1
-                    await crowd._one(requests._remember_request(), outcome)
-                    crowd._leave()
+                    await generator._one(requests._remember_request(), outcome)
+                    generator._leave()
                 outcome.wall_s = time.perf_counter() - began
                 return outcome
             finally:
@@ -389,8 +389,8 @@ class Overload:
                     lines.append(msgspec.json.decode(line, type=dict[str, Any]))
         return [line for line in lines if line.get("level") not in {"info", "debug"}][-40:]
 
-    def _crowd(self) -> Crowd:
-        return Crowd(self._daemon.address.host, self._daemon.address.port, self._kept)
+    def _generator(self) -> LoadGenerator:
+        return LoadGenerator(self._daemon.address.host, self._daemon.address.port, self._kept)
 
     @staticmethod
     def _do(work: Any) -> Any:

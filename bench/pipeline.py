@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 from rich.console import Console
 
-from bench.closed_loops import Answered, crowd, run
+from bench.closed_loops import Answered, run, run_clients
 from bench.cpu_usage import CpuUsage
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
@@ -89,7 +89,7 @@ class PipelineBench:
                 probe = HealthProbe(daemon.address)
                 with probe.running():
                     began = time.perf_counter()
-                    run(crowd(daemon.address, mixed.requests, options.clients, answered, began + options.seconds))
+                    run(run_clients(daemon.address, mixed.requests, options.clients, answered, began + options.seconds))
                     wall_s = time.perf_counter() - began
                 phase.add(mixed, answered, probe, wall_s)
         subject.say(f"{'hung' if hung else 'alone'}: {len(answered.latencies_ms)} requests in {wall_s:.1f} s")
@@ -119,7 +119,11 @@ class PipelineBench:
                     while done[-1][1] < (options.rate_jobs - queued) * (1 - SHARE_LEFT):
                         if time.perf_counter() - done[0][0] > DRAIN_BUDGET_S:
                             raise DaemonFailed(f"only {done[-1][1]} of {options.rate_jobs} jobs ended")
-                        run(crowd(daemon.address, recalls, options.recall_clients, beside, time.perf_counter() + 0.25))
+                        run(
+                            run_clients(
+                                daemon.address, recalls, options.recall_clients, beside, time.perf_counter() + 0.25
+                            )
+                        )
                         done.append((time.perf_counter(), self._ended() - queued))
                 must_have_worked(beside, "recalls beside jobs")
         if len(done) == 1:

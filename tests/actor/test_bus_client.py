@@ -83,7 +83,7 @@ def test_waiting_requests_are_sent_to_a_writer_that_starts(monkeypatch: pytest.M
     async def test(room: BusHarness) -> None:
         room.start("writer", "writer", order="boot_sleep:300")
         async with bus_in(room) as bus:
-            answer = await bus.ask_writer(command("patience"), trace_id="t", timeout_ms=30_000)
+            answer = await bus.ask_writer(command("wait"), trace_id="t", timeout_ms=30_000)
             assert answer.previous is not None
 
     with_harness(test)

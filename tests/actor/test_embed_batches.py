@@ -23,8 +23,8 @@ DIMENSIONS = 8
 TEXTS = [f"text {number}" for number in range(7)]
 
 
-class Shop:
-    """What the extractor's workshop is to this kind of job; ``fate`` decides on each call."""
+class FakeResources:
+    """What the extractor's workshop is to this kind of job; ``failure`` decides on each call."""
 
     def __init__(self, batch_size: int = 3) -> None:
         self.clock = SetClock()
@@ -35,13 +35,13 @@ class Shop:
             clock=self.clock, config=self.config, spawn=lambda work: asyncio.get_running_loop().create_task(work)
         )
         self.calls: list[list[str]] = []
-        self.fate: Callable[[Sequence[str]], Exception | None] = lambda texts: None
+        self.failure: Callable[[Sequence[str]], Exception | None] = lambda texts: None
         self.embedded_ns = -1
 
     async def embed(self, texts: Sequence[str]) -> Any:
         self.calls.append(list(texts))
         await asyncio.sleep(0)
-        error = self.fate(texts)
+        error = self.failure(texts)
         if error is not None:
             raise error
         self.embedded_ns = self.clock.monotonic_ns()
@@ -66,7 +66,7 @@ class Run:
         return VectorStored(self.stored)
 
 
-def work(shop: Shop, kind: Embed, texts: Sequence[str]) -> list[Any]:
+def work(resources: FakeResources, kind: Embed, texts: Sequence[str]) -> list[Any]:
     """What came of each attempt: the report, or the error."""
 
     async def all_at_once() -> list[Any]:
@@ -82,13 +82,13 @@ def refused(text: str) -> Callable[[Sequence[str]], Exception | None]:
 
 
 def test_waiting_texts_are_sent_as_one_batch_and_get_their_own_vectors() -> None:
-    shop = Shop()
-    kind = Embed(shop)  # type: ignore[arg-type]
-    ends = work(shop, kind, TEXTS)
-    assert shop.calls == [TEXTS[:3], TEXTS[3:6], TEXTS[6:]]
+    resources = FakeResources()
+    kind = Embed(resources)  # type: ignore[arg-type]
+    ends = work(resources, kind, TEXTS)
+    assert resources.calls == [TEXTS[:3], TEXTS[3:6], TEXTS[6:]]
     for text, (request, frames) in zip(TEXTS, ends, strict=True):
         assert request == StoreVector(text, "lease", f"hash of {text}", "m", DIMENSIONS)
-        call = next(number for number, texts in enumerate(shop.calls, 1) if text in texts)
+        call = next(number for number, texts in enumerate(resources.calls, 1) if text in texts)
         assert np.frombuffer(frames[0], "<f4")[0] == call
     tracker = kind.tracker()
     assert (tracker.running, tracker.processed, tracker.failed, tracker.skipped_cycles) == (True, 7, 0, 0)
@@ -96,12 +96,12 @@ def test_waiting_texts_are_sent_as_one_batch_and_get_their_own_vectors() -> None
 
 
 def test_a_text_that_cannot_be_embedded_fails_alone() -> None:
-    shop = Shop()
-    shop.fate = refused("text 1")
-    kind = Embed(shop)  # type: ignore[arg-type]
-    ends = work(shop, kind, TEXTS)
+    resources = FakeResources()
+    resources.failure = refused("text 1")
+    kind = Embed(resources)  # type: ignore[arg-type]
+    ends = work(resources, kind, TEXTS)
     assert [isinstance(end, ProviderError) for end in ends] == [number == 1 for number in range(7)]
-    assert kind.pause(shop.config) is None, "the provider serves the others"
+    assert kind.pause(resources.config) is None, "the provider serves the others"
     assert (kind.tracker().processed, kind.tracker().failed) == (6, 1)
 
 
@@ -109,49 +109,49 @@ def test_a_text_that_cannot_be_embedded_fails_alone() -> None:
 def test_an_unavailable_provider_is_tried_once_per_batch_with_growing_pauses(
     kind_of_error: ProviderErrorKind,
 ) -> None:
-    shop = Shop()
-    shop.fate = lambda texts: ProviderError(kind_of_error, "nobody there")
-    kind = Embed(shop)  # type: ignore[arg-type]
+    resources = FakeResources()
+    resources.failure = lambda texts: ProviderError(kind_of_error, "nobody there")
+    kind = Embed(resources)  # type: ignore[arg-type]
     pauses = []
     for number in range(1, 9):
-        ends = work(shop, kind, TEXTS[:3])
+        ends = work(resources, kind, TEXTS[:3])
         assert all(isinstance(end, ProviderError) for end in ends)
-        assert len(shop.calls) == number, "nothing is tried one by one where nobody answers"
-        pause = kind.pause(shop.config)
+        assert len(resources.calls) == number, "nothing is tried one by one where nobody answers"
+        pause = kind.pause(resources.config)
         assert pause is not None
         assert pause.for_ms is not None
         assert pause.reason == "nobody there"
         pauses.append(pause.for_ms)
         assert kind.limit() == 1
-        shop.clock.advance(pause.for_ms)
-        assert kind.pause(shop.config) is None
+        resources.clock.advance(pause.for_ms)
+        assert kind.pause(resources.config) is None
     assert pauses == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
     assert kind.tracker().skipped_cycles == 8
-    shop.fate = lambda texts: None
-    work(shop, kind, TEXTS[:1])
-    assert kind.limit() == kind.slots(shop.config) == 6
+    resources.failure = lambda texts: None
+    work(resources, kind, TEXTS[:1])
+    assert kind.limit() == kind.slots(resources.config) == 6
 
 
 def test_a_changed_configuration_ends_the_pause() -> None:
-    shop = Shop()
-    shop.fate = lambda texts: ProviderError(ProviderErrorKind.UNAVAILABLE, "nobody there")
-    kind = Embed(shop)  # type: ignore[arg-type]
-    work(shop, kind, TEXTS[:1])
-    assert kind.pause(shop.config) is not None
+    resources = FakeResources()
+    resources.failure = lambda texts: ProviderError(ProviderErrorKind.UNAVAILABLE, "nobody there")
+    kind = Embed(resources)  # type: ignore[arg-type]
+    work(resources, kind, TEXTS[:1])
+    assert kind.pause(resources.config) is not None
     kind.reconfigured()
-    assert kind.pause(shop.config) is None
+    assert kind.pause(resources.config) is None
 
 
 def test_waiting_callers_get_an_error_when_the_call_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = Shop()
-    shop.fate = lambda texts: ZeroDivisionError("of the embedder's own making")
-    ends = work(shop, Embed(shop), TEXTS)  # type: ignore[arg-type]
+    resources = FakeResources()
+    resources.failure = lambda texts: ZeroDivisionError("of the embedder's own making")
+    ends = work(resources, Embed(resources), TEXTS)  # type: ignore[arg-type]
     assert all(isinstance(end, ZeroDivisionError) for end in ends)
 
 
 def test_a_cancelled_attempt_does_not_affect_the_others() -> None:
-    shop = Shop()
-    kind = Embed(shop)  # type: ignore[arg-type]
+    resources = FakeResources()
+    kind = Embed(resources)  # type: ignore[arg-type]
 
     async def one_leaves() -> list[Any]:
         runs = [Run(text) for text in TEXTS[:3]]
@@ -166,9 +166,9 @@ def test_a_cancelled_attempt_does_not_affect_the_others() -> None:
 
 
 def test_no_vector_is_computed_when_embedding_is_off() -> None:
-    shop = Shop()
-    kind = Embed(shop)  # type: ignore[arg-type]
-    none = msgspec.structs.replace(shop.config, embedding=EmbeddingConfig(provider="none"))
+    resources = FakeResources()
+    kind = Embed(resources)  # type: ignore[arg-type]
+    none = msgspec.structs.replace(resources.config, embedding=EmbeddingConfig(provider="none"))
     pause = kind.pause(none)
     assert pause is not None
     assert pause.reason == "embedding.provider is none"

@@ -107,10 +107,10 @@ def test_overload_is_shed_while_health_answers_and_ends_without_delay(tmp_path: 
         ThreadPoolExecutor(16) as clients,
     ):
         held = Held(edge, gate, 3, body)
-        flood = [clients.submit(one, edge) for _ in range(60)]
-        while not all(client.done() for client in flood):
+        burst_answers = [clients.submit(one, edge) for _ in range(60)]
+        while not all(client.done() for client in burst_answers):
             assert edge.request("GET", "/health/live").status == 200
-        assert {client.result() for client in flood} == {503}
+        assert {client.result() for client in burst_answers} == {503}
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200] * 3
         for _ in range(5):
@@ -291,13 +291,13 @@ def test_idle_connections_are_closed_for_new_ones_longest_idle_first(tmp_path: P
         for _ in range(30):
             assert edge.request("GET", "/echo").status == 200
         assert silent.recv(1) == b""
-        crowd = [edge.connect() for _ in range(60)]
+        burst = [edge.connect() for _ in range(60)]
         assert edge.request("GET", "/echo").status == 200
         assert used.recv(1) == b""
         assert len(places.served) <= 3
         speaking.sendall(f" HTTP/1.1\r\nHost: 127.0.0.1:{edge.port}\r\n\r\n".encode())
         assert parse_answer(speaking.recv(65536)).status == 200
-        for connection in (used, speaking, silent, *crowd):
+        for connection in (used, speaking, silent, *burst):
             connection.close()
         poll_until(lambda: len(places.served) == 0)
 
@@ -476,22 +476,22 @@ class StoppedLoop:
 
 def test_overload_is_read_in_slices_and_health_is_answered_between_them(tmp_path: Path) -> None:
     gate = Gate()
-    crowd = 4 * READS_PER_ITERATION
-    limits = ConnectionLimits(max_in_flight=1, connections=crowd + 8)
+    burst = 4 * READS_PER_ITERATION
+    limits = ConnectionLimits(max_in_flight=1, connections=burst + 8)
     still_waiting: list[int] = []
 
-    async def healthy_in_a_crowd(call: HttpRequest) -> HttpResponse:
+    async def health_under_overload(call: HttpRequest) -> HttpResponse:
         still_waiting.append(len(server_context.read_scheduler.waiting))
         return await healthy(call)
 
-    health = plain_route("GET", "/health", healthy_in_a_crowd)
+    health = plain_route("GET", "/health", health_under_overload)
     served = tuple(route for route in routes(gate) if route.path != "/health")
     with RunningEdge((*served, health), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
         server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
-        senders = [connections.enter_context(edge.connect()) for _ in range(crowd)]
+        senders = [connections.enter_context(edge.connect()) for _ in range(burst)]
         asker = connections.enter_context(edge.connect())
-        poll_until(lambda: len(server_context.connections.served) == crowd + 2)
+        poll_until(lambda: len(server_context.connections.served) == burst + 2)
         with StoppedLoop(edge):
             for sender in senders:
                 sender.sendall(post_head(edge, "Content-Length: 2") + b"{}")
@@ -502,7 +502,7 @@ def test_overload_is_read_in_slices_and_health_is_answered_between_them(tmp_path
             assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
             assert len(answer.headers["x-signet-trace-id"]) > 20
         assert still_waiting[0] > 0
-        assert server_context.admission.shed == server_context.rejections.total == crowd
+        assert server_context.admission.shed == server_context.rejections.total == burst
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200]
         senders[0].sendall(post_head(edge, target="GET /echo"))
@@ -564,7 +564,7 @@ def test_a_client_that_does_not_read_rejections_gets_no_more(tmp_path: Path) -> 
 
 
 def test_many_new_connections_are_accepted_in_a_few_loop_iterations(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as crowd:
+    with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as burst:
         places = edge.server.server_context.connections
         turns = 0
         accepted = threading.Event()
@@ -579,7 +579,7 @@ def test_many_new_connections_are_accepted_in_a_few_loop_iterations(tmp_path: Pa
 
         with StoppedLoop(edge):
             for _ in range(96):
-                crowd.enter_context(edge.connect())
+                burst.enter_context(edge.connect())
             edge.call_soon(count)
         assert accepted.wait(CLIENT_WAIT_S)
         assert turns <= 96 // ACCEPTS_PER_ITERATION + 8
@@ -593,13 +593,13 @@ def test_a_connection_with_an_unread_request_is_not_evicted(tmp_path: Path) -> N
             poll_until(lambda: len(places.idle) == 2)
             made_room = threading.Event()
 
-            def crowd() -> None:
+            def burst() -> None:
                 for connection in waiting:
                     connection.sendall(post_head(edge, target="GET /echo"))
                 if places.acquire(cast("Any", object()), 2):  # as for a newcomer that is accepted now
                     made_room.set()
 
-            edge.call_soon(crowd)
+            edge.call_soon(burst)
             for connection in waiting:
                 assert parse_answer(connection.recv(65536)).status == 200
             assert not made_room.is_set()
@@ -672,19 +672,19 @@ def test_an_unreadable_connection_does_not_delay_the_others() -> None:
                 raise self._fault
 
     faulty = Connection(OSError("the kernel says no"))
-    crowd = [faulty, *(Connection() for _ in range(3 * READS_PER_ITERATION))]
+    burst = [faulty, *(Connection() for _ in range(3 * READS_PER_ITERATION))]
     loop = asyncio.new_event_loop()
     faults: list[object] = []
     loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
     readings = ReadScheduler()
-    for connection in crowd:
+    for connection in burst:
         readings.enqueue(cast("Any", connection), loop)
     for _ in range(6):
         loop.call_soon(loop.stop)
         loop.run_forever()
     loop.close()
     assert [type(fault) for fault in faults] == [OSError]
-    assert all(connection.read for connection in crowd)
+    assert all(connection.read for connection in burst)
     assert not readings.waiting
 
 

@@ -98,21 +98,21 @@ def test_one_slow_write_blocks_nothing_and_takes_no_slot() -> None:
 
 def test_a_request_with_a_slow_body_takes_no_slot_of_the_writer() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=8))
-    dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(6)]
+    slow_bodies_sent = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(6)]
     traffic.now += 60
     assert traffic.change(), "the writer is there, and the lane is not closed"
-    for admitted in dripping:
+    for admitted in slow_bodies_sent:
         assert admitted is not None
         admitted.release()
 
 
 def test_slow_short_bodies_do_not_block_others() -> None:
     traffic = SimulatedTraffic(ConnectionLimits())
-    dripping = [traffic.admission.admit(10, traffic.limits) for _ in range(traffic.limits.max_in_flight)]
+    slow_bodies_sent = [traffic.admission.admit(10, traffic.limits) for _ in range(traffic.limits.max_in_flight)]
     traffic.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
     let_in, refused = traffic.pass_time(2, changes_per_s=1000, reads_per_s=100)
     assert (let_in, refused) == (2000, 0)
-    for admitted in dripping:
+    for admitted in slow_bodies_sent:
         assert admitted is not None
         assert admitted.complete_body(traffic.limits)
         admitted.release()
@@ -121,10 +121,10 @@ def test_slow_short_bodies_do_not_block_others() -> None:
 
 def test_a_slow_body_needs_a_slot_when_it_is_complete() -> None:
     traffic = SimulatedTraffic(ConnectionLimits(max_in_flight=4))
-    dripping = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(4)]
+    slow_bodies_sent = [traffic.admission.admit(10, traffic.limits, is_write=True) for _ in range(4)]
     traffic.now += 0.3
     assert [traffic.change() for _ in range(5)] == [True] * 4 + [False]
-    for admitted in dripping:
+    for admitted in slow_bodies_sent:
         assert admitted is not None
         assert not admitted.complete_body(traffic.limits)
         admitted.release()

@@ -90,7 +90,7 @@ def using(
     concurrency: int = 2,
     budget: Budget | None = None,
 ) -> T:
-    async def life() -> T:
+    async def scenario() -> T:
         guarded = GuardedProvider(OllamaProvider(server.url), clock, GuardLimits(concurrency, POLICY), budget)
         try:
             async with asyncio.timeout(HANG_GUARD_S):
@@ -98,7 +98,7 @@ def using(
         finally:
             await guarded.close()
 
-    return asyncio.run(life())
+    return asyncio.run(scenario())
 
 
 async def failure(guarded: GuardedProvider, timeout_ms: int = 500) -> ProviderError:
@@ -204,7 +204,7 @@ def test_a_long_outage_costs_no_attempt(server: ScriptedProvider, clock: HandClo
             except TimeoutError:
                 return Availability(False, "no answer")
 
-    async def life() -> int:
+    async def scenario() -> int:
         guarded = GuardedProvider(QuickLook(server.url), clock, GuardLimits(2, POLICY))
         try:
             async with asyncio.timeout(HANG_GUARD_S):
@@ -212,7 +212,7 @@ def test_a_long_outage_costs_no_attempt(server: ScriptedProvider, clock: HandClo
         finally:
             await guarded.close()
 
-    assert asyncio.run(life()) <= 25, "a provider that is down is left alone"
+    assert asyncio.run(scenario()) <= 25, "a provider that is down is left alone"
 
 
 @pytest.mark.parametrize("fault", ["hang", "slow_drip", "rst", "http_500", "empty"])
@@ -510,8 +510,8 @@ def test_a_provider_that_forgets_its_deadline_is_cancelled(clock: HandClock, mon
 
     monkeypatch.setattr("signet_actors.providers.llm.guarded._CLEANUP_MS", 50)
 
-    async def life() -> ProviderError:
+    async def scenario() -> ProviderError:
         async with asyncio.timeout(HANG_GUARD_S):
             return await failure(GuardedProvider(Forgetful(), clock), timeout_ms=50)
 
-    assert asyncio.run(life()).kind is ProviderErrorKind.TIMEOUT
+    assert asyncio.run(scenario()).kind is ProviderErrorKind.TIMEOUT

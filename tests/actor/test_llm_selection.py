@@ -54,14 +54,14 @@ def free_port() -> Iterator[int]:
 def selected(config: ExtractionConfig, **environment: str) -> tuple[Selection, bool]:
     """The selection, and whether there is a provider to call."""
 
-    async def life() -> tuple[Selection, bool]:
+    async def scenario() -> tuple[Selection, bool]:
         made = await select_provider(config, environment)
         if made.provider is not None:
             assert (made.provider.name, made.provider.model) == (made.selection.name, made.selection.model)
             await made.provider.close()
         return made.selection, made.provider is not None
 
-    return asyncio.run(life())
+    return asyncio.run(scenario())
 
 
 def test_auto_is_ollama_when_it_answers_and_has_the_model(server: ScriptedProvider) -> None:

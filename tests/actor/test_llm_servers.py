@@ -45,7 +45,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 def using(provider: LlmProvider, work: Callable[[LlmProvider], Awaitable[T]]) -> T:
     """Return the result of ``work``; the provider is closed and nothing is left in the loop."""
 
-    async def life() -> T:
+    async def scenario() -> T:
         try:
             async with asyncio.timeout(HANG_GUARD_S):
                 return await work(provider)
@@ -54,7 +54,7 @@ def using(provider: LlmProvider, work: Callable[[LlmProvider], Awaitable[T]]) ->
             others = asyncio.all_tasks() - {asyncio.current_task()}
             assert not others, f"left behind: {others}"
 
-    return asyncio.run(life())
+    return asyncio.run(scenario())
 
 
 def generated(provider: LlmProvider, prompt: str = "What?", timeout_ms: int = 5000) -> Generated:

@@ -110,7 +110,7 @@ def test_after_a_change_waiting_calls_use_the_new_provider_and_calls_in_flight_t
     gate = first.script = Gate("first")
     writer = Writer()
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(first, concurrency=1), writer) as chosen:
             out = calling(chosen, "out")
             await asyncio.to_thread(first.await_asked, 1)
@@ -125,13 +125,13 @@ def test_after_a_change_waiting_calls_use_the_new_provider_and_calls_in_flight_t
             await soon(lambda: writer.calls >= 1)
             assert chosen.state().selection.endpoint == second.url
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert first.prompts == ["out"]
     assert writer.calls == 5, "what the former's last call took is counted, too"
 
 
 def test_an_idle_old_provider_is_closed_at_once(first: ScriptedProvider, second: ScriptedProvider) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(first), Writer()) as chosen:
             assert (await calling(chosen)).text == "first"
             assert first.open_connections == 1, "kept for the next call"
@@ -139,7 +139,7 @@ def test_an_idle_old_provider_is_closed_at_once(first: ScriptedProvider, second:
             await asyncio.to_thread(first.await_quiet)
             assert (await calling(chosen)).text == "second"
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_after_a_change_to_no_provider_waiting_calls_are_refused_without_costing_an_attempt(
@@ -147,7 +147,7 @@ def test_after_a_change_to_no_provider_waiting_calls_are_refused_without_costing
 ) -> None:
     first.stuck = "hang"
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(first, concurrency=1), Writer()) as chosen:
             out = calling(chosen)
             await asyncio.to_thread(first.await_asked, 1)
@@ -162,7 +162,7 @@ def test_after_a_change_to_no_provider_waiting_calls_are_refused_without_costing
             await asyncio.gather(out, return_exceptions=True)
             await asyncio.to_thread(first.await_quiet)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_an_old_provider_with_endless_calls_is_closed_after_a_time(
@@ -171,7 +171,7 @@ def test_an_old_provider_with_endless_calls_is_closed_after_a_time(
     monkeypatch.setattr(chosen_module, "RETIRE_TIMEOUT_MS", 50)
     closed = asyncio.Event()
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(first), Writer()) as chosen:
             former = chosen._guarded
             assert former is not None
@@ -186,7 +186,7 @@ def test_an_old_provider_with_endless_calls_is_closed_after_a_time(
             chosen.reconfigure(at(second))
             await closed.wait()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("changes", [1, 5])
@@ -195,7 +195,7 @@ def test_of_quick_changes_the_last_one_counts_and_the_others_are_closed(
 ) -> None:
     first.stuck = "hang"
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(second), Writer()) as chosen:
             for number in range(changes):
                 chosen.reconfigure(at(first, timeout_ms=10_000 + number))
@@ -205,20 +205,20 @@ def test_of_quick_changes_the_last_one_counts_and_the_others_are_closed(
             await soon(lambda: chosen.model == "nomic-embed-text")
             assert (await calling(chosen)).text == "second"
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert first.prompts == []
 
 
 def test_a_close_during_the_selection_closes_both_providers(first: ScriptedProvider, second: ScriptedProvider) -> None:
     second.look = "hang"
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(at(first), Writer()) as chosen:
             assert (await calling(chosen)).text == "first"
             chosen.reconfigure(at(second))
             await soon(lambda: second.looks == 1)
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_a_running_program_of_a_replaced_provider_leaves_no_process_or_directory(
@@ -231,7 +231,7 @@ def test_a_running_program_of_a_replaced_provider_leaves_no_process_or_directory
     monkeypatch.setattr("tempfile.tempdir", str(private))
     config = ExtractionConfig(provider="claude-code", daily_call_limit=0)
 
-    async def life() -> None:
+    async def scenario() -> None:
         async with kept(config, AnyWriter(), PATH=str(cli.directory)) as chosen:
             out = calling(chosen)
             await asyncio.to_thread(cli.await_pids, 1)
@@ -245,6 +245,6 @@ def test_a_running_program_of_a_replaced_provider_leaves_no_process_or_directory
             await soon(lambda: list(private.iterdir()) == [])
 
     try:
-        asyncio.run(life())
+        asyncio.run(scenario())
     finally:
         kill_all(cli.living())

@@ -33,7 +33,7 @@ def server() -> Iterator[ScriptedProvider]:
 def queried(api: MemoryApi, server: ScriptedProvider, *queries: str) -> list[QueryVector]:
     """The dense halves of ``queries``, one after the other on one loop."""
 
-    async def life() -> list[QueryVector]:
+    async def scenario() -> list[QueryVector]:
         config = EmbeddingConfig(provider="ollama", model="m", dimensions=DIMENSIONS, endpoint=server.url)
         embedder = make_embedder(config)
         assert isinstance(embedder, RemoteEmbedder)
@@ -44,7 +44,7 @@ def queried(api: MemoryApi, server: ScriptedProvider, *queries: str) -> list[Que
         finally:
             await embedder.close()
 
-    return asyncio.run(life())
+    return asyncio.run(scenario())
 
 
 @pytest.fixture

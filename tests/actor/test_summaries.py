@@ -54,10 +54,10 @@ class Model:
 
 def summaries(model: Any) -> Summaries:
     clock = SystemClock()
-    shop: Any = SimpleNamespace(
+    resources: Any = SimpleNamespace(
         actor=SimpleNamespace(clock=clock), model=model, pipeline=PipelineV2Config(), rng=random.Random(1)
     )
-    return Summaries(shop)
+    return Summaries(resources)
 
 
 def within(ms: int) -> Header:
@@ -82,14 +82,14 @@ def test_late_summaries_do_not_open_the_circuit_breaker() -> None:
     guarded = GuardedProvider(model, SystemClock(), GuardLimits())
     made = summaries(guarded)
 
-    async def impatient() -> None:
+    async def cancelled_early() -> None:
         for _ in range(6):
             with pytest.raises(Unavailable):
                 await made.of(ASKED, within(5))
         model.text = '{"summary": "It is 5433."}'
         assert (await guarded.generate("p", timeout_ms=60_000)).text == model.text
 
-    asyncio.run(impatient())
+    asyncio.run(cancelled_early())
     assert made.late == 6
     assert guarded.report().circuit == "closed"
     assert guarded.report().in_flight == 0
@@ -104,7 +104,7 @@ def test_a_provider_error_is_reported_unchanged() -> None:
 def test_the_number_of_waiting_summaries_is_limited() -> None:
     made = summaries(Model(None))
 
-    async def crowd() -> Any:
+    async def concurrent_requests() -> Any:
         waiting = [asyncio.create_task(made.of(ASKED, within(60_000))) for _ in range(MAX_CONCURRENT)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
@@ -113,4 +113,4 @@ def test_the_number_of_waiting_summaries_is_limited() -> None:
             task.cancel()
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    assert len(asyncio.run(crowd())) == MAX_CONCURRENT
+    assert len(asyncio.run(concurrent_requests())) == MAX_CONCURRENT

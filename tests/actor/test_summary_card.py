@@ -151,7 +151,7 @@ def test_the_deadline_of_the_request_limits_the_model_call(tmp_path: Path) -> No
     config = msgspec.structs.replace(configured(timeout_ms=30_000), gateway=GatewayConfig(request_timeout_ms=3_000))
     api = api_with(tmp_path, config=config)
     recalled(api)
-    assert api.bus.patience_ms == 2_500
+    assert api.bus.last_timeout_ms == 2_500
 
 
 def test_beyond_its_own_limit_a_recall_has_no_card_and_is_answered(tmp_path: Path) -> None:

@@ -92,11 +92,11 @@ def test_only_an_unneeded_child_is_stopped(workspace: Path, file: Path) -> None:
 def test_a_child_disabled_and_enabled_at_once_is_restarted_without_counting_it(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        for life in range(1, 8):  # more than any budget of restarts allows
-            running.wait_for("child_up", child="extractor", child_incarnation=life)
+        for incarnation in range(1, 8):  # more than any budget of restarts allows
+            running.wait_for("child_up", child="extractor", child_incarnation=incarnation)
             reload(running, file, switched(pipeline=False))
             reload(running, file, switched(pipeline=True))
-            running.wait_for("spawned", child="extractor", child_incarnation=life + 1)
+            running.wait_for("spawned", child="extractor", child_incarnation=incarnation + 1)
         assert running.events("child_restart_postponed") == []
         assert running.events("child_restart_scheduled") == []
         decider = running.pid_of("decider")
@@ -118,11 +118,11 @@ def test_a_failed_child_is_started_again_when_it_is_needed_again(workspace: Path
     file.write_text(switched(pipeline=True), encoding="utf-8")
     with daemon(workspace, tree=TREE, orders="decider=boot_exit:1", SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_restart_postponed", child="decider", within_s=60)
-        lives = len(running.events("spawned", child="decider"))
+        spawned_before = len(running.events("spawned", child="decider"))
         reload(running, file, switched(pipeline=False))
         running.wait_for("child_stopped", child="extractor")
         reload(running, file, switched(pipeline=True))
-        running.wait_for("spawned", child="decider", count=lives + 1)
+        running.wait_for("spawned", child="decider", count=spawned_before + 1)
         running.wait_for("child_up", child="extractor", child_incarnation=2)
 
 
@@ -143,14 +143,14 @@ def test_a_shorter_heartbeat_interval_kills_no_child_with_the_old_one(workspace:
     file.write_text(switched(pipeline=True, config=changed(QUICK, heartbeatMs=20_000)), encoding="utf-8")
     with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
         running.wait_for("child_up", child="extractor")
-        lives = len(running.events("spawned"))
+        spawned_before = len(running.events("spawned"))
         time.sleep(0.5)  # longer than the reloaded time limits: what the last beats are then
         reload(running, file, switched(pipeline=True, config=changed(QUICK, heartbeatMs=100)))
         os.kill(running.pid_of("extractor"), signal.SIGSTOP)
         running.wait_for("unresponsive_child_killed")  # the reloaded time limits are in force
         assert [event["child"] for event in running.events("unresponsive_child_killed")] == ["extractor"]
-        running.wait_for("spawned", count=lives + 1)
-        assert len(running.events("spawned")) == lives + 1
+        running.wait_for("spawned", count=spawned_before + 1)
+        assert len(running.events("spawned")) == spawned_before + 1
 
 
 def test_a_child_gets_a_standby_after_its_first_crash(workspace: Path, file: Path) -> None:

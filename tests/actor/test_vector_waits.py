@@ -16,7 +16,7 @@ from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.vector_waits import MAX_ENDS, VectorWaiters
 from signet_actors.protocol.extractor import VectorsAwaited
 from signet_actors.protocol.pipeline import VectorStored
-from tests.actor.test_embed_batches import Run, Shop
+from tests.actor.test_embed_batches import FakeResources, Run
 
 LONG_MS = 30_000
 """Longer than any wait in a passing test."""
@@ -46,13 +46,13 @@ def told(kind: Embed, during: Callable[[], Any], versions: dict[str, int] | None
 
 
 @pytest.fixture
-def shop() -> Shop:
-    return Shop()
+def resources() -> FakeResources:
+    return FakeResources()
 
 
 @pytest.fixture
-def kind(shop: Shop) -> Embed:
-    return Embed(shop)  # type: ignore[arg-type]
+def kind(resources: FakeResources) -> Embed:
+    return Embed(resources)  # type: ignore[arg-type]
 
 
 def test_a_waiter_is_answered_when_the_writer_has_stored_the_vector(kind: Embed) -> None:
@@ -111,12 +111,12 @@ def test_a_deleted_memory_ends_the_wait(kind: Embed) -> None:
 
 
 @pytest.mark.parametrize("error", [LeaseLost(), ProviderError(ProviderErrorKind.REFUSED, "I cannot read this")])
-def test_a_job_that_fails_ends_the_wait_at_once(shop: Shop, kind: Embed, error: Exception) -> None:
-    shop.fate = lambda texts: error
+def test_a_job_that_fails_ends_the_wait_at_once(resources: FakeResources, kind: Embed, error: Exception) -> None:
+    resources.failure = lambda texts: error
     assert told(kind, lambda: kind.work(Run("a"))) == NOT_STORED  # type: ignore[arg-type]
 
 
-def test_an_attempt_that_is_cancelled_ends_the_wait(shop: Shop, kind: Embed) -> None:
+def test_an_attempt_that_is_cancelled_ends_the_wait(resources: FakeResources, kind: Embed) -> None:
     async def cancelled() -> None:
         attempt = asyncio.create_task(kind.work(Run("a")))  # type: ignore[arg-type]
         await asyncio.sleep(0)
@@ -126,24 +126,24 @@ def test_an_attempt_that_is_cancelled_ends_the_wait(shop: Shop, kind: Embed) -> 
     assert told(kind, cancelled) == NOT_STORED
 
 
-def test_no_request_waits_while_the_provider_is_unavailable(shop: Shop, kind: Embed) -> None:
-    shop.fate = unreachable
+def test_no_request_waits_while_the_provider_is_unavailable(resources: FakeResources, kind: Embed) -> None:
+    resources.failure = unreachable
     others = {"of": 1, "another": 1, "memory": 1}
     assert told(kind, lambda: kind.work(Run("a")), others) == NOT_STORED  # type: ignore[arg-type]
     assert asyncio.run(kind.stored({"new": 1}, LONG_MS)) == NOT_STORED
-    pause = kind.pause(shop.config)
+    pause = kind.pause(resources.config)
     assert pause is not None
     assert pause.for_ms is not None
-    shop.clock.advance(pause.for_ms)
-    assert kind.pause(shop.config) is None
+    resources.clock.advance(pause.for_ms)
+    assert kind.pause(resources.config) is None
     assert asyncio.run(kind.stored({"new": 1}, LONG_MS)) == NOT_STORED, "one job tries whether it is back"
-    shop.fate = lambda texts: None
+    resources.failure = lambda texts: None
     asyncio.run(kind.work(Run("b")))  # type: ignore[arg-type]
     assert told(kind, lambda: kind.work(Run("c")), {"c": 1}) == VectorsAwaited(["c"])  # type: ignore[arg-type]
 
 
-def test_no_request_waits_when_no_vectors_are_computed(shop: Shop, kind: Embed) -> None:
-    shop.actor.config = msgspec.structs.replace(shop.config, embedding=EmbeddingConfig(provider="none"))
+def test_no_request_waits_when_no_vectors_are_computed(resources: FakeResources, kind: Embed) -> None:
+    resources.actor.config = msgspec.structs.replace(resources.config, embedding=EmbeddingConfig(provider="none"))
     assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
 
 

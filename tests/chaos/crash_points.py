@@ -148,7 +148,10 @@ def armed(group: Group, action: str) -> tuple[str, int]:
     argument = {"kill": "kill", "stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}[action]
     if action == "sleep" or (action == "raise" and group.survives_raise):
         return ";".join(f"{point}={argument}@{hit}/1" for point, hit in group.points.items()), 1
-    entries = [f"{point}={argument}@{hit}/{life}" for life, (point, hit) in enumerate(group.points.items(), start=1)]
+    entries = [
+        f"{point}={argument}@{hit}/{incarnation}"
+        for incarnation, (point, hit) in enumerate(group.points.items(), start=1)
+    ]
     return ";".join(entries), len(entries) + 1
 
 
@@ -169,7 +172,7 @@ def run_group(group: Group, action: str, *, seed: int = 0) -> Book:
 
     ``raise`` raises an exception that cannot occur there; the daemon then answers 500 to the affected request.
     """
-    points, last_life = armed(group, action)
+    points, last_incarnation = armed(group, action)
     with live_daemon(config=CONFIG, started=False) as daemon:
         daemon.start(**environment(daemon, points))
         tail = LogTail(daemon.workspace)
@@ -182,7 +185,7 @@ def run_group(group: Group, action: str, *, seed: int = 0) -> Book:
                 return set(fired(daemon)) == set(group.points)
 
             eventually(all_fired, within_s=150, what=f"all points of {group.child} fired")
-            tail.incarnation(group.child, last_life)
+            tail.incarnation(group.child, last_incarnation)
             book = settle(daemon, traffic)
         assert action == "raise" or 500 not in traffic.statuses
         stop_soundly(daemon, unforeseen=action == "raise")

@@ -43,7 +43,7 @@ class Measured(NamedTuple):
     jobs_per_s: float
     stood_s: float
     all_s: float
-    lives: int
+    incarnations: int
     innocent_dead: int
 
 
@@ -88,14 +88,16 @@ def measure(jobs: int, poison: int, within_s: float, *, apart: bool) -> Measured
         ends = daemon.read(
             f"SELECT j.status, unixepoch(coalesce(j.completed_at, j.failed_at), 'subsec'){innocent} ORDER BY 2"
         )
-        lives = [line for line in daemon.log() if line.get("event") == "spawned" and line.get("child") == "extractor"]
+        incarnations = [
+            line for line in daemon.log() if line.get("event") == "spawned" and line.get("child") == "extractor"
+        ]
     at_s = [float(moment) for _, moment in ends]
     most = int(jobs * (1 - SHARE_LEFT))
     return Measured(
         most / (at_s[most] - at_s[0]),
         max(after - before for before, after in itertools.pairwise(at_s)),
         at_s[-1] - at_s[0],
-        len(lives) - 1,  # one is the incarnation of the daemon in which the jobs were queued
+        len(incarnations) - 1,  # one is the incarnation of the daemon in which the jobs were queued
         sum(status == "dead" for status, _ in ends),
     )
 
@@ -116,7 +118,7 @@ def main() -> int:
             measured.append(found.jobs_per_s)
             sys.stdout.write(
                 f"{poison} poison: {found.jobs_per_s:.1f} jobs/s, at most {found.stood_s:.1f} s without any,"
-                f" all after {found.all_s:.1f} s, {found.incarnations} lives of the extractor,"
+                f" all after {found.all_s:.1f} s, {found.incarnations} incarnations of the extractor,"
                 f" {found.innocent_dead} innocent dead\n"
             )
     share = statistics.median(rates[options.poison]) / statistics.median(rates[0])

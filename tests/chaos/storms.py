@@ -21,7 +21,7 @@ def storm_problems(running: Daemon, child: str) -> list[str]:
     found = []
     most = max((sum(first <= at < first + 60 for at in born) for first in born), default=0)
     if most > MOST_IN_A_MINUTE:
-        found.append(f"{most} lives within a minute")
+        found.append(f"{most} starts within a minute")
     early = [wait for wait in waits if wait > 0]
     if len(early) < len(waits) and len(waits) >= MOST_IN_A_MINUTE:
         found.append(f"{len(waits) - len(early)} of {len(waits)} restarts without a wait")

@@ -25,7 +25,7 @@ from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ActorExit, ExitCode, StoreIOError
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import Migration, load_migrations, migrate, schema_version
-from tests.support.failing_disk import every_fault, prepare, suffer
+from tests.support.failing_disk import every_fault, prepare, run_with_fault
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.recording_vfs import Recording, RecordingVFS, images, recorded_files
@@ -81,14 +81,14 @@ def test_every_single_disk_failure_is_answered_truthfully(
     codes: Counter[str] = Counter()
     left = faults = 0
     for fault in every_fault(kind, error, stays=stays):
-        outcome = suffer(fault, *killed, directory / f"life-{fault.nth}", vfs)
+        outcome = run_with_fault(fault, *killed, directory / f"run-{fault.nth}", vfs)
         assert not outcome.wrong, f"{fault}: {outcome.wrong}"
         codes.update(outcome.codes - {""})
         left += bool(outcome.left)
         if not outcome.fired:
             break
         faults += 1
-    print(f"{faults} faults, {left} lives ended by them, refusals by code {dict(codes)}")
+    print(f"{faults} faults, {left} writers ended by them, refusals by code {dict(codes)}")
     assert faults > 3
     if error == "ENOSPC":
         assert set(codes) == {"storage_full"}, "a full disk is refused as such"
@@ -102,7 +102,7 @@ def test_a_failed_sync_in_a_commit_ends_the_writer_and_acknowledged_writes_remai
     directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
 ) -> None:
     for nth in range(1, 30):
-        outcome = suffer(Fault("sync", nth), *killed, directory / f"life-{nth}", vfs)
+        outcome = run_with_fault(Fault("sync", nth), *killed, directory / f"run-{nth}", vfs)
         assert not outcome.wrong
         if "outcome_unknown" in outcome.codes:
             assert outcome.left == [74]

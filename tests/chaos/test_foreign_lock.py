@@ -64,7 +64,7 @@ def test_writes_during_a_foreign_lock_are_refused_in_time_and_none_is_lost(secon
             # The guarantee is half a second beyond the budget; a loaded machine gets two more seconds.
             assert max(refused, default=0.0) < BUSY_S + 0.5 + 2.0
         tail.look()
-        assert {life.incarnation for life in tail.incarnations.values()} == {1}, "somebody was restarted"
+        assert {child.incarnation for child in tail.incarnations.values()} == {1}, "a process was restarted"
         stop_soundly(daemon)
 
 

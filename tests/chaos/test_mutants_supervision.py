@@ -27,5 +27,5 @@ def test_a_supervisor_without_backoff_is_detected() -> None:
         ) as running:
             running.wait_for("spawned", child="retention", count=MOST_IN_A_MINUTE + 1, within_s=60)
             problems = storm_problems(running, "retention")
-    assert any("lives within a minute" in problem for problem in problems)
+    assert any("starts within a minute" in problem for problem in problems)
     assert any("without a wait" in problem for problem in problems)

@@ -88,14 +88,14 @@ def test_a_second_daemon_exits_at_once_and_changes_no_socket_or_file(tmp_path: P
 
 def test_a_second_daemon_takes_over_as_soon_as_the_first_is_killed() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
-        for life in range(3):
-            daemon.api.remember(f"Written in life {life}")
+        for run in range(3):
+            daemon.api.remember(f"Written in run {run}")
             former = family(daemon.process.pid) if daemon.process is not None else []
             daemon.kill_supervisor()
             daemon.start()  # at once: children of the killed supervisor may still be exiting
             assert daemon.process is not None
             strangers = set(daemon.processes()) & set(former)
-            assert strangers == set(), "somebody of the former life still lives"
+            assert strangers == set(), "a process of the previous run is left"
         assert len(daemon.api.listed()) == 3
 
 
@@ -115,4 +115,6 @@ def test_children_of_a_stopped_supervisor_keep_serving_and_health_reports_it() -
         daemon.wait_ready()
         tail = LogTail(daemon.workspace)
         tail.look()
-        assert {life.incarnation for life in tail.incarnations.values()} == {1}, json.dumps(tail.events("child_exited"))
+        assert {child.incarnation for child in tail.incarnations.values()} == {1}, json.dumps(
+            tail.events("child_exited")
+        )

@@ -15,7 +15,7 @@ from tests.support.bus_harness import eventually
 
 pytestmark = pytest.mark.system
 
-DEATHS = {
+CRASHES = {
     "extractor.leased": "extractor 1 4",
     "extractor.prompt_sent": "extractor 2 3",
     "extractor.parsed": "extractor 3 2",
@@ -31,8 +31,8 @@ NOTES = 40
 
 
 def armed() -> str:
-    lives = {point: said.split() for point, said in DEATHS.items()}
-    return ";".join(f"{point}=kill@{hit}/{life}" for point, (_, life, hit) in lives.items())
+    plan = {point: said.split() for point, said in CRASHES.items()}
+    return ";".join(f"{point}=kill@{hit}/{incarnation}" for point, (_, incarnation, hit) in plan.items())
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_a_kill_at_any_point_of_a_job_has_the_same_effects_once() -> None:
         daemon.wait_ready()
         restarts = {name: actor["restarts"] for name, actor in daemon.every_process().items()}
         for child in ("extractor", "decider", "writer"):
-            assert restarts[child] == sum(said.split()[0] == child for said in DEATHS.values())
+            assert restarts[child] == sum(said.split()[0] == child for said in CRASHES.values())
         assert daemon.stop() == 0
         assert broken_promises(daemon, NOTES) == []
 

@@ -26,7 +26,7 @@ KEEPER = "keeper"
 CANARY = "zinnwaldite"
 """A word that is in no attack and must not be in any response to one."""
 ROSTER = f"agents:\n  roster:\n    - {{name: {KEEPER}, read_policy: isolated}}\n"
-IMPATIENT = "gateway:\n  headerTimeoutMs: 400\n  bodyTimeoutMs: 400\n  keepAliveMs: 200\n"
+SHORT_TIMEOUTS = "gateway:\n  headerTimeoutMs: 400\n  bodyTimeoutMs: 400\n  keepAliveMs: 200\n"
 """Limits on slow clients and idle connections under which every connection ends soon."""
 GROWTH_BYTES = 192 << 20
 """The sum over all processes: caches fill and the store grows under tens of thousands of requests; a leak would exceed
@@ -75,7 +75,7 @@ def canaries(daemon: LiveDaemon) -> list[Any]:
 
 
 @contextmanager
-def siege(name: str, config: str = "") -> Iterator[LiveDaemon]:
+def attacked_daemon(name: str, config: str = "") -> Iterator[LiveDaemon]:
     """Run a daemon with canaries; after the block it must be undamaged and the canaries unchanged."""
     with live_daemon(config=ROSTER + config) as daemon:
         keeper = daemon.agent(KEEPER)
@@ -95,14 +95,14 @@ def siege(name: str, config: str = "") -> Iterator[LiveDaemon]:
 
 
 @pytest.fixture
-def besieged(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
+def default_daemon(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
     """A daemon with the default configuration."""
-    with siege(request.node.name) as daemon:
+    with attacked_daemon(request.node.name) as daemon:
         yield daemon
 
 
 @pytest.fixture
-def impatient(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
+def short_timeouts_daemon(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
     """A daemon that waits for a client for some tenths of a second at most."""
-    with siege(request.node.name, IMPATIENT) as daemon:
+    with attacked_daemon(request.node.name, SHORT_TIMEOUTS) as daemon:
         yield daemon

@@ -75,8 +75,8 @@ def configuration() -> dict[str, Any]:
     }
 
 
-def test_the_daemon_conforms_to_its_api_document(besieged: LiveDaemon) -> None:
-    base = f"http://127.0.0.1:{besieged.port}"
+def test_the_daemon_conforms_to_its_api_document(default_daemon: LiveDaemon) -> None:
+    base = f"http://127.0.0.1:{default_daemon.port}"
     config = SchemathesisConfig.from_dict(configuration())
     schema = schemathesis.openapi.from_url(f"{base}/api/openapi.json", config=config)
     requests: Counter[str] = Counter()

@@ -192,10 +192,10 @@ def made(number: int) -> tuple[str, bytes]:
     return f"seed {SEED}, number {number}, {attack.__name__}", attack(chance)
 
 
-def test_malformed_requests_are_refused_or_answered_completely(impatient: LiveDaemon) -> None:
+def test_malformed_requests_are_refused_or_answered_completely(short_timeouts_daemon: LiveDaemon) -> None:
     def attacked(number: int) -> tuple[str, list[RawReply], str | None]:
         name, data = made(number)
-        replies, problem = outcome(impatient, data)
+        replies, problem = outcome(short_timeouts_daemon, data)
         return name, replies, None if problem is None else f"{name}: {problem}\n  sent {data[:600]!r}"
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -205,19 +205,22 @@ def test_malformed_requests_are_refused_or_answered_completely(impatient: LiveDa
     problems = [problem for *_, problem in results if problem is not None]
     assert problems == [], "\n".join(problems[:10])
     assert statuses[200] > 0 < statuses[400], "some must be answered, or refusing proves nothing"
-    assert impatient.agent("smuggler").listed() == [], "a request that stood inside another was run"
+    assert short_timeouts_daemon.agent("smuggler").listed() == [], "a request that stood inside another was run"
 
 
-def test_slow_clients_are_disconnected_while_others_are_served(impatient: LiveDaemon) -> None:
+def test_slow_clients_are_disconnected_while_others_are_served(short_timeouts_daemon: LiveDaemon) -> None:
     """Each client stops at another position of its request and sends no more."""
     request = encoded(b"POST", b"/api/memory/recall", (HOST, JSON), QUERY)
     stops = [1, 10, len(request) // 2, request.index(b"\r\n\r\n") + 4, len(request) - 1]
-    slow = [socket.create_connection(("127.0.0.1", impatient.port), timeout=HANG_S) for _ in range(4 * len(stops))]
+    slow = [
+        socket.create_connection(("127.0.0.1", short_timeouts_daemon.port), timeout=HANG_S)
+        for _ in range(4 * len(stops))
+    ]
     try:
         for number, connection in enumerate(slow):
             connection.sendall(request[: stops[number % len(stops)]])
         for number in range(50):
-            impatient.api.remember(f"Served beside slow ones, number {number}")
+            short_timeouts_daemon.api.remember(f"Served beside slow ones, number {number}")
         for connection in slow:
             parts = b""
             while part := connection.recv(65536):

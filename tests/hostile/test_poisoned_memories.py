@@ -108,7 +108,7 @@ def stored(room: InjectionHarness, agent: str | None = None) -> dict[str, tuple[
     return {row[0]: row for row in rows}
 
 
-class Struck(NamedTuple):
+class AttackResult(NamedTuple):
     """The result of an attack: new rows by column, the outcomes of its proposals, the result of its job."""
 
     owned: Owned
@@ -121,7 +121,7 @@ class Struck(NamedTuple):
     job_error: str | None
 
 
-def strike(room: InjectionHarness, attack: Attack) -> Struck:
+def run_attack(room: InjectionHarness, attack: Attack) -> AttackResult:
     """Run the attack; the agent's memories must be unchanged, except for changes by a person meanwhile."""
     agent = f"agent-{next(_numbers)}"
     owned = owned_by(room, agent)
@@ -159,7 +159,7 @@ def strike(room: InjectionHarness, attack: Attack) -> Struck:
     ).fetchone()
     job = msgspec.json.decode(result) if result and result.startswith("{") else {}
     prompts = list(room.model.prompts)
-    return Struck(owned, note, prompts, room.model.decisions, made, proposals, job, error)
+    return AttackResult(owned, note, prompts, room.model.decisions, made, proposals, job, error)
 
 
 def visible_in(place: dict[str, Any], owned: Owned) -> set[str]:
@@ -178,46 +178,53 @@ def visible_in(place: dict[str, Any], owned: Owned) -> set[str]:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_injection_attack_has_no_effect(room: InjectionHarness, name: str) -> None:
     attack = ATTACKS[name]
-    struck = strike(room, attack)
-    assert struck.prompts, "no model was asked"
+    attack_result = run_attack(room, attack)
+    assert attack_result.prompts, "no model was asked"
 
-    for row in struck.made:
+    for row in attack_result.made:
         assert (row["pinned"], row["tags"], row["who"]) == (0, "[]", "pipeline-v2")
         assert row["type"] in FACT_TYPES
         assert row["importance"] <= 1.0
-        place = {"agent_id": struck.owned.agent, "visibility": "global", "scope": None, "project": None} | attack.place
+        place = {
+            "agent_id": attack_result.owned.agent,
+            "visibility": "global",
+            "scope": None,
+            "project": None,
+        } | attack.place
         assert {key: row[key] for key in place} == place
-    assert len(struck.proposals) <= MAX_FACTS
-    assert len(struck.job.get("entities", ())) <= MAX_ENTITIES
+    assert len(attack_result.proposals) <= MAX_FACTS
+    assert len(attack_result.job.get("entities", ())) <= MAX_ENTITIES
 
-    allowed = visible_in(attack.place, struck.owned)
-    for prompt in struck.prompts:
+    allowed = visible_in(attack.place, attack_result.owned)
+    for prompt in attack_result.prompts:
         assert len(prompt) <= MOST_PROMPT_CHARS
         words = {word for word in prompt.replace(".", " ").split() if word.startswith("canary") and len(word) > 7}
         assert words <= allowed
         assert not attack.secret or attack.secret not in prompt
     if attack.secret:
-        assert "[REDACTED:" in struck.prompts[0]
-        assert all(attack.secret not in str(row) for row in (*struck.made, *struck.proposals, struck.job))
+        assert "[REDACTED:" in attack_result.prompts[0]
+        assert all(
+            attack.secret not in str(row) for row in (*attack_result.made, *attack_result.proposals, attack_result.job)
+        )
 
     if attack.held:
-        poison = [proposal for proposal in struck.proposals if proposal[2] == "instruction"]
-        turned_away = sum(struck.job["turnedAway"].values())
-        blocked = [proposal for proposal in struck.proposals if proposal[1] == "blocked"]
-        assert struck.made == []
-        assert poison or turned_away or blocked, struck.proposals
+        poison = [proposal for proposal in attack_result.proposals if proposal[2] == "instruction"]
+        turned_away = sum(attack_result.job["turnedAway"].values())
+        blocked = [proposal for proposal in attack_result.proposals if proposal[1] == "blocked"]
+        assert attack_result.made == []
+        assert poison or turned_away or blocked, attack_result.proposals
         assert all((outcome, state) == ("review", "pending") for _, outcome, _, state, _ in poison)
     if attack.kind == "target":
-        assert struck.made == []
-        recorded = [outcome for _, outcome, _, _, _ in struck.proposals]
-        assert recorded or struck.job.get("warnings") or struck.job_error, "nothing tells of it"
+        assert attack_result.made == []
+        recorded = [outcome for _, outcome, _, _, _ in attack_result.proposals]
+        assert recorded or attack_result.job.get("warnings") or attack_result.job_error, "nothing tells of it"
         assert set(recorded) <= {"blocked", "skipped", "review"}
     if attack.kind == "decided":
-        assert [row["importance"] for row in struck.made if row["type"] == "decision"] in ([0.8], [])
+        assert [row["importance"] for row in attack_result.made if row["type"] == "decision"] in ([0.8], [])
     if attack.kind == "flood":
-        assert len(struck.made) <= 4
+        assert len(attack_result.made) <= 4
     if attack.kind in {"memory command", "privilege", "decided", "target"} or attack.place:
-        assert struck.compared, "no fact was held against a memory"
+        assert attack_result.compared, "no fact was held against a memory"
 
 
 def test_there_are_enough_attacks_of_every_kind() -> None:

@@ -60,7 +60,7 @@ def complaint(request: HostileRequest, reply: RawReply) -> str | None:
     return None
 
 
-class Siege:
+class RequestRun:
     """Distributes the requests to some connections; records each failure with the command that repeats it."""
 
     def __init__(self, daemon: LiveDaemon, attacker: Attacker, numbers: Sequence[int]) -> None:
@@ -108,24 +108,28 @@ def told(number: int, request: HostileRequest, reply: RawReply | None, problem: 
     return f"{problem}: {request.what}\n  sent {request.encoded()[:600]!r}\n  got {answer}\n  again: {again}"
 
 
-def test_no_generated_request_causes_a_5xx_or_changes_stored_memories(besieged: LiveDaemon) -> None:
-    prey = besieged.agent("mallory-0")
+def test_no_generated_request_causes_a_5xx_or_changes_stored_memories(default_daemon: LiveDaemon) -> None:
+    prey = default_daemon.agent("mallory-0")
     ids = [prey.remember(f"Prey number {number}")["id"] for number in range(30)]
-    ids += [row["id"] for row in besieged.agent(KEEPER).listed()]  # used by others, they must look missing
+    ids += [row["id"] for row in default_daemon.agent(KEEPER).listed()]  # used by others, they must look missing
     attacker = Attacker(ROUTES, ids, SEED)
-    siege = Siege(besieged, attacker, [int(ONLY)] if ONLY else range(REQUESTS))
-    siege.run()
-    print(f"seed {SEED}: {siege.statuses.total()} answers {dict(sorted(siege.statuses.items()))}")
-    print(f"unchanged requests {dict(sorted(siege.mild.items()))}")
-    assert siege.problems == [], "\n".join(siege.problems)
+    attacked_daemon = RequestRun(default_daemon, attacker, [int(ONLY)] if ONLY else range(REQUESTS))
+    attacked_daemon.run()
+    print(f"seed {SEED}: {attacked_daemon.statuses.total()} answers {dict(sorted(attacked_daemon.statuses.items()))}")
+    print(f"unchanged requests {dict(sorted(attacked_daemon.mild.items()))}")
+    assert attacked_daemon.problems == [], "\n".join(attacked_daemon.problems)
     if not ONLY:
-        assert siege.statuses.total() == REQUESTS
-        assert siege.mild[200] > siege.mild.total() / 3, "the valid requests must be valid, or the others prove little"
-        refused = sum(count for status, count in siege.statuses.items() if status >= 400)
+        assert attacked_daemon.statuses.total() == REQUESTS
+        assert attacked_daemon.mild[200] > attacked_daemon.mild.total() / 3, (
+            "the valid requests must be valid, or the others prove little"
+        )
+        refused = sum(count for status, count in attacked_daemon.statuses.items() if status >= 400)
         assert refused > REQUESTS / 4, "too few of the attacks were any"
-    notes = besieged.root / "codex" / "memories" / "extensions" / "ad_hoc" / "notes"
-    strays = {path for path in besieged.root.rglob("*") if path.is_file()} - set(owned(besieged.workspace, notes))
-    assert strays == {besieged.root / "terminal"}, "a file outside its place"
+    notes = default_daemon.root / "codex" / "memories" / "extensions" / "ad_hoc" / "notes"
+    strays = {path for path in default_daemon.root.rglob("*") if path.is_file()} - set(
+        owned(default_daemon.workspace, notes)
+    )
+    assert strays == {default_daemon.root / "terminal"}, "a file outside its place"
 
 
 def owned(*folders: Path) -> list[Path]:

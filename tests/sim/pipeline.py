@@ -402,7 +402,7 @@ def outage(seed: int, how: str) -> Run:
     return run
 
 
-def unheard(seed: int, *, away: bool = False) -> Run:
+def lost_lease_replies(seed: int, *, away: bool = False) -> Run:
     """Run with lost replies of lease requests while leases last for minutes: no job may wait for its lease to expire or
     lose an attempt; with ``away`` the model becomes unavailable at the same moment.
     """
@@ -428,7 +428,7 @@ def unheard(seed: int, *, away: bool = False) -> Run:
     return run
 
 
-def overtaken(seed: int) -> Run:
+def expired_leases(seed: int) -> Run:
     """Run without lease renewal and with a model that often takes longer than a lease: workers then find their job
     leased to another attempt.
     """
@@ -452,7 +452,7 @@ def overtaken(seed: int) -> Run:
     return run
 
 
-def poisoned(seed: int, word: str) -> Run:
+def poison_jobs(seed: int, word: str) -> Run:
     """Run with two notes that kill each process that sends them to the model: only their jobs may end dead."""
     innocent = [f"The service garden {number} uses engine garden-{number}." for number in range(16)]
     deadly = [f"The service garden {number} uses engine {word}-{number}." for number in (3, 9)]

@@ -53,7 +53,7 @@ class Simulate(Protocol):
 
 
 @dataclass(frozen=True)
-class Told:
+class SeedResult:
     """The summary of one seed; ``story`` is empty if there was no violation."""
 
     seed: int
@@ -88,7 +88,7 @@ def story(run: Run, simulate: Simulate, module: str) -> str:
     return "\n".join([*lines, _replay(run.seed, module)])
 
 
-def play(seeds: Iterable[int], simulate: Simulate, module: str, jobs: int) -> Iterator[Told]:
+def play(seeds: Iterable[int], simulate: Simulate, module: str, jobs: int) -> Iterator[SeedResult]:
     """Run the seeds in ``jobs`` processes (in this process if 1), and yield the results in their order."""
     one = partial(_played, simulate, module)
     if jobs == 1:
@@ -134,14 +134,14 @@ def main(simulate: Simulate, module: str) -> int:
     return 1 if failed else 0
 
 
-def _played(simulate: Callable[[int], Run], module: str, seed: int) -> Told:
+def _played(simulate: Callable[[int], Run], module: str, seed: int) -> SeedResult:
     if not gc.isenabled() and seed % _COLLECT_AFTER == 0:
         gc.collect()
     try:
         run = simulate(seed)
-        return Told(seed, run.trace, story(run, simulate, module) if run.wrong else "", run.seen, run.virtual_s)
+        return SeedResult(seed, run.trace, story(run, simulate, module) if run.wrong else "", run.seen, run.virtual_s)
     except Exception:  # noqa: BLE001 - the other seeds continue, and the report of this one has the traceback
-        return Told(seed, "", f"seed {seed}: {traceback.format_exc()}\n{_replay(seed, module)}", Counter(), 0.0)
+        return SeedResult(seed, "", f"seed {seed}: {traceback.format_exc()}\n{_replay(seed, module)}", Counter(), 0.0)
 
 
 def _replay(seed: int, module: str) -> str:

@@ -11,7 +11,7 @@ from signet_actors.domain.jobs import JobEvent
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.writer.commands import jobs, leases
-from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate, unheard
+from tests.sim.pipeline import Run, expired_leases, lost_lease_replies, outage, poison_jobs, simulate
 
 BUDGET = 9
 Patch = pytest.MonkeyPatch
@@ -32,7 +32,7 @@ def no_fencing(patch: Patch) -> str:
     return "a run of a job that is not completed"
 
 
-def reaper_without_end(patch: Patch) -> str:
+def reaper_without_limit(patch: Patch) -> str:
     """A lost attempt always leads to another, also the last."""
     patch.setattr(jobs, "event_after_failure", lambda *_: JobEvent.RETRY)
     return "has no attempts left"
@@ -49,13 +49,13 @@ def attempts_not_given_back(patch: Patch) -> str:
     return "an outage cost an attempt"
 
 
-def nobody_told(patch: Patch) -> str:
+def no_notifications(patch: Patch) -> str:
     """What was handed out in an answer that was lost is left to its lease."""
     patch.setattr(leases, "_redeliver", lambda *_: [])
     return "a lost answer cost an attempt"
 
 
-def fellows_of_poison(patch: Patch) -> str:
+def poison_jobs_leased_together(patch: Patch) -> str:
     """Jobs that lost their worker together are handed out together again."""
     patch.setattr(lease_rows, "is_poison_job_leased", lambda *_: False)
     patch.setattr(lease_rows, "_ROW", lease_rows._ROW.replace("j.error IS :poison_error", "0"))
@@ -63,7 +63,7 @@ def fellows_of_poison(patch: Patch) -> str:
     return "poison took another with it"
 
 
-def lease_of_the_dead(patch: Patch) -> str:
+def kept_lease_of_exited_worker(patch: Patch) -> str:
     """A job is handed out while its lease lasts."""
     ready = lease_rows._READY.replace("j.status = 'pending'", "j.status IN ('pending', 'leased')")
     patch.setattr(lease_rows, "_READY", ready)
@@ -80,12 +80,12 @@ def lost_event(patch: Patch) -> str:
 
 
 MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
-    (no_fencing, overtaken),
-    (reaper_without_end, lambda seed: poisoned(seed, "nightshade")),
+    (no_fencing, expired_leases),
+    (reaper_without_limit, lambda seed: poison_jobs(seed, "nightshade")),
     (attempts_not_given_back, lambda seed: outage(seed, "refuses")),
-    (nobody_told, unheard),
-    (fellows_of_poison, lambda seed: poisoned(seed, "nightshade")),
-    (lease_of_the_dead, simulate),
+    (no_notifications, lost_lease_replies),
+    (poison_jobs_leased_together, lambda seed: poison_jobs(seed, "nightshade")),
+    (kept_lease_of_exited_worker, simulate),
     (lost_event, simulate),
 ]
 

@@ -17,11 +17,11 @@ from tests.sim.pipeline import (
     CLOCK_JUMPS_MS,
     Model,
     config_of,
+    expired_leases,
+    lost_lease_replies,
     outage,
-    overtaken,
-    poisoned,
+    poison_jobs,
     simulate,
-    unheard,
 )
 from tests.sim.seeds import Run, play, story
 
@@ -61,18 +61,18 @@ def test_a_model_outage_of_ten_minutes_costs_no_attempt_and_work_resumes(how: st
 
 @pytest.mark.parametrize("word", ["nightshade", "hemlock"])
 def test_a_poison_job_is_dead_after_its_attempts_and_affects_no_other_job(word: str) -> None:
-    run = poisoned(1, word)
+    run = poison_jobs(1, word)
     assert not run.wrong, told(run)
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["model_there", "model_away"])
 def test_a_lost_reply_with_leased_jobs_strands_none_of_them(away: bool) -> None:
-    run = unheard(1, away=away)
+    run = lost_lease_replies(1, away=away)
     assert not run.wrong, told(run)
 
 
 def test_a_worker_with_an_expired_lease_is_fenced_and_duplicates_nothing() -> None:
-    run = overtaken(1)
+    run = expired_leases(1)
     assert not run.wrong, told(run)
 
 

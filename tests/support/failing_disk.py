@@ -57,7 +57,9 @@ def prepare(root: Path, seed: int = 3) -> Ledger:
     return ledger
 
 
-def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: FaultyVFS, *, seed: int = 11) -> Outcome:
+def run_with_fault(
+    fault: Fault, template: Path, before: Ledger, root: Path, vfs: FaultyVFS, *, seed: int = 11
+) -> Outcome:
     """Run a writer under ``fault`` from its start, then a second one on a working disk."""
     shutil.copytree(template, root)
     outcome, ledger, script = Outcome(), before.copy(), Script(seed)
@@ -87,12 +89,12 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
     outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in scripted.sent if len(item.answers) != 1]
     scripted.abandon()  # the disk also fails for whatever the connection does while it closes
     vfs.arm(None)
-    outcome.wrong += aftermath(scripted, ledger)
+    outcome.wrong += check_afterwards(scripted, ledger)
     shutil.rmtree(root)
     return outcome
 
 
-def aftermath(failed: ScriptedWriter, ledger: Ledger) -> list[str]:
+def check_afterwards(failed: ScriptedWriter, ledger: Ledger) -> list[str]:
     """Return what is wrong on the disk after ``failed`` with its answers in ``ledger``. Retries unknown outcomes."""
     scripted = ScriptedWriter(failed.workspace.root, seed=99, clock=failed.clock)
     scripted.start()

@@ -118,13 +118,13 @@ class RecordingBus:
     async def ask_decider(self, request: Any, *, trace_id: str, timeout_ms: int) -> Any:
         return self._answer(request, ())
 
-    patience_ms: int | None = None
+    last_timeout_ms: int | None = None
 
     async def ask_writer(self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()) -> Any:
         return self._answer(request, frames)
 
     async def ask_extractor(self, request: Any, *, trace_id: str, timeout_ms: int) -> Any:
-        self.patience_ms = timeout_ms
+        self.last_timeout_ms = timeout_ms
         return self._answer(request, ())
 
     async def ask_searcher(

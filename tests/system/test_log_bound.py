@@ -20,13 +20,13 @@ pytestmark = pytest.mark.system
 
 LOG_BOUND_BYTES = 64 << 20
 STUCK_IN_A_SNAPSHOT = {"SIGNET_SYNC_POINTS": "searcher.fts_done=sleep:120000@2/1"}
-PATIENT = "searcher:\n  processes: 2\n  readTimeoutMs: 60000\nsupervision:\n  heartbeatMs: 20000\n"
+LONG_TIMEOUTS = "searcher:\n  processes: 2\n  readTimeoutMs: 60000\nsupervision:\n  heartbeatMs: 20000\n"
 """Only the limit of the log may end the stuck reader, no deadline and no missing heartbeat."""
 
 
 @pytest.fixture
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon(config=PATIENT, environ=STUCK_IN_A_SNAPSHOT) as daemon:
+    with live_daemon(config=LONG_TIMEOUTS, environ=STUCK_IN_A_SNAPSHOT) as daemon:
         yield daemon
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []

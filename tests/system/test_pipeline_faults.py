@@ -35,7 +35,7 @@ SERVER_FAULTS: tuple[Fault, ...] = (
     "wrong_shape",
     "huge",
 )
-IMPATIENT = "      timeout: 5000\n      breaker: {failures: 2, cooldownMs: 1000, maxCooldownMs: 1000}\n"
+SHORT_TIMEOUTS = "      timeout: 5000\n      breaker: {failures: 2, cooldownMs: 1000, maxCooldownMs: 1000}\n"
 
 
 def sound(daemon: LiveDaemon) -> list[str]:
@@ -56,7 +56,7 @@ def drained(daemon: LiveDaemon) -> None:
 @pytest.fixture(scope="module")
 def room() -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
     """One daemon with the default modes, for tests that use words of their own."""
-    with pipeline(extraction=IMPATIENT) as (daemon, provider):
+    with pipeline(extraction=SHORT_TIMEOUTS) as (daemon, provider):
         yield daemon, provider
 
 
