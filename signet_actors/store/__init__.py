@@ -1,1 +1,1 @@
-"""The adapter to SQLite: the only directory that imports apsw and sqlite_vec, and the only one with SQL."""
+"""All SQL, written once for every engine, and the engine that runs it: SQLite, in ``store/sqlite``."""
