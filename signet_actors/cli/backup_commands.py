@@ -23,11 +23,12 @@ import click
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.output_file import new_private_file, refuse_target
+from signet_actors.cli.output_file import new_output, refuse_target
 from signet_actors.cli.presentation import one_line, print_json, print_message, print_table
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import surplus
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
+from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
     from signet_actors.cli.connection import DaemonClient
@@ -119,26 +120,17 @@ def copy_out(made: Path, target: Path, workspace: Path) -> Path:
     click.UsageError for a target that ``refuse_target`` refuses.
     """
     path = _copy_path(target, made.name)
-    draft = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         refuse_target(path, workspace)
-        try:
-            with new_private_file(draft) as copy, made.open("rb") as source:
-                shutil.copyfileobj(source, copy, 1 << 20)
-                copy.flush()
-                os.fsync(copy.fileno())
-            if _digest(draft) != _digest(made):
-                raise OSError(f"the copy {draft} differs from the backup")
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
-        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        with new_output(path) as draft:
+            with made.open("rb") as source:
+                shutil.copyfileobj(source, draft.file, 1 << 20)
+            draft.sync()
+            if _digest(draft.path) != _digest(made):
+                raise OSError(f"the copy {draft.path} differs from the backup")
+            draft.replace()
+        fsync_path(path.parent)
     except (OSError, click.UsageError) as error:
         reason = error.message if isinstance(error, click.UsageError) else error
         raise SignetError(f"the backup {made} was made, but not copied to {path}: {reason}") from error

@@ -25,9 +25,10 @@ import click
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.output_file import is_standard_output, is_stream, new_private_file, refuse_target
+from signet_actors.cli.output_file import is_standard_output, is_stream, new_output, refuse_target
 from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, print_message
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
+from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,15 +149,13 @@ def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent
 
 def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
     """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
-    partial = path.with_name(path.name + ".partial")
-    with new_private_file(partial) as out, _progress("exported", None) as advance:
+    with new_output(path) as draft, _progress("exported", None) as advance:
         try:
-            count = _export(client, out.write, scope, agent, advance)
-            out.flush()
-            os.fsync(out.fileno())
-            partial.replace(path)
+            count = _export(client, draft.file.write, scope, agent, advance)
+            draft.sync()
+            draft.replace()
+            fsync_path(path.parent)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise SignetError(f"{path} cannot be written: {error.strerror}") from error
     return count
 

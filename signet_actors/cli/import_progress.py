@@ -14,9 +14,9 @@ from typing import Any
 
 import click
 
-from signet_actors.cli.output_file import new_private_file
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, SignetError
+from signet_actors.runtime.file_draft import replace_file
 
 KEPT_REFUSALS = 1000
 CONNECTIONS = 2
@@ -134,20 +134,15 @@ class ImportState:
             return ImportProgress()
 
     def write(self, progress: ImportProgress) -> None:
-        """Write the progress to disk atomically; raise SignetError if the write fails."""
+        """Write the progress atomically; raise SignetError if the write fails, click.UsageError like ``read``."""
         content = json.dumps({"of": self._of, "done": asdict(progress)}).encode()
         try:
-            _replace(self._path, content)
+            replace_file(self._path, content, durable=False)
+        except FileExistsError as error:
+            raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         except OSError as error:
             raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def forget(self) -> None:
         """Delete the saved progress."""
         self._path.unlink(missing_ok=True)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".new")
-    with new_private_file(temporary) as file:
-        file.write(content)
-    temporary.replace(path)

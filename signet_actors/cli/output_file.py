@@ -6,17 +6,16 @@ is never replaced, nor are the database and the daemon's files of a workspace.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from signet_actors.config.workspace import Workspace
+from signet_actors.runtime.file_draft import FileDraft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -45,23 +44,12 @@ def refuse_target(path: Path, workspace: Path) -> None:
         raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
 
 
-@contextlib.contextmanager
-def new_private_file(path: Path) -> Iterator[BinaryIO]:
-    """Create a file with mode 0600 at ``path``, replacing a leftover regular file, and yield it for writing.
-
-    Raises click.UsageError if the file cannot be created.
-    """
+def new_output(path: Path) -> FileDraft:
+    """Return a new ``PATH.partial`` for the content of ``path``; raise click.UsageError if it cannot be created."""
     try:
-        found = _lstat(path)
-        if found is not None and not stat.S_ISREG(found.st_mode):
-            raise click.UsageError(f"cannot write {path}: it is not a regular file; remove it")
-        path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o600)
+        return FileDraft(path, f"{path.name}.partial")
     except OSError as error:
-        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file:
-        yield cast("BinaryIO", file)
+        raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
 def is_stream(path: Path) -> bool:

@@ -26,6 +26,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
@@ -249,18 +250,14 @@ def _write_decision(workspace: Workspace, aside: Path, parent_pid: int) -> bool:
 
     Return False without writing it if the process ``parent_pid`` (0: none) has exited.
     """
-    draft = sibling(workspace.restore_file, ".draft")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"{aside.name}\n")
-    fsync_path(draft)
-    fsync_path(workspace.memory_dir)
-    sync_point("restore.before_decision")
-    if parent_pid and not supervisor_is_alive(parent_pid):
-        draft.unlink()
-        return False
-    draft.rename(workspace.restore_file)
+    with FileDraft(workspace.restore_file) as draft:
+        draft.file.write(f"{aside.name}\n".encode())
+        draft.sync()
+        fsync_path(workspace.memory_dir)
+        sync_point("restore.before_decision")
+        if parent_pid and not supervisor_is_alive(parent_pid):
+            return False
+        draft.replace()
     fsync_path(workspace.daemon_dir)
     sync_point("restore.decided")
     return True

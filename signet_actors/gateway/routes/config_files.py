@@ -34,6 +34,7 @@ from signet_actors.operations.config_files import (
     WriteConfigRequest,
 )
 from signet_actors.operations.request_fields import NoFields
+from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.messaging.requests import mark_sent
 
@@ -130,20 +131,13 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
         _raise_if_abandoned(abandoned)
         warnings = _validate(workspace, data, state.config) if name == CONFIG_FILE_NAME else []
         previous = _target_exists(target)
-        temporary = workspace / f".{name}.{secrets.token_hex(4)}.new"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        with FileDraft(target, f".{name}.{secrets.token_hex(4)}.new") as draft:
+            draft.file.write(data)
+            draft.sync()
             _raise_if_abandoned(abandoned)
             if previous:
                 _save_previous(target, Workspace(workspace).daemon_dir / "previous")
-            temporary.replace(target)
-        except (OSError, OutcomeUnknown):
-            temporary.unlink(missing_ok=True)
-            raise
+            draft.replace()
         try:
             fsync_path(workspace)
         except OSError as error:

@@ -19,6 +19,7 @@ from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.protocol.control import FileIdentity
+from signet_actors.runtime.file_draft import replace_file
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 
@@ -90,18 +91,7 @@ class DaemonFiles:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Write the file atomically, readable by its owner only."""
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    written.unlink(missing_ok=True)
     try:
-        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        written.replace(path)
+        replace_file(path, content, durable=False)
     except IsADirectoryError:
-        written.unlink()
         raise ConfigError(f"{path} is a directory but must be a regular file; remove it") from None
-    except OSError:
-        with contextlib.suppress(OSError):
-            written.unlink()
-        raise

@@ -1,0 +1,69 @@
+"""Replace a file: write a new one beside it, sync it, rename it, sync the directory.
+
+A reader, and a start after a crash, finds the former content or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Self, cast
+
+from signet_actors.runtime.fsync import fsync_path
+
+
+class FileDraft:
+    """A new file beside ``target``, readable by its owner only, which ``replace`` renames to ``target``.
+
+    It is removed at the end of the block unless it was renamed. A leftover draft is removed too, but only a regular
+    file. Every method raises OSError.
+    """
+
+    def __init__(self, target: Path, name: str | None = None) -> None:
+        self.target = target
+        self.path = target.with_name(name or f"{target.name}.new")
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(self.path.lstat().st_mode):
+                raise FileExistsError(errno.EEXIST, "it is not a regular file; remove it", str(self.path))
+            self.path.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self.file = cast("BinaryIO", os.fdopen(os.open(self.path, flags, 0o600), "wb"))
+        self._renamed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self.file.close()
+        if not self._renamed:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+
+    def sync(self) -> None:
+        """Write what was buffered, and flush the content to disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def replace(self) -> None:
+        """Rename the draft to ``target``. The rename survives a power cut after ``fsync_path`` of the directory."""
+        self.file.close()
+        self.path.replace(self.target)
+        self._renamed = True
+
+
+def replace_file(target: Path, content: bytes, *, durable: bool = True) -> None:
+    """Replace the content of ``target``, or create it. Not ``durable``: a power cut may undo the change.
+
+    Raises OSError; ``target`` is unchanged then, unless only the last sync of the directory failed.
+    """
+    with FileDraft(target) as draft:
+        draft.file.write(content)
+        if durable:
+            draft.sync()
+        draft.replace()
+    if durable:
+        fsync_path(target.parent)
