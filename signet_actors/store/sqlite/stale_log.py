@@ -10,7 +10,6 @@ Source: docs/reliability.md R10; https://sqlite.org/howtocorrupt.html, "Separati
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ import apsw
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.file_draft import replace_file
 from signet_actors.store.sqlite.database_files import nonempty_logs, sibling
 from signet_actors.store.vector_epochs import STORE_META_KEY, VectorEpochs
 
@@ -50,20 +49,12 @@ def refuse_stale_log(database: Path) -> None:
 def note_runs(database: Path, epochs: Iterable[str]) -> None:
     """Note, durably, that runs with these epochs may have written the database. On failure nothing stays noted."""
     path = sibling(database, _SUFFIX)
-    draft = sibling(path, ".new")
     runs = list(dict.fromkeys([*_read(database), *epochs]))[-_MOST_RUNS:]
     try:
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write("\n".join(runs))
-        fsync_path(draft)
-        draft.replace(path)
-        fsync_path(path.parent)
+        replace_file(path, "\n".join(runs).encode("ascii"))
     except OSError:  # a full disk; an incomplete note would refuse a log that is ours
-        for written in (draft, path):
-            with contextlib.suppress(OSError):
-                written.unlink()
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def forget_runs(database: Path) -> None:
