@@ -16,10 +16,9 @@ from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.server.load_shedding import ServerContext
-from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
 from signet_actors.gateway.status.readiness import Readiness, readiness
+from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
-from signet_actors.gateway.status.store_metrics import StoreMetrics
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import Clock
@@ -80,8 +79,7 @@ class GatewayState:
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: RequestCounters = field(default_factory=RequestCounters)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
-    store_metrics: StoreMetrics = field(default_factory=StoreMetrics)
-    pipeline_metrics: PipelineMetrics = field(default_factory=PipelineMetrics)
+    status_requests: StatusRequests = field(init=False)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
@@ -90,6 +88,7 @@ class GatewayState:
     owner_token: str | None = None
 
     def __post_init__(self) -> None:
+        self.status_requests = StatusRequests(self.bus, self.clock)
         self.reconfigure(self.config)
 
     @property

@@ -129,8 +129,8 @@ def with_pipeline(edge: RunningEdge) -> None:
 def scraped_twice(edge: RunningEdge) -> Samples:
     """The page with the answers that the first scrape asked for."""
     scrape(edge)
-    eventually(lambda: edge.state.store_metrics.latest is not None, what="the counts")
-    eventually(lambda: edge.state.pipeline_metrics.store is not None, what="the pipeline's figures")
+    eventually(lambda: edge.state.status_requests.latest.store is not None, what="the counts")
+    eventually(lambda: edge.state.status_requests.latest.queues is not None, what="the pipeline's figures")
     return scrape(edge)
 
 
@@ -197,7 +197,7 @@ def test_a_scrape_waits_for_no_process_and_shows_counts_made_in_the_background(e
     edge.bus.answers[GetStoreStats] = STATS
     first = scrape(edge)
     assert ("signet_memories", frozenset()) not in first
-    eventually(lambda: edge.state.store_metrics.latest is not None, what="the counts")
+    eventually(lambda: edge.state.status_requests.latest.store is not None, what="the counts")
     second = scrape(edge)
     assert value(second, "signet_memories") == 7
     assert value(second, "signet_tombstones") == 2

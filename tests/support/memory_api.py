@@ -27,6 +27,7 @@ from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
+from signet_actors.runtime.histogram import Histogram
 from signet_actors.runtime.messaging.bus_client import BusHealth
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -105,6 +106,10 @@ class RecordingBus:
     told: list[Any] = field(default_factory=list)
     tree: TreeChanged = field(default_factory=lambda: TreeChanged(list(EVERYBODY_UP)))
     counters: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, Histogram] = field(default_factory=dict)
+    writer_backlog: int = 0
+    search_backlog: int = 0
+    searchers_known: int = 0
 
     def health(self) -> BusHealth:
         return BusHealth()

@@ -19,7 +19,6 @@ from signet_actors.errors import SignetError
 from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.state import GatewayState
-from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
 from signet_actors.operations.embeddings import (
     EMBEDDING_HEALTH,
     EMBEDDING_STATUS,
@@ -35,7 +34,6 @@ from signet_actors.operations.embeddings import (
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.extractor import TrackerState
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
 
@@ -125,25 +123,10 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
 
 async def _tracker(request: HttpRequest) -> Tracker:
     """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
-    extractor, queue = await asyncio.gather(ask_extractor(request, []), probe("searcher", _queue(request), []))
-    tracker = TrackerState() if extractor is None else extractor.tracker
-    waiting = [] if queue is None else [kind for kind in queue.queues if kind.kind == EMBED]
-    return Tracker(
-        running=tracker.running,
-        processed=tracker.processed,
-        failed=tracker.failed,
-        skipped_cycles=tracker.skipped_cycles,
-        last_cycle_at=tracker.last_cycle_at,
-        queue_depth=sum(kind.pending + kind.leased for kind in waiting),
-    )
-
-
-async def _queue(request: HttpRequest) -> PipelineStatus:
-    now = iso(request.state.clock.wall_ms())
-    answer, _ = await request.state.bus.ask_searcher(
-        GetPipelineStatus(now), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS
-    )
-    return answer
+    replies = await request.state.status_requests.ask(("extractor", "queues"), request.trace_id, [])
+    tracker = TrackerState() if replies.extractor is None else replies.extractor.tracker
+    waiting = [] if replies.queues is None else [kind for kind in replies.queues.queues if kind.kind == EMBED]
+    return Tracker(**msgspec.structs.asdict(tracker), queue_depth=sum(kind.pending + kind.leased for kind in waiting))
 
 
 async def _recent_probe(state: GatewayState) -> _Probe:

@@ -85,8 +85,8 @@ def _pipeline(state: GatewayState) -> PipelineHealth:
 
 def _pending_extractions(state: GatewayState) -> int | None:
     """Return the number of pending extraction jobs at the last count; None if that count is too old."""
-    counted = state.pipeline_metrics.store
-    if counted is None or state.pipeline_metrics.age_ms(state.clock) > MAX_COUNT_AGE_MS:
+    counted = state.status_requests.latest.queues
+    if counted is None or state.status_requests.age_ms("queues") > MAX_COUNT_AGE_MS:
         return None
     return sum(queue.pending for queue in counted.queues if queue.kind == EXTRACT)
 

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.status.snapshot import take_snapshot
 from signet_actors.operations.metrics import METRICS, METRICS_MEDIA_TYPE
 from signet_actors.operations.request_fields import NoFields
 
@@ -23,9 +24,8 @@ async def metrics(call: Call[NoFields]) -> HttpResponse:
     state = call.state
     if not _loaded:  # import on the first scrape: it saves 4 MB in a daemon that is never scraped
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
-    text: bytes = _loaded[0].exposition(state)
-    state.store_metrics.refresh(state.bus, state.clock, call.http.trace_id)
-    state.pipeline_metrics.refresh(state.bus, state.clock, call.http.trace_id)
+    text: bytes = _loaded[0].exposition(take_snapshot(state))
+    state.status_requests.refresh(call.http.trace_id)
     return HttpResponse(text, media_type=METRICS_MEDIA_TYPE)
 
 

@@ -6,7 +6,8 @@ Source: docs/compatibility.md "Health and status"; docs/decisions.md 14, 15.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -16,8 +17,10 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
+from signet_actors.gateway.status.replies import Replies
+from signet_actors.gateway.status.snapshot import Snapshot, take_snapshot
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.status import (
     FEATURES,
@@ -35,10 +38,8 @@ from signet_actors.operations.status import (
 )
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import ExtractorStatus
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
-from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
-from signet_actors.protocol.searcher import GetStoreStats, StoreStats
-from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
+from signet_actors.protocol.searcher import StoreStats
+from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.logging.configuration import log_path
 
 
@@ -47,60 +48,50 @@ async def status(call: Call[NoFields]) -> HttpResponse:
 
     A part that does not answer within a second is null, and ``notes`` gives the reason.
     """
-    request, state = call.http, call.state
+    state, trace_id = call.state, call.http.trace_id
     notes: list[str] = []
-    tree, stats, writer, retention, extractor = await asyncio.gather(
+    _, replies = await asyncio.gather(
         state.bus.ask_tree(),
-        probe("searcher", ask_store(request), notes),
-        probe(
-            "writer",
-            state.bus.ask_writer(GetWriterStatus(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS),
-            notes,
-        ),
-        probe(
-            "retention",
-            state.bus.ask_retention(GetRetentionStatus(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS),
-            notes,
-        ),
-        ask_extractor(request, notes),
+        state.status_requests.ask(("store", "writer", "retention", "extractor"), trace_id, notes),
     )
-    waiting = await _waiting(request, stats, extractor, notes)
-    children = tree.children
-    found = state.readiness()
-    config = state.config
-    now_ms = state.clock.wall_ms()
-    log_dir = Workspace(state.workspace).log_dir
-    pipeline = msgspec.to_builtins(config.memory.pipeline_v2)
-    return HttpResponse(
-        StatusReply(
-            status="stopping" if state.draining else "running",
-            version=signet_actors.__version__,
-            pid=state.boot.supervisor_pid,
-            uptime=max(0, now_ms - state.started_at_ms) / 1000,
-            started_at=iso(state.started_at_ms),
-            port=state.port,
-            host=config.gateway.host,
-            bind_host=config.gateway.host,
-            agents_dir=state.boot.workspace,
-            memory_db="writer" not in found.missing,
-            health=HealthScore(score=_fraction_up(children), status=found.status),
-            detail=found.detail,
-            actors=[_actor(child) for child in children],
-            gateway=state.counter_values(),
-            bus=dict(state.bus.counters),
-            db=_store(stats),
-            writer=_writer(writer),
-            retention=_retention(retention),
-            jobs=stats.jobs if stats else None,
-            oldest_pending_job=stats.oldest_pending_job if stats else None,
-            waiting=waiting,
-            notes=notes,
-            embedding=_embedding(request),
-            mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
-            pipeline_v2=pipeline,
-            provider_resolution=_providers(config, extractor),
-            logging=LogPlaces(log_dir=str(log_dir), log_file=str(log_path(log_dir, now_ms))),
-        )
+    if _is_paused(replies) and _pending(replies):
+        replies.queues = (await state.status_requests.ask(("queues",), trace_id, notes)).queues
+    return HttpResponse(render(take_snapshot(state, replies, notes)))
+
+
+def render(snapshot: Snapshot) -> StatusReply:
+    """Return the status overview."""
+    config, replies = snapshot.config, snapshot.replies
+    workspace = Workspace(Path(snapshot.workspace))
+    store = replies.store
+    return StatusReply(
+        status="stopping" if snapshot.draining else "running",
+        version=signet_actors.__version__,
+        pid=snapshot.supervisor_pid,
+        uptime=snapshot.uptime_s,
+        started_at=iso(snapshot.started_at_ms),
+        port=snapshot.port,
+        host=config.gateway.host,
+        bind_host=config.gateway.host,
+        agents_dir=snapshot.workspace,
+        memory_db="writer" not in snapshot.readiness.missing,
+        health=HealthScore(score=_fraction_up(snapshot.children), status=snapshot.readiness.status),
+        detail=snapshot.readiness.detail,
+        actors=msgspec.convert(snapshot.children, list[ActorReport], from_attributes=True),
+        gateway=dict(snapshot.counters),
+        bus=dict(snapshot.bus),
+        db=_store(store),
+        writer=msgspec.convert(replies.writer, WriterReport | None, from_attributes=True),
+        retention=msgspec.convert(replies.retention, RetentionReport | None, from_attributes=True),
+        jobs=store.jobs if store else None,
+        oldest_pending_job=store.oldest_pending_job if store else None,
+        waiting=_waiting(snapshot),
+        notes=list(snapshot.notes),
+        embedding=_embedding(snapshot.embedder),
+        mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
+        pipeline_v2=msgspec.to_builtins(config.memory.pipeline_v2),
+        provider_resolution=_providers(config, replies.extractor),
+        logging=LogPlaces(log_dir=str(workspace.log_dir), log_file=str(log_path(workspace.log_dir, snapshot.now_ms))),
     )
 
 
@@ -122,73 +113,22 @@ async def features(call: Call[NoFields]) -> HttpResponse:
     )
 
 
-async def ask_store(request: HttpRequest) -> StoreStats:
-    """Return the row counts; raise like ``ask_searcher``."""
-    answer, _ = await request.state.bus.ask_searcher(
-        GetStoreStats(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS
-    )
-    return answer
+def _is_paused(replies: Replies) -> bool:
+    return replies.extractor is not None and any(runner.paused_because for runner in replies.extractor.runners)
 
 
-async def _waiting(
-    request: HttpRequest, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
-) -> list[str]:
-    """Return the reasons why jobs wait. The counts by kind are requested only if a kind is paused."""
-    pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
-    if any(pending.values()) and extractor is not None and any(runner.paused_because for runner in extractor.runners):
-        counts = await probe("searcher", ask_queues(request), notes)
-        pending = {} if counts is None else {queue.kind: queue.pending for queue in counts.queues}
-    return waiting_reasons(pending, request.state.config, extractor)
+def _pending(replies: Replies) -> int:
+    return 0 if replies.store is None else replies.store.jobs.get("pending", 0)
 
 
-async def ask_queues(request: HttpRequest) -> PipelineStatus:
-    """Return a searcher's counts of the pipeline and keep them for ``/health``; raise like ``ask_searcher``."""
-    question = GetPipelineStatus(now=iso(request.state.clock.wall_ms()))
-    answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS)
-    request.state.pipeline_metrics.set_store(answer, request.state.clock)
-    return answer
+def _waiting(snapshot: Snapshot) -> list[str]:
+    """Return the reasons why jobs wait. The counts by kind were requested only if a kind is paused."""
+    replies = snapshot.replies
+    pending = pending_by_kind(replies.queues) if _is_paused(replies) else {"": _pending(replies)}
+    return waiting_reasons(pending, snapshot.config, replies.extractor)
 
 
-def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    """Return why pending jobs (by kind) wait; empty if none do, or if they only wait for a free slot.
-
-    Source: docs/decisions.md 14.
-    """
-    if extractor is None:
-        count = sum(pending.values())
-        if not count:
-            return []
-        if not config.memory.pipeline_v2.enabled:
-            why = "the pipeline is switched off (memory.pipelineV2.enabled)"
-        else:
-            why = "the extractor does not respond"
-        return [f"{_jobs_wait(count)}: {why}; memories stay searchable"]
-    paused = [runner for runner in extractor.runners if runner.paused_because and pending.get(runner.kind)]
-    if not paused:
-        return []
-    reasons = "; ".join(f"{runner.kind}: {runner.paused_because}" for runner in paused)
-    count = sum(pending[runner.kind] for runner in paused)
-    return [f"{_jobs_wait(count)}; waiting uses no attempts, and memories stay searchable. {reasons}"]
-
-
-def _jobs_wait(count: int) -> str:
-    return "1 job waits" if count == 1 else f"{count} jobs wait"
-
-
-def _actor(child: ChildState) -> ActorReport:
-    return ActorReport(
-        name=child.name,
-        role=child.role,
-        state=child.state,
-        incarnation=child.incarnation,
-        restarts=child.restarts,
-        detail=child.detail,
-        pid=child.pid,
-        counters=child.counters,
-    )
-
-
-def _fraction_up(children: list[ChildState]) -> float:
+def _fraction_up(children: Sequence[ChildState]) -> float:
     return round(sum(child.state == UP for child in children) / len(children), 2) if children else 0.0
 
 
@@ -206,37 +146,7 @@ def _store(stats: StoreStats | None) -> StoreReport | None:
     )
 
 
-def _writer(writer: WriterStatus | None) -> WriterReport | None:
-    if writer is None:
-        return None
-    return WriterReport(
-        commits=writer.commits,
-        rows=writer.rows,
-        largest_batch=writer.largest_batch,
-        wal_bytes=writer.wal_bytes,
-        storage_full=writer.storage_full,
-        schema_version=writer.schema_version,
-        sqlite_version=writer.sqlite_version,
-        damage=writer.damage,
-    )
-
-
-def _retention(retention: RetentionStatus | None) -> RetentionReport | None:
-    if retention is None:
-        return None
-    return RetentionReport(
-        last_sweep_at=retention.last_sweep_at,
-        next_sweep_in_ms=retention.next_sweep_in_ms,
-        last_counts=retention.last_counts,
-        suspended_reason=retention.suspended_reason,
-        last_backup_at=retention.last_backup_at,
-        backup_problem=retention.backup_problem,
-        scrub_findings=retention.scrub_findings,
-    )
-
-
-def _embedding(request: HttpRequest) -> EmbeddingReport:
-    embedder = request.state.embedder
+def _embedding(embedder: Embedder | None) -> EmbeddingReport:
     if embedder is None:
         return EmbeddingReport(provider="none", model="", dimensions=0, available=False)
     return EmbeddingReport(

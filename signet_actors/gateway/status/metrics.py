@@ -13,9 +13,9 @@ from __future__ import annotations
 import contextlib
 import platform
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -32,12 +32,10 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.extraction.gates import ProposalOutcome
 from signet_actors.domain.jobs import JOB_KINDS, JobState
 from signet_actors.domain.providers import CircuitState
-from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, ProviderErrorKind
-from signet_actors.gateway.state import GatewayState
-from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
+from signet_actors.gateway.status.pipeline_figures import age_s, junk_report, known_kinds, used, with_prefix
+from signet_actors.gateway.status.snapshot import Snapshot
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.pipeline_queries import KindQueue
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 
 Values = Iterable[tuple[tuple[str, ...], float]]
@@ -243,18 +241,16 @@ _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 JOB_STATES: Final = tuple(state.value for state in JobState)
 
 
-def exposition(state: GatewayState) -> bytes:
+def exposition(snapshot: Snapshot) -> bytes:
     """Return the page."""
     registry = CollectorRegistry()
-    registry.register(_GatewayCollector(state))
+    registry.register(_SnapshotCollector(snapshot))
     return generate_latest(registry)
 
 
-class _GatewayCollector(Collector):
-    """Collects everything that the gateway knows at the time of ``collect``."""
-
-    def __init__(self, state: GatewayState) -> None:
-        self._state = state
+class _SnapshotCollector(Collector):
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
         """Yield one family per metric that has a value."""
@@ -268,18 +264,17 @@ class _GatewayCollector(Collector):
         yield from self._models()
 
     def _daemon(self) -> Iterator[Metric]:
-        state = self._state
-        bus = state.bus
+        snapshot = self._snapshot
         yield _family("signet_build_info", [((signet_actors.__version__, platform.python_version()), 1)])
-        yield _family("signet_start_time_seconds", _single(state.started_at_ms / 1000))
-        yield _family("signet_ready", _single(state.readiness().ready))
-        yield _family("signet_supervisor_silent_seconds", _single(state.supervisor_silent_ms() / 1000))
-        yield _family("signet_queue_depth", [(("writer",), bus.writer_backlog), (("search",), bus.search_backlog)])
-        yield _family("signet_searchers_known", _single(bus.searchers_known))
-        yield _histograms("signet_ask_duration_seconds", bus.latency)
+        yield _family("signet_start_time_seconds", _single(snapshot.started_at_ms / 1000))
+        yield _family("signet_ready", _single(snapshot.readiness.ready))
+        yield _family("signet_supervisor_silent_seconds", _single(snapshot.silent_ms / 1000))
+        yield _family("signet_queue_depth", [((queue,), depth) for queue, depth in snapshot.backlog.items()])
+        yield _family("signet_searchers_known", _single(snapshot.searchers_known))
+        yield _histograms("signet_ask_duration_seconds", snapshot.ask_durations)
 
     def _actors(self) -> Iterator[Metric]:
-        children = self._state.bus.tree.children
+        children = self._snapshot.children
         yield _family("signet_actor_up", [((child.name, child.role), child.state == UP) for child in children])
         yield _family("signet_actor_restarts_total", [((child.name,), child.restarts) for child in children])
         yield _family("signet_actor_incarnation", [((child.name,), child.incarnation) for child in children])
@@ -298,13 +293,12 @@ class _GatewayCollector(Collector):
 
     def _counters(self, child: ChildState) -> Mapping[str, float]:
         """Return the counters of the last heartbeat; for this process, the present ones."""
-        if child.name == self._state.boot.name:
-            return {**child.counters, **self._state.bus.counters}
+        if child.name == self._snapshot.gateway:
+            return {**child.counters, **self._snapshot.bus}
         return child.counters
 
     def _http(self) -> Iterator[Metric]:
-        state = self._state
-        requests, counters, server_context = state.request_metrics, state.counters, state.server_context
+        requests, counters, refused = self._snapshot.requests, self._snapshot.counters, self._snapshot.refused
         yield _family(
             "signet_http_requests_total",
             [
@@ -314,19 +308,20 @@ class _GatewayCollector(Collector):
         )
         yield _histograms("signet_http_request_duration_seconds", requests.durations)
         yield _family("signet_http_errors_total", _by_code(requests.errors))
-        yield _family("signet_http_guarded_total", _single(counters.guarded))
-        yield _family("signet_http_in_flight", _single(counters.in_flight))
-        if server_context is not None:
-            yield _family("signet_http_refused_total", _by_code(server_context.rejections.by_code))
-            yield _family("signet_http_shed_total", _single(server_context.admission.shed))
-            yield _family("signet_http_connections_refused_total", _single(server_context.rejections.connections))
-            yield _family("signet_http_connections", _single(len(server_context.connections.served)))
-            yield _family("signet_http_connections_limit", _single(server_context.limits.connections))
-            yield _family("signet_http_unanswered_bytes", _single(server_context.admission.body_bytes))
+        yield _family("signet_http_guarded_total", _single(counters["guarded"]))
+        yield _family("signet_http_in_flight", _single(counters["in_flight"]))
+        if refused is not None:
+            yield _family("signet_http_refused_total", _by_code(refused))
+            yield _family("signet_http_shed_total", _single(counters["requests_shed"]))
+            yield _family("signet_http_connections_refused_total", _single(counters["connections_refused"]))
+            yield _family("signet_http_connections", _single(counters["connections"]))
+            yield _family("signet_http_connections_limit", _single(counters["connections_most"]))
+            yield _family("signet_http_unanswered_bytes", _single(counters["unanswered_bytes"]))
 
     def _files(self) -> Iterator[Metric]:
         """Yield file sizes, leaving out those that the file system does not report."""
-        database = Workspace(self._state.workspace).database
+        workspace = Path(self._snapshot.workspace)
+        database = Workspace(workspace).database
         for name, path in (
             ("signet_database_bytes", database),
             ("signet_wal_bytes", database.with_name(f"{database.name}-wal")),
@@ -336,37 +331,33 @@ class _GatewayCollector(Collector):
             except OSError:
                 continue
         with contextlib.suppress(OSError):
-            yield _family("signet_disk_free_bytes", _single(shutil.disk_usage(self._state.workspace).free))
+            yield _family("signet_disk_free_bytes", _single(shutil.disk_usage(workspace).free))
 
     def _store(self) -> Iterator[Metric]:
-        store = self._state.store_metrics
-        if store.latest is None:
+        store = self._snapshot.replies.store
+        if store is None:
             return
-        jobs = dict.fromkeys(JOB_STATES, 0) | store.latest.jobs
-        yield _family("signet_memories", _single(store.latest.memories))
-        yield _family("signet_tombstones", _single(store.latest.tombstones))
+        jobs = dict.fromkeys(JOB_STATES, 0) | store.jobs
+        yield _family("signet_memories", _single(store.memories))
+        yield _family("signet_tombstones", _single(store.tombstones))
         yield _family("signet_jobs", sorted(((name,), count) for name, count in jobs.items()))
-        yield _family("signet_store_figures_age_seconds", _single(store.age_ms(self._state.clock) / 1000))
+        yield _family("signet_store_figures_age_seconds", _single(self._snapshot.store_age_ms / 1000))
 
     def _queue(self) -> Iterator[Metric]:
         """Yield what a searcher counted in the store: jobs, results of facts today, and use of the budgets."""
-        figures, clock = self._state.pipeline_metrics, self._state.clock
-        status = figures.store
+        status, now_ms = self._snapshot.replies.queues, self._snapshot.now_ms
         if status is None:
             return
-        now_ms = clock.wall_ms()
-        counted = {queue.kind: queue for queue in status.queues}
-        queues = [counted.get(kind.name, KindQueue(kind.name)) for kind in JOB_KINDS]
-        waits = ((queue.kind, None if (at := queue.oldest_pending_at) is None else epoch_ms(at)) for queue in queues)
+        queues = known_kinds(status.queues)
         today = status.today
-        turned_away = junk_counts(today)
+        turned_away = junk_report(today)
         yield _family(
             "signet_pipeline_jobs",
             [((queue.kind, state), getattr(queue, state)) for queue in queues for state in JOB_STATES],
         )
         yield _family(
             "signet_pipeline_oldest_pending_age_seconds",
-            [((kind,), 0 if since is None else max(0, now_ms - since) / 1000) for kind, since in waits],
+            [((queue.kind,), age_s(queue.oldest_pending_at, now_ms) or 0) for queue in queues],
         )
         yield _family("signet_pipeline_facts_today", _single(turned_away.facts))
         yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
@@ -375,17 +366,13 @@ class _GatewayCollector(Collector):
             _by_label({outcome.value: 0 for outcome in ProposalOutcome} | with_prefix(today, "outcome.")),
         )
         yield _family("signet_pipeline_reviews_pending", _single(status.reviews_pending))
-        yield _family("signet_pipeline_figures_age_seconds", _single(figures.age_ms(clock) / 1000))
-        calls: Counter[str] = Counter()
-        tokens: Counter[str] = Counter()
-        for row in status.usage_today:
-            calls[row.provider] += row.calls
-            tokens[row.provider] += row.tokens_in + row.tokens_out + row.tokens_reserved
-        yield _family("signet_provider_calls_today", _by_label(calls))
-        yield _family("signet_provider_tokens_today", _by_label(tokens))
+        yield _family("signet_pipeline_figures_age_seconds", _single(self._snapshot.queues_age_ms / 1000))
+        usage = {row.provider: used(status.usage_today, row.provider) for row in status.usage_today}
+        yield _family("signet_provider_calls_today", _by_label({name: calls for name, (calls, _) in usage.items()}))
+        yield _family("signet_provider_tokens_today", _by_label({name: tokens for name, (_, tokens) in usage.items()}))
 
     def _job_runners(self) -> Iterator[Metric]:
-        extractor = self._state.pipeline_metrics.extractor
+        extractor = self._snapshot.replies.extractor
         if extractor is None:
             return
         runners = extractor.runners
@@ -397,7 +384,7 @@ class _GatewayCollector(Collector):
 
     def _models(self) -> Iterator[Metric]:
         """Yield the model calls of each process, as it reports them."""
-        figures = self._state.pipeline_metrics
+        figures = self._snapshot.replies
         statuses = (("extractor", figures.extractor), ("decider", figures.decider))
         reports = [(actor, status.model.report) for actor, status in statuses if status is not None]
         reporting = [((actor, report.name), report) for actor, report in reports if report is not None]

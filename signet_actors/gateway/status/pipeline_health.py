@@ -36,7 +36,7 @@ _MUTATE: Final = ("/api/memory/modify", "/api/memory/forget", "/api/memory/{id}/
 
 def diagnostics(
     queue: QueueCounts | None,
-    oldest_s: float | None,
+    oldest_s: float,
     stale_leases: int,
     stats: StoreStats | None,
     models: Iterable[ModelState | None],
@@ -68,11 +68,11 @@ def latency(figures: RequestMetrics) -> LatencyReports:
     )
 
 
-def _queue(queue: QueueCounts, oldest_s: float | None, stale_leases: int) -> QueueHealth:
+def _queue(queue: QueueCounts, oldest_s: float, stale_leases: int) -> QueueHealth:
     ended = queue.completed + queue.dead
     dead_rate = round(queue.dead / ended, 4) if ended else 0.0
     score = queue_score(depth=queue.pending, dead_rate=dead_rate, oldest_s=oldest_s, stale_leases=stale_leases)
-    return QueueHealth(score, status_of(score), queue.pending, oldest_s or 0.0, dead_rate, stale_leases)
+    return QueueHealth(score, status_of(score), queue.pending, oldest_s, dead_rate, stale_leases)
 
 
 def _storage(stats: StoreStats) -> StorageHealth:

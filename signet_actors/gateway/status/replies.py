@@ -1,0 +1,123 @@
+"""What the other processes reply about themselves. Each reply arrives in time, or is None and a note gives the reason.
+
+The latest replies are kept, whoever asked for them. A scrape of the metrics shows those and waits for no process: it
+starts new requests, at most once in ``MIN_AGE_MS``, and the next scrape shows their replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, Literal
+
+import msgspec
+
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import SignetError
+from signet_actors.protocol.control import UP
+from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
+from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
+
+TIMEOUT_MS: Final = 1_000
+MIN_AGE_MS: Final = 10_000
+_SCRAPE_TIMEOUT_MS: Final = 2_000
+
+Part = Literal["store", "queues", "writer", "retention", "extractor", "decider"]
+
+_SCRAPED: Final[tuple[Part, ...]] = ("store", "queues", "extractor", "decider")
+_OPTIONAL: Final = ("extractor", "decider")
+"""Processes that a daemon may run without: one that is not up is not asked."""
+
+
+class Replies(msgspec.Struct):
+    """The replies: ``store`` and ``queues`` are a searcher's counts, the others are by the process that replied."""
+
+    store: StoreStats | None = None
+    queues: PipelineStatus | None = None
+    writer: WriterStatus | None = None
+    retention: RetentionStatus | None = None
+    extractor: ExtractorStatus | None = None
+    decider: DeciderStatus | None = None
+
+
+class StatusRequests:
+    """Requests the replies and keeps the latest. One event loop only.
+
+    A count that could not be renewed is kept, with its age. A process that did not reply is not shown, since old values
+    of a model that cannot be reached would mislead.
+    """
+
+    def __init__(self, bus: BusClient, clock: Clock) -> None:
+        self.latest = Replies()
+        self._bus = bus
+        self._clock = clock
+        self._received_ns: dict[Part, int] = {}
+        self._scraped_ns: int | None = None
+        self._asking: asyncio.Task[Replies] | None = None
+
+    def age_ms(self, part: Part) -> int:
+        """Return the age of the latest reply, which was received."""
+        return (self._clock.monotonic_ns() - self._received_ns.get(part, 0)) // 1_000_000
+
+    def refresh(self, trace_id: str) -> None:
+        """Start requests for what a scrape shows, unless that was done within ``MIN_AGE_MS``."""
+        now = self._clock.monotonic_ns()
+        if self._scraped_ns is None or now - self._scraped_ns >= MIN_AGE_MS * 1_000_000:
+            self._scraped_ns = now
+            self._asking = asyncio.create_task(self.ask(_SCRAPED, trace_id, [], timeout_ms=_SCRAPE_TIMEOUT_MS))
+
+    async def ask(
+        self, parts: tuple[Part, ...], trace_id: str, notes: list[str], *, timeout_ms: int = TIMEOUT_MS
+    ) -> Replies:
+        """Request these parts at the same time; a part without a reply is None, and ``notes`` gets the reason."""
+        received = await asyncio.gather(*(self._ask(part, trace_id, notes, timeout_ms) for part in parts))
+        replies = Replies()
+        for part, reply in zip(parts, received, strict=True):
+            setattr(replies, part, reply)
+            if reply is not None or part in _OPTIONAL:
+                setattr(self.latest, part, reply)
+                self._received_ns[part] = self._clock.monotonic_ns()
+        return replies
+
+    async def _ask(self, part: Part, trace_id: str, notes: list[str], timeout_ms: int) -> object:
+        actor = "searcher" if part in {"store", "queues"} else part
+        if part in _OPTIONAL:
+            child = next((child for child in self._bus.tree.children if child.role == part), None)
+            if child is None or child.state != UP:
+                notes += [] if child is None else [f"{part}: {child.state}"]
+                return None
+        try:
+            async with asyncio.timeout(timeout_ms * 1.5 / 1000):
+                return await self._request(part, trace_id, timeout_ms)
+        except SignetError as error:
+            notes.append(f"{actor}: {error.detail}")
+        except TimeoutError:
+            notes.append(f"{actor}: no answer within {timeout_ms} ms")
+        return None
+
+    def _request(self, part: Part, trace_id: str, timeout_ms: int) -> Awaitable[object]:
+        bus = self._bus
+        match part:
+            case "store":
+                return _body(bus.ask_searcher(GetStoreStats(), trace_id=trace_id, timeout_ms=timeout_ms))
+            case "queues":
+                question = GetPipelineStatus(now=iso(self._clock.wall_ms()))
+                return _body(bus.ask_searcher(question, trace_id=trace_id, timeout_ms=timeout_ms))
+            case "writer":
+                return bus.ask_writer(GetWriterStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
+            case "retention":
+                return bus.ask_retention(GetRetentionStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
+            case "extractor":
+                return bus.ask_extractor(GetExtractorStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
+            case "decider":
+                return bus.ask_decider(GetDeciderStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
+
+
+async def _body(reply: Awaitable[tuple[object, object]]) -> object:
+    return (await reply)[0]
