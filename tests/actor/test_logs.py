@@ -23,7 +23,6 @@ from signet_actors.runtime.logging.rotation import rotate_logs
 from signet_actors.runtime.processes.child_context import ChildContext
 from tests.support.bus_harness import REPOSITORY, child_environment
 
-DAY_MS = 86_400_000
 NOON_MS = 1_771_675_200_000  # 2026-02-21T12:00:00Z
 
 

@@ -15,7 +15,6 @@ import pytest
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.domain.providers import ModelState, Selection
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, TrackerState
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from signet_actors.protocol.searcher import (
     EmbeddingHealth,
@@ -40,33 +39,6 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryApi:
 # export
 
 
-def test_an_export_without_vectors_has_the_documented_shape(api: MemoryApi) -> None:
-    api.bus.script[ExportEmbeddings] = EmbeddingsExported([EmbeddingRow(memory(), None)], total=1200)
-    answer = api.request("GET", "/api/embeddings?agentId=bob")
-    assert answer.json == {
-        "embeddings": [
-            {
-                "id": "m1",
-                "content": "User prefers vim keybindings",
-                "text": "User prefers vim keybindings",
-                "who": "claude-code",
-                "importance": 0.9,
-                "type": "preference",
-                "tags": ["preference", "editor"],
-                "sourceType": "memory",
-                "sourceId": "m1",
-                "createdAt": "2026-02-21T10:00:00.000Z",
-            }
-        ],
-        "count": 1,
-        "total": 1200,
-        "limit": 600,
-        "offset": 0,
-        "hasMore": True,
-    }
-    assert api.bus.only(ExportEmbeddings).body == ExportEmbeddings(read=ReadScope("bob"))
-
-
 def test_vectors_are_exported_as_numbers_when_asked_for(api: MemoryApi) -> None:
     frame = np.array([0.1, -0.25, 1.0], dtype="<f4").tobytes()
     page = EmbeddingsExported([EmbeddingRow(memory(), 0), EmbeddingRow(memory(id="m2"), None)], total=2)
@@ -78,43 +50,7 @@ def test_vectors_are_exported_as_numbers_when_asked_for(api: MemoryApi) -> None:
     assert answer.json["hasMore"] is False
 
 
-@pytest.mark.parametrize(
-    ("query", "limit", "offset", "vectors"),
-    [
-        ("limit=1&offset=-1", 50, 0, False),
-        ("limit=99999&offset=999999999&vectors=1", 5000, 100_000, True),
-        ("limit=x&vectors=0", 600, 0, False),
-    ],
-)
-def test_a_page_stays_within_the_documented_ranges(
-    api: MemoryApi, query: str, limit: int, offset: int, vectors: bool
-) -> None:
-    api.bus.script[ExportEmbeddings] = EmbeddingsExported([], total=0)
-    api.request("GET", f"/api/embeddings?{query}")
-    sent = api.bus.only(ExportEmbeddings).body
-    assert (sent.limit, sent.offset, sent.vectors) == (limit, offset, vectors)
-
-
 # status
-
-
-def test_the_status_of_a_provider_that_answers(api: MemoryApi) -> None:
-    assert api.request("GET", "/api/embeddings/status").json == {
-        "provider": "embedded",
-        "model": "test-model",
-        "available": True,
-        "dimensions": 4,
-        "base_url": None,
-        "checkedAt": "2026-02-21T10:00:00.000Z",
-        "tracker": {
-            "running": False,
-            "processed": 0,
-            "failed": 0,
-            "skippedCycles": 0,
-            "lastCycleAt": None,
-            "queueDepth": 0,
-        },
-    }
 
 
 def test_the_status_shows_the_progress_of_missing_vectors(api: MemoryApi) -> None:
@@ -169,23 +105,6 @@ def health(**changes: Any) -> EmbeddingHealth:
         vec_missing=0,
     )
     return msgspec.structs.replace(sound, **changes)
-
-
-def test_a_sound_store_is_healthy(api: MemoryApi) -> None:
-    api.bus.script[GetEmbeddingHealth] = health()
-    answer = api.request("GET", "/api/embeddings/health").json
-    assert (answer["status"], answer["score"], answer["coverage"], answer["stale"]) == ("healthy", 1.0, 100.0, 0)
-    assert answer["config"] == {"provider": "embedded", "model": "test-model", "dimensions": 4}
-    assert [(check["name"], check["status"]) for check in answer["checks"]] == [
-        ("provider-available", "ok"),
-        ("coverage", "ok"),
-        ("dimension-mismatch", "ok"),
-        ("model-drift", "ok"),
-        ("null-vectors", "ok"),
-        ("vec-table-sync", "ok"),
-        ("orphaned-embeddings", "ok"),
-    ]
-    assert api.bus.only(GetEmbeddingHealth).body == GetEmbeddingHealth(model="test-model", dimensions=4)
 
 
 def test_an_empty_store_is_healthy(api: MemoryApi) -> None:
@@ -273,23 +192,6 @@ def test_a_file_in_place_of_a_folder_is_409(api: MemoryApi, tmp_path: Path) -> N
     assert api.request("POST", NOTE, {"content": "c"}).status == 409
 
 
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        ({}, "content is required"),
-        ({"content": "  "}, "content is required"),
-        ({"content": 5}, "content must be a string"),
-        ({"content": "x" * 8001}, "content must be at most 8000 characters"),
-        ({"content": "x", "title": 5}, "title must be a string"),
-        ({"content": "x", "tags": 5}, "tags must be a string or an array of strings"),
-    ],
-)
-def test_invalid_notes_are_refused(api: MemoryApi, tmp_path: Path, body: Any, error: str) -> None:
-    answer = api.request("POST", NOTE, body)
-    assert (answer.status, answer.json["error"]) == (400, error)
-    assert not (tmp_path / "codex").exists()
-
-
 def test_secrets_are_cut_out_of_a_note_and_its_name(api: MemoryApi) -> None:
     answer = api.request("POST", NOTE, {"content": f"use {AWS_KEY}", "title": f"key {AWS_KEY}"}).json
     assert (answer["redacted"], answer["redactions"]) == (True, ["aws-key"])
@@ -303,15 +205,6 @@ def test_a_note_keeps_its_secrets_when_redaction_is_off(tmp_path: Path, monkeypa
     answer = api.request("POST", NOTE, {"content": f"use {AWS_KEY}"}).json
     assert "redacted" not in answer
     assert AWS_KEY in Path(answer["path"]).read_text()
-
-
-def test_a_retry_with_its_idempotency_key_finds_its_own_note(api: MemoryApi) -> None:
-    body = {"content": "once", "title": "t"}
-    first = api.request("POST", NOTE, body, {"Idempotency-Key": "k"}).json
-    assert api.request("POST", NOTE, body, {"Idempotency-Key": "k"}).json == first
-    assert len(list(Path(first["path"]).parent.iterdir())) == 1
-    other = api.request("POST", NOTE, {"content": "twice"}, {"Idempotency-Key": "k"})
-    assert (other.status, other.json["code"]) == (409, "idempotency_conflict")
 
 
 def test_a_note_that_was_renamed_into_place_is_reported_as_written(

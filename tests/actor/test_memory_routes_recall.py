@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,15 @@ from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.query_embedding import query_vector
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import (
-    AuthorsListed,
     CommonWords,
-    FindSimilar,
     GetCommonWords,
-    LegacySearch,
-    LegacySearched,
-    ListAuthors,
     Recall,
     Recalled,
     RecalledRow,
-    SimilarFound,
     StageTiming,
 )
 from signet_actors.protocol.writer import TouchMemories
-from tests.support.memory_api import DIMENSIONS, MemoryApi, memory
+from tests.support.memory_api import MemoryApi
 
 RECALL = "/api/memory/recall"
 
@@ -68,103 +61,9 @@ def api(tmp_path: Path) -> MemoryApi:
     return made
 
 
-def test_a_recall_answers_the_documented_shape(api: MemoryApi) -> None:
-    answer = api.request("POST", RECALL, {"query": "user preferences for editor"})
-    assert answer.status == 200
-    assert answer.json["results"] == [
-        {
-            "id": "m1",
-            "content": "User prefers vim keybindings",
-            "content_length": 28,
-            "truncated": False,
-            "score": 0.9235,
-            "source": "hybrid",
-            "type": "preference",
-            "tags": "preference,editor",
-            "pinned": False,
-            "importance": 0.9,
-            "who": "claude-code",
-            "project": None,
-            "scope": None,
-            "visibility": "global",
-            "created_at": "2026-02-21T10:00:00.000Z",
-            "supplementary": False,
-            "already_recalled": False,
-        }
-    ]
-    assert (answer.json["query"], answer.json["method"]) == ("user preferences for editor", "hybrid")
-    meta = answer.json["meta"]
-    assert (meta["totalReturned"], meta["hasSupplementary"], meta["noHits"]) == (1, False, False)
-    assert meta["dedupe"] == {"enabled": False, "contextEpoch": 0, "suppressed": 0, "repeatedReturned": 0}
-    stages = {stage["name"]: stage["durationMs"] for stage in meta["timings"]["stages"]}
-    assert {"memory_fts": 1.12, "final_rank": 0.08}.items() <= stages.items()
-    assert "query_embedding_wait" in stages
-    assert meta["timings"]["totalMs"] >= 0
-    assert "aggregate" not in answer.json
-    assert "temporal" not in meta
-
-
-def test_the_recall_is_sent_with_the_queries_vector(api: MemoryApi) -> None:
-    api.request(
-        "POST",
-        RECALL,
-        {
-            "query": "editor",
-            "limit": 7.9,
-            "type": "preference",
-            "tags": ["editor", "ui"],
-            "who": "me",
-            "pinned": True,
-            "importance_min": 0.5,
-            "since": "2026-01-01",
-            "until": "2026-02-01T00:00:00+01:00",
-            "project": "p",
-            "scope": "s",
-            "minScore": 0.25,
-            "agent_id": "bob",
-        },
-    )
-    sent = api.bus.only(Recall)
-    assert sent.body == Recall(
-        query="editor",
-        read=ReadScope("bob", "s"),
-        filters=Filters(
-            type="preference",
-            tags=("editor", "ui"),
-            who="me",
-            pinned=True,
-            importance_min=0.5,
-            since="2026-01-01T00:00:00.000Z",
-            until="2026-01-31T23:00:00.000Z",
-            project="p",
-        ),
-        limit=7,
-        fusion="convex",
-        alpha=0.5,
-        min_score=0.25,
-        vector_model="test-model",
-        common_words_version=0,
-        content_chars=500,
-    )
-    assert [len(frame) for frame in sent.frames] == [4 * DIMENSIONS]
-
-
 def test_the_configured_min_score_is_the_default(api: MemoryApi) -> None:
     api.request("POST", RECALL, {"query": "editor"})
     assert api.bus.only(Recall).body.min_score == api.state.config.search.min_score
-
-
-@pytest.mark.parametrize(
-    ("limit", "sent"), [(None, 10), (0, 1), (-3, 1), (250, 100), (10**30, 100), (2.9, 2), ("5", 5)]
-)
-def test_the_limit_is_truncated_and_clamped(api: MemoryApi, limit: Any, sent: int) -> None:
-    api.request("POST", RECALL, {"query": "editor", "limit": limit})
-    assert api.bus.only(Recall).body.limit == sent
-
-
-def test_pinned_false_filters_nothing(api: MemoryApi) -> None:
-    api.request("POST", RECALL, {"query": "editor", "pinned": False})
-    assert api.bus.only(Recall).body.filters.pinned is None
 
 
 def test_a_long_content_is_cut_and_says_so(api: MemoryApi) -> None:
@@ -172,13 +71,6 @@ def test_a_long_content_is_cut_and_says_so(api: MemoryApi) -> None:
     (result,) = api.request("POST", RECALL, {"query": "editor"}).json["results"]
     assert result["content"] == "x" * 500 + " [truncated]"
     assert (result["content_length"], result["truncated"]) == (501, True)
-
-
-def test_an_empty_result_is_explained(api: MemoryApi) -> None:
-    api.bus.script[Recall] = found(method="keyword")
-    answer = api.request("POST", RECALL, {"query": "nothing"}).json
-    assert (answer["results"], answer["method"], answer["meta"]["noHits"]) == ([], "keyword", True)
-    assert api.bus.told == []
 
 
 def test_accesses_of_recalled_memories_are_reported_to_the_writer(tmp_path: Path) -> None:
@@ -194,44 +86,6 @@ def test_the_kill_switch_leaves_access_times_alone(tmp_path: Path) -> None:
     api.bus.script[Recall] = found(row())
     assert api.request("POST", RECALL, {"query": "editor"}).status == 200
     assert api.bus.told == []
-
-
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        ({}, "query is required"),
-        ({"query": "  "}, "query is required"),
-        ({"query": 5}, "query must be a string"),
-        ({"query": "q" * 20_001}, "query must be at most 20000 characters"),
-        ({"query": "q", "limit": []}, "limit must be a number"),
-        ({"query": "q", "importance_min": "x"}, "importance_min must be a number"),
-        ({"query": "q", "since": "soon"}, "since must be a valid ISO timestamp"),
-        ({"query": "q", "pinned": "perhaps"}, "pinned must be a boolean"),
-        ({"query": "q", "includeRecalled": "perhaps"}, "includeRecalled must be a boolean"),
-        ({"query": "q", "aggregate": "perhaps"}, "aggregate must be a boolean"),
-        ({"query": "q", "aggregateBudget": "huge"}, "aggregateBudget must be one of: small, medium, large"),
-        ({"query": "q", "aggregate_budget": "huge"}, "aggregate_budget must be one of: small, medium, large"),
-        ({"query": "q", "scope": 1}, "scope must be a string"),
-        ({"query": "q", "time": "today"}, "time must be an object"),
-        ({"query": "q", "time": {}}, "time.start is required when time is provided"),
-        ({"query": "q", "time": {"start": "x"}}, "time.start must be a valid ISO timestamp"),
-        ({"query": "q", "time": {"start": "2026-05-13", "end": 5}}, "time.end must be a valid ISO timestamp"),
-        ({"query": "q", "time": {"start": "2026-05-13", "end": "2026-05-13"}}, "time.end must be after time.start"),
-        ({"query": "q", "time": {"start": "2026-05-13", "facets": "all"}}, "time.facets must be an array"),
-        (
-            {"query": "q", "time": {"start": "2026-05-13", "facets": ["never"]}},
-            "time.facets entries must be one of: session, source, captured, observed, occurred, valid",
-        ),
-        (
-            {"query": "q", "time": {"start": "2026-05-13", "mode": "x"}},
-            "time.mode must be one of: auto, timeline, filter",
-        ),
-    ],
-)
-def test_invalid_recalls_are_refused(api: MemoryApi, body: Any, error: str) -> None:
-    answer = api.request("POST", RECALL, body)
-    assert (answer.status, answer.json["error"]) == (400, error)
-    assert api.bus.asked == []
 
 
 def test_a_time_object_filters_by_the_captured_time(api: MemoryApi) -> None:
@@ -253,18 +107,6 @@ def test_a_time_object_filters_by_the_captured_time(api: MemoryApi) -> None:
     }
 
 
-@pytest.mark.parametrize(("rows", "reason"), [([row()], "router_unavailable"), ([], "no_evidence")])
-def test_an_aggregate_recall_ends_without_hits_and_says_why(
-    api: MemoryApi, rows: list[RecalledRow], reason: str
-) -> None:
-    api.bus.script[Recall] = found(*rows)
-    answer = api.request("POST", RECALL, {"query": "editor", "aggregate": True, "aggregateBudget": "large"}).json
-    assert (answer["results"], answer["meta"]["noHits"], answer["meta"]["totalReturned"]) == ([], True, 0)
-    assert (answer["aggregate"]["stoppedReason"], answer["aggregate"]["saved"]) == (reason, False)
-    assert answer["aggregate"]["budget"] == "large"
-    assert api.bus.told == []
-
-
 @pytest.mark.parametrize(("failure", "status"), [(Busy(), 503), (Unavailable(), 503), (InvalidRequest("no"), 400)])
 def test_an_error_of_a_searcher_keeps_its_code(api: MemoryApi, failure: Exception, status: int) -> None:
     api.bus.script[Recall] = failure
@@ -272,21 +114,6 @@ def test_an_error_of_a_searcher_keeps_its_code(api: MemoryApi, failure: Exceptio
 
 
 # the GET spelling
-
-
-def test_the_get_spelling_is_the_same_recall(api: MemoryApi) -> None:
-    answer = api.request(
-        "GET",
-        "/api/memory/search?q=editor&limit=5x&type=preference&tags=a,b&pinned=1&importance_min=0.5&since=2026-01-01"
-        "&include_recalled=1&session_key=agent:bob:main",
-    )
-    assert answer.json["results"][0]["id"] == "m1"
-    sent = api.bus.only(Recall).body
-    assert (sent.query, sent.limit, sent.read) == ("editor", 5, ReadScope("bob"))
-    assert sent.filters == Filters(
-        type="preference", tags=("a", "b"), pinned=True, importance_min=0.5, since="2026-01-01T00:00:00.000Z"
-    )
-    assert api.bus.told == [TouchMemories(ids=("m1",))]
 
 
 @pytest.mark.parametrize("query", ["pinned=0", "pinned=", "importance_min=", "limit=x", "includeRecalled=false"])
@@ -395,89 +222,3 @@ def test_the_frame_contains_the_unit_vector_of_the_query(api: MemoryApi) -> None
 
 
 # the searches beside it
-
-
-def test_the_legacy_search_passes_the_expression_on_as_written(api: MemoryApi) -> None:
-    api.bus.script[LegacySearch] = LegacySearched([(memory(pinned=1), 0.51234), (memory(id="m2", tags=[]), None)])
-    answer = api.request("GET", "/memory/search?q=vim%20OR%20%22dark%20mode%22&type=preference&pinned=true")
-    sent = api.bus.only(LegacySearch).body
-    assert (sent.query, sent.limit) == ('vim OR "dark mode"', 20)
-    assert sent.filters == Filters(type="preference", pinned=True)
-    assert answer.json == {
-        "results": [
-            {
-                "id": "m1",
-                "content": "User prefers vim keybindings",
-                "created_at": "2026-02-21T10:00:00.000Z",
-                "who": "claude-code",
-                "importance": 0.9,
-                "tags": "preference,editor",
-                "type": "preference",
-                "pinned": 1,
-                "score": 0.5123,
-            },
-            {
-                "id": "m2",
-                "content": "User prefers vim keybindings",
-                "created_at": "2026-02-21T10:00:00.000Z",
-                "who": "claude-code",
-                "importance": 0.9,
-                "tags": None,
-                "type": "preference",
-                "pinned": 0,
-            },
-        ]
-    }
-    assert api.bus.told == []
-
-
-def test_the_legacy_search_without_a_query_filters_only(api: MemoryApi) -> None:
-    api.bus.script[LegacySearch] = LegacySearched([])
-    api.request("GET", "/memory/search?who=me")
-    sent = api.bus.only(LegacySearch).body
-    assert (sent.query, sent.limit, sent.filters) == (None, 50, Filters(who="me"))
-
-
-def test_an_fts_syntax_error_is_400(api: MemoryApi) -> None:
-    api.bus.script[LegacySearch] = InvalidRequest('fts5: syntax error near "("', field="q")
-    answer = api.request("GET", "/memory/search?q=(")
-    assert (answer.status, answer.json["field"]) == (400, "q")
-
-
-def test_distinct_authors_ignore_everything_else(api: MemoryApi) -> None:
-    api.bus.script[ListAuthors] = AuthorsListed(["alice", "bob"])
-    answer = api.request("GET", "/memory/search?distinct=who&q=((&limit=7")
-    assert answer.json == {"values": ["alice", "bob"]}
-
-
-def test_similar_memories_have_tags_as_an_array(api: MemoryApi) -> None:
-    api.bus.script[FindSimilar] = SimilarFound([(memory(), 0.87499)])
-    answer = api.request("GET", "/memory/similar?id=m0&k=500&type=preference")
-    sent = api.bus.only(FindSimilar).body
-    assert (sent.id, sent.k, sent.filters) == ("m0", 100, Filters(type="preference"))
-    assert answer.json == {
-        "results": [
-            {
-                "id": "m1",
-                "content": "User prefers vim keybindings",
-                "type": "preference",
-                "tags": ["preference", "editor"],
-                "score": 0.87,
-                "confidence": None,
-                "created_at": "2026-02-21T10:00:00.000Z",
-            }
-        ]
-    }
-
-
-def test_similar_without_an_id_is_400_in_the_shape_of_a_search(api: MemoryApi) -> None:
-    answer = api.request("GET", "/memory/similar")
-    assert (answer.status, answer.json["error"], answer.json["results"]) == (400, "id is required", [])
-
-
-def test_similar_to_a_memory_without_an_embedding_is_404(api: MemoryApi) -> None:
-    api.bus.script[FindSimilar] = SimilarFound(None)
-    answer = api.request("GET", "/memory/similar?id=m0")
-    assert answer.status == 404
-    assert json.loads(answer.raw)["error"] == "No embedding found for this memory"
-    assert answer.json["results"] == []

@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from tests.support.echo_daemon import QUICK, Daemon, alive, changed, daemon
 pytestmark = pytest.mark.system
 
 TREE = "tests.support.echo_tree_optional"
-Switch = Callable[..., None]
 
 
 def switched(pipeline: bool, tracker: bool = False, config: dict[str, Any] | None = None) -> str:

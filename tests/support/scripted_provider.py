@@ -92,11 +92,6 @@ class Act:
 Script = Callable[[Asked], Act | Fault]
 
 
-def answered_with(text: str) -> Script:
-    """Return a script that answers every prompt with ``text``."""
-    return lambda asked: Act("ok", text)
-
-
 @dataclass
 class ScriptedProvider:
     """The server, running inside ``with``.

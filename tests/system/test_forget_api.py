@@ -221,7 +221,7 @@ def test_a_forged_token_deletes_nothing(room: Client) -> None:
     body = {"tags": "stale", "limit": 200}
     token = preview(room, **body)["confirmToken"]
     other = base64.urlsafe_b64encode(bytes(40)).rstrip(b"=").decode()
-    for forged in ("forged", token[:-1], token[::-1], f"{token}A", other, "a" * 32, token.swapcase()):
+    for forged in ("forged", token[:-1], token[::-1], f"{token}A", other, "a" * 32, "é" * 54, token.swapcase()):
         answer = execute(room, **body, confirm_token=forged)
         assert answer.status in {400, 409}, forged
     for wrong in (7, ["a"], {"a": 1}):
@@ -311,6 +311,9 @@ def test_unknown_ids_and_ids_of_other_agents_are_not_found(room: Client, daemon:
         ({"mode": "preview"}, "query, ids, or at least one filter is required"),
         ({"mode": "execute", "reason": "r"}, "query, ids, or at least one filter is required"),
         ({"mode": "execute", "reason": "r", "ids": []}, "query, ids, or at least one filter is required"),
+        ({"ids": [], "query": " ", "tags": ""}, "query, ids, or at least one filter is required"),
+        ({"pinned": True}, "query, ids, or at least one filter is required"),
+        ({"project": "p"}, "query, ids, or at least one filter is required"),
         ({"mode": "execute", "tags": "stale"}, "reason is required"),
         ({"mode": "explode", "tags": "stale"}, "mode must be one of: preview, execute"),
         ({"mode": "preview", "ids": "*"}, "ids must be an array of strings"),
@@ -331,6 +334,20 @@ def test_a_batch_forget_accepts_no_version(room: Client) -> None:
     ids = many(room, 1)
     execute(room, ids=ids, if_version=1).refused(400, field="if_version")
     assert live_ids(room) == set(ids)
+
+
+def test_an_idempotency_key_does_not_make_a_token_good_for_another_set(room: Client) -> None:
+    ids = many(room, 2)
+    body = {"mode": "execute", "reason": "r", "tags": "stale"}
+    body["confirm_token"] = preview(room, tags="stale")["confirmToken"]
+    ids += many(room, 1, "stale too")
+    room.request("PATCH", f"/api/memory/{ids[-1]}", {"tags": "stale", "reason": "r"}).ok()
+    room.post(FORGET, body, Idempotency_Key="changed").refused(409, field="confirm_token")
+    assert live_ids(room) == set(ids)
+
+
+def test_a_selection_of_nothing_deletes_nothing(room: Client) -> None:
+    assert execute(room, tags="stale").ok() == {"mode": "execute", "requested": 0, "deleted": 0, "results": []}
 
 
 def test_a_retried_execute_gets_the_first_answer(room: Client) -> None:

@@ -166,7 +166,14 @@ def test_the_type_is_inferred_from_the_words(room: Client, content: str, kind: s
 
 @pytest.mark.parametrize(
     ("tags", "stored"),
-    [("alpha, beta", "alpha,beta"), (["alpha", "beta"], "alpha,beta"), ([], None), ("", None), (None, None)],
+    [
+        ("alpha, beta", "alpha,beta"),
+        (["alpha", "beta"], "alpha,beta"),
+        (["alpha, beta", " "], "alpha,beta"),
+        ([], None),
+        ("", None),
+        (None, None),
+    ],
 )
 def test_tags_may_be_a_string_or_an_array(room: Client, tags: Any, stored: str | None) -> None:
     answer = room.remember("Tagged in some way", tags=tags)
@@ -226,7 +233,7 @@ def test_an_agent_seen_for_the_first_time_reads_what_is_global(daemon: LiveDaemo
         ({"content": ["a"]}, "content"),
         ({"content": "x", "who": 1}, "who"),
         ({"content": "x", "project": {}}, "project"),
-        ({"content": "x", "importance": "high"}, "importance"),
+        ({"content": "x", "importance": "0.5"}, "importance"),
         ({"content": "x", "importance": True}, "importance"),
         ({"content": "x", "importance": 1.5}, "importance"),
         ({"content": "x", "tags": 3}, "tags"),
@@ -240,7 +247,15 @@ def test_an_agent_seen_for_the_first_time_reads_what_is_global(daemon: LiveDaemo
         ({"content": "x", "runtimePath": []}, "runtimePath"),
         ({"content": "x", "idempotencyKey": 5}, "idempotencyKey"),
         ({"content": "x", "metadata": "text"}, "metadata"),
+        ({"content": "x", "transcript": {}}, "transcript"),
+        ({"content": "x", "structured": "no"}, "structured"),
+        ({"content": "x", "changed_by": []}, "changed_by"),
         ({"content": "x", "agentId": 1}, "agentId"),
+        ({"content": "x", "agentId": "a" * 201}, "agentId"),
+        ({"content": "x", "agent_id": "a\nb"}, "agent_id"),
+        ({"content": "x", "agentId": "team/alice"}, "agentId"),
+        ({"content": "x", "agentId": "agent:alice"}, "agentId"),
+        ({"content": "x", "agentId": "..\\alice"}, "agentId"),
         ({"content": "x", "visibility": "hidden"}, "visibility"),
         ({"content": "x", "createdAt": "yesterday"}, "createdAt"),
         ({"content": "x", "createdAt": 1700000000}, "createdAt"),
@@ -264,11 +279,16 @@ def test_error_texts_are_the_documented_ones(room: Client) -> None:
         ({"content": "critical:"}, "content is required"),
         ({"content": "x", "createdAt": "no"}, "createdAt must be a valid ISO timestamp"),
         ({"content": "x", "validFrom": "2026-03-02", "validUntil": "2026-03-01"}, "validUntil must be after validFrom"),
+        ({"content": 5}, "content must be a string"),
+        ({"content": "x", "importance": 1.5}, "importance must be a number between 0 and 1"),
+        ({"content": "x", "tags": [1]}, "tags must be a string or an array of strings"),
+        ({"content": "x", "visibility": "hidden"}, "visibility must be one of: global, private"),
+        ({"content": "x", "metadata": "m"}, "metadata must be an object"),
     ):
         room.post("/api/memory/remember", body).refused(400, error=text)
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b'"text"', b"[]", b"null", b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"", b"{", b'"text"', b"[]", b"null", b"\xff\xfe", b"[" * 5000])
 @pytest.mark.parametrize("route", REMEMBERS)
 def test_a_body_that_is_no_json_object_is_refused(room: Client, route: str, raw: bytes) -> None:
     room.request("POST", route, raw).refused(400, error="Invalid JSON body")
@@ -288,6 +308,8 @@ def test_content_over_a_million_bytes_is_too_large(room: Client) -> None:
 def test_a_secret_is_redacted_before_it_is_stored(room: Client) -> None:
     answer = room.remember(f"The bucket opens with {SECRET} and nothing else")
     assert answer["redacted"] is True
+    patch = {"content": f"Now it opens with {SECRET}", "reason": "r"}
+    assert room.request("PATCH", f"/api/memory/{answer['id']}", patch).ok()["redacted"] is True
     memory = room.memory(answer["id"])
     history = room.get(f"/api/memory/{answer['id']}/history").json
     assert SECRET not in str((answer, memory, history))
@@ -627,6 +649,13 @@ def test_null_in_a_patch_clears_only_tags(room: Client, field: str) -> None:
     assert (after["tags"], after["version"]) == (None, 3)
 
 
+def test_a_patch_reads_no_prefixes(room: Client) -> None:
+    memory_id = room.remember("Before the patch")["id"]
+    room.request("PATCH", f"/api/memory/{memory_id}", {"content": "critical: [ops]: text", "reason": "r"}).ok()
+    memory = room.memory(memory_id)
+    assert (memory["content"], memory["pinned"], memory["tags"]) == ("critical: [ops]: text", 0, None)
+
+
 def test_a_patch_without_a_difference_changes_nothing(room: Client) -> None:
     memory_id = room.remember("As it is", tags="t")["id"]
     body = {"content": "As it is", "tags": "t", "importance": 0.8, "pinned": False, "type": "fact", "reason": "r"}
@@ -913,6 +942,7 @@ def test_a_note_for_codex_is_written_below_its_home(daemon: LiveDaemon) -> None:
     assert "codex, note" in text
     for body, field in (
         ({}, "content"),
+        ({"content": "  "}, "content"),
         ({"content": "x" * 8001}, "content"),
         ({"content": 5}, "content"),
         ({"content": "x", "title": 5}, "title"),

@@ -215,6 +215,13 @@ def test_recalled_memories_are_marked_as_accessed(room: Client) -> None:
         ({}, "query is required"),
         ({"query": "  "}, "query is required"),
         ({"query": 5}, "query must be a string"),
+        ({"query": "q" * 20_001}, "query must be at most 20000 characters"),
+        ({"query": "x", "limit": []}, "limit must be a number"),
+        ({"query": "x", "includeRecalled": "perhaps"}, "includeRecalled must be a boolean"),
+        ({"query": "x", "aggregate": "perhaps"}, "aggregate must be a boolean"),
+        ({"query": "x", "aggregateBudget": "huge"}, "aggregateBudget must be one of: small, medium, large"),
+        ({"query": "x", "aggregate_budget": "huge"}, "aggregate_budget must be one of: small, medium, large"),
+        ({"query": "x", "scope": 1}, "scope must be a string"),
         ({"query": "x", "type": 5}, "type must be a string"),
         ({"query": "x", "pinned": "perhaps"}, "pinned must be a boolean"),
         ({"query": "x", "importance_min": "high"}, "importance_min must be a number"),
@@ -225,7 +232,7 @@ def test_recalled_memories_are_marked_as_accessed(room: Client) -> None:
         ({"query": "x", "time": {}}, "time.start is required when time is provided"),
         ({"query": "x", "time": {"start": "no"}}, "time.start must be a valid ISO timestamp"),
         ({"query": "x", "time": {"start": "2026-01-01", "end": "no"}}, "time.end must be a valid ISO timestamp"),
-        ({"query": "x", "time": {"start": "2026-01-02", "end": "2026-01-01"}}, "time.end must be after time.start"),
+        ({"query": "x", "time": {"start": "2026-01-02", "end": "2026-01-02"}}, "time.end must be after time.start"),
         ({"query": "x", "time": {"start": "2026-01-01", "facets": "all"}}, "time.facets must be an array"),
         (
             {"query": "x", "time": {"start": "2026-01-01", "facets": ["dreamt"]}},
@@ -239,11 +246,6 @@ def test_recalled_memories_are_marked_as_accessed(room: Client) -> None:
 )
 def test_an_invalid_recall_is_refused_with_a_reason(room: Client, body: Any, text: str) -> None:
     room.post(RECALL, body).refused(400, error=text, code="invalid_request")
-
-
-def test_an_unknown_aggregate_budget_is_refused(room: Client) -> None:
-    refused = room.post(RECALL, {"query": "x", "aggregateBudget": "huge"}).refused(400)
-    assert "aggregateBudget" in refused["error"]
 
 
 def test_an_aggregate_recall_without_a_router_returns_no_results(room: Client) -> None:

@@ -7,23 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bench.client import MAX_HEAD_BYTES, Connection, ProtocolError, encode_request, parse_head
+from bench.client import MAX_HEAD_BYTES, Connection, ProtocolError, parse_head
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-def test_a_request_is_encoded_completely() -> None:
-    assert encode_request("GET", "/health", host="h:1") == b"GET /health HTTP/1.1\r\nhost: h:1\r\n\r\n"
-    posted = encode_request("POST", "/x", host="h:1", body=b"{}")
-    assert posted.endswith(b"content-length: 2\r\n\r\n{}")
-
-
-def test_a_head_is_parsed_when_it_is_complete() -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n"
-    assert all(parse_head(head[:at]) is None for at in range(len(head)))
-    assert parse_head(head + b"hello") == (200, len(head), 5)
-    first = b"HTTP/1.1 503 Busy\r\ncontent-length:0\r\n\r\n"
-    assert parse_head(first) == (503, len(first), 0)
 
 
 @pytest.mark.parametrize(
