@@ -32,7 +32,7 @@ class Redactor:
     """
 
     def __init__(self) -> None:
-        self._known_clean: set[str] = set()
+        self.known_clean: set[str] = set()
 
     def clean(self, text: str) -> tuple[str, Kinds]:
         """Return ``text`` without secrets, even after its white space is collapsed, and the kinds of the secrets.
@@ -41,15 +41,15 @@ class Redactor:
         line, because white space hides a secret from the patterns. A secret that only the second search finds is cut
         out at its position in the layout.
         """
-        if text in self._known_clean:
+        if text in self.known_clean:
             return text, ()
         clean, _, kinds = redact(text)
         line = collapsed(clean)
         if line == clean:
             if not kinds and len(text) <= MAX_CACHED_CHARS:
-                if len(self._known_clean) >= MAX_CACHED_TEXTS:
-                    self._known_clean = set()
-                self._known_clean.add(text)
+                if len(self.known_clean) >= MAX_CACHED_TEXTS:
+                    self.known_clean = set()
+                self.known_clean.add(text)
             return clean, kinds
         hidden = secrets_in(line, joined=True)
         if not hidden:

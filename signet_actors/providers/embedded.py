@@ -34,9 +34,9 @@ DIMENSIONS: Final = 256
 MAX_TEXT_CHARS: Final = 16_384
 """Only this much of a longer text is embedded: a mean over more tokens adds nothing, and the cost stays bounded."""
 
-_WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
-_TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-_TENSOR = "embedding.weight"
+WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
+TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
+TENSOR = "embedding.weight"
 _MAX_HEADER_BYTES = 1 << 20
 _WORD_MARK = "\u2581"
 """The tokenizer's symbol for a blank, also placed before the first word."""
@@ -63,14 +63,14 @@ class EmbeddedEmbedder:
         ``max_words`` is the capacity of the word cache; a text may have at most half as many words. Raises
         ``ConfigError`` if the files are missing or not as this release expects.
         """
-        folder = package or _package_folder()
-        self._mapping, self._table = _map_weights(folder / _WEIGHTS)
+        folder = package or package_folder()
+        self._mapping, self.table = _map_weights(folder / WEIGHTS)
         try:
             # from_str, not from_file: a missing file must be an OSError, not the library's bare Exception.
-            self._tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
+            self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ConfigError(f"the embedded model's tokenizer cannot be read: {error}") from error
-        if self._tokenizer.get_vocab_size() > self._table.shape[0]:
+        if self._tokenizer.get_vocab_size() > self.table.shape[0]:
             raise ConfigError("the embedded model's tokenizer and weights do not match")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -78,7 +78,7 @@ class EmbeddedEmbedder:
         # Without a pre-tokenizer this cache would keep whole texts, that is, the contents of memories.
         self._model._resize_cache(0)
         self._special = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
-        self._known = _WordTable(max_words)
+        self.known_words = _WordTable(max_words)
         self._write_lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -121,15 +121,15 @@ class EmbeddedEmbedder:
 
     def _sum_of_words(self, words: Sequence[str]) -> Vectors | None:
         """Return the sum over ``words`` and cache all of them; None if a word is too long for the cache."""
-        while (total := self._known.sum_of(words)) is None:
-            rows = self._known.rows
+        while (total := self.known_words.sum_of(words)) is None:
+            rows = self.known_words.rows
             unknown = [word for word in dict.fromkeys(words) if word not in rows]
             if any(len(word) > _MAX_WORD_CHARS for word in unknown):
                 return None
             # Computed outside the lock, so that the event loop does not wait for a thread with a long text.
             vectors = self._vectors_of_words(unknown)
             with self._write_lock:
-                self._known = self._known.with_more(unknown, vectors)
+                self.known_words = self.known_words.with_more(unknown, vectors)
         return total
 
     def _vectors_of_words(self, words: Sequence[str]) -> Vectors:
@@ -147,7 +147,7 @@ class EmbeddedEmbedder:
         return vectors
 
     def _rows_of_tokens(self, ids: Sequence[int]) -> Vectors:
-        rows: Vectors = _WIDENED.take(self._table.take(np.asarray(ids, dtype=np.intp), axis=0))
+        rows: Vectors = _WIDENED.take(self.table.take(np.asarray(ids, dtype=np.intp), axis=0))
         return rows
 
 
@@ -199,7 +199,7 @@ class _WordTable:
         return fresh
 
 
-def _package_folder() -> Path:
+def package_folder() -> Path:
     """Return the directory of the wordllama package without importing it."""
     found = importlib.util.find_spec("wordllama")
     if found is None or found.origin is None:
@@ -217,7 +217,7 @@ def _map_weights(path: Path) -> tuple[mmap.mmap, np.ndarray[tuple[int, int], np.
             (length,) = struct.unpack("<Q", file.read(8))
             if not 0 < length <= _MAX_HEADER_BYTES:
                 raise ValueError(f"header of {length} bytes")
-            tensor = json.loads(file.read(length))[_TENSOR]
+            tensor = json.loads(file.read(length))[TENSOR]
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         begin, end = tensor["data_offsets"]
         rows, width = tensor["shape"]

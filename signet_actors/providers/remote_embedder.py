@@ -63,7 +63,7 @@ class RemoteEmbedder:
         self.dimensions = dimensions
         self._new_client = new_client
         self._client = new_client()
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._breaker = CircuitBreaker(_POLICY)
         self._last_error = ""
         known = known_model(model) or _MODEL_UNKNOWN
@@ -104,7 +104,7 @@ class RemoteEmbedder:
             await wire.close()
 
     async def _guarded(self, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
-        now = self._now_ms()
+        now = self.now_ms()
         permit = self._breaker.admit(now)
         if permit is None:
             raise ProviderError(
@@ -116,7 +116,7 @@ class RemoteEmbedder:
             rows = await self._rows(self._client, texts, prefix, timeout_ms)
         except ProviderError as error:
             self._last_error = error.detail
-            self._breaker.failed(permit, self._now_ms(), retry_after_ms=error.retry_after_ms)
+            self._breaker.failed(permit, self.now_ms(), retry_after_ms=error.retry_after_ms)
             raise
         except BaseException:
             self._breaker.abandoned(permit)
@@ -128,9 +128,9 @@ class RemoteEmbedder:
         """Return one row per text; a blank text is not sent, and its row stays zero."""
         vectors: Vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         places = [place for place, text in enumerate(texts) if text.strip()]
-        deadline_ms = self._now_ms() + timeout_ms
+        deadline_ms = self.now_ms() + timeout_ms
         for batch in _batches(texts, places):
-            left_ms = deadline_ms - self._now_ms()
+            left_ms = deadline_ms - self.now_ms()
             if left_ms <= 0:
                 raise ProviderError(
                     ProviderErrorKind.TIMEOUT, f"{self.provider} returned no vectors within {timeout_ms} ms"

@@ -81,14 +81,14 @@ def test_a_standby_process_that_is_stopped_is_replaced_by_a_fresh_interpreter(
     child: ChildProcess, told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
-    start = ChildProcess._start_interpreter
+    start = ChildProcess.start_interpreter
 
     def noted(self: ChildProcess, stdin: int) -> subprocess.Popen[bytes]:
         process = start(self, stdin)
         started.append(process.pid)
         return process
 
-    monkeypatch.setattr(ChildProcess, "_start_interpreter", noted)
+    monkeypatch.setattr(ChildProcess, "start_interpreter", noted)
     child.spawn_standby(b"rehearsal\n")
     eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
     os.kill(started[0], signal.SIGSTOP)
@@ -105,7 +105,7 @@ def test_a_warm_up_context_for_an_exited_standby_does_no_harm(monkeypatch: pytes
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return process
 
-    monkeypatch.setattr(ChildProcess, "_start_interpreter", dead)
+    monkeypatch.setattr(ChildProcess, "start_interpreter", dead)
     child = ChildProcess("child", "scripted_role", (), structlog.get_logger())
     child.spawn_standby(b"rehearsal\n")
     assert child.reap() is None

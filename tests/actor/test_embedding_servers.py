@@ -230,7 +230,7 @@ def test_a_recovered_server_is_used_again_after_the_pause(
 ) -> None:
     now_ms = 0
     embedder = made(server, provider)
-    embedder._now_ms = lambda: now_ms
+    embedder.now_ms = lambda: now_ms
     server.stuck = "http_500"
 
     async def work(it: RemoteEmbedder) -> None:

@@ -102,7 +102,7 @@ def test_an_openai_compatible_server_is_given_the_key_and_the_limit(server: Scri
 def test_openais_own_server_is_given_the_limit_under_its_newer_name() -> None:
     provider = OpenAiCompatibleProvider("", "gpt", KEY)
     assert provider.endpoint == "https://api.openai.com/v1"
-    assert provider._limit_field == "max_completion_tokens"
+    assert provider.limit_field == "max_completion_tokens"
     asyncio.run(provider.close())
 
 

@@ -173,7 +173,7 @@ def test_an_old_provider_with_endless_calls_is_closed_after_a_time(
 
     async def scenario() -> None:
         async with kept(at(first), Writer()) as chosen:
-            former = chosen._guarded
+            former = chosen.guarded
             assert former is not None
             monkeypatch.setattr(former, "wait_drained", asyncio.Event().wait)
             close = former.close

@@ -13,7 +13,7 @@ import yaml
 from signet_actors.config.field_forms import KEY_VARIABLES
 from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
 from signet_actors.config.schema import Config, RosterEntry
-from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, _BoundedLoader, parse_yaml
+from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, parse_yaml
 from signet_actors.errors import ConfigError
 from tests.support.bus_harness import REPOSITORY
 
@@ -637,7 +637,6 @@ def test_the_configuration_can_be_sent_as_json(tmp_path: Path) -> None:
 
 
 def test_the_effective_mapping_has_the_keys_of_the_file_and_can_be_loaded(tmp_path: Path) -> None:
-    import yaml
 
     config = load(tmp_path, "memory: {decay_rate: 0.9, pipelineV2: {worker: {pollMs: 500}}}").config
     mapping = effective_mapping(config)
@@ -658,10 +657,6 @@ def test_the_effective_mapping_contains_no_secret(tmp_path: Path) -> None:
     shown = repr(effective_mapping(config))
     assert "phc_hidden" not in shown
     assert "OPENAI_API_KEY" in shown
-
-
-def test_the_file_is_parsed_by_libyaml_if_available() -> None:
-    assert not yaml.__with_libyaml__ or issubclass(_BoundedLoader, yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 30_000, "- " * 50_000])

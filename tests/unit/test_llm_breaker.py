@@ -185,7 +185,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @invariant()
     def at_most_one_probe_is_out(self) -> None:
-        live = [permit for permit in self.out if permit.probe and permit.epoch == self.breaker._epoch]
+        live = [permit for permit in self.out if permit.probe and permit.epoch == self.breaker.epoch]
         assert len(live) == self.breaker.probing
 
     @invariant()

@@ -100,13 +100,13 @@ def test_a_very_long_text_is_truncated_before_embedding(embedder: EmbeddedEmbedd
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """The model's own, used on whole texts."""
-    return Tokenizer.from_file(str(embedded._package_folder() / embedded._TOKENIZER))
+    return Tokenizer.from_file(str(embedded.package_folder() / embedded.TOKENIZER))
 
 
 def mean_of_tokens(embedder: EmbeddedEmbedder, tokenizer: Tokenizer, text: str) -> Vectors:
     """The definition of a text's vector, in double precision."""
     ids = tokenizer.encode(text[:MAX_TEXT_CHARS], add_special_tokens=False).ids
-    total = embedder._table.view(np.float16)[ids].astype(np.float64).sum(axis=0)
+    total = embedder.table.view(np.float16)[ids].astype(np.float64).sum(axis=0)
     return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
 
 
@@ -152,14 +152,14 @@ def test_the_word_cache_is_bounded_and_does_not_change_vectors(
     forgetful = EmbeddedEmbedder(max_words=32)
     for first in (*range(100), *range(0, 100, 7)):
         assert np.array_equal(forgetful.embed_query(numbered(first)), embedder.embed_query(numbered(first)))
-        assert len(forgetful._known.rows) <= 32
+        assert len(forgetful.known_words.rows) <= 32
 
 
 def test_frequently_used_words_stay_longer_in_the_cache() -> None:
     embedder = EmbeddedEmbedder(max_words=32)
     for number in range(100):
         embedder.embed_query(f"the cat word{number}")
-    assert {"the", "cat"} <= set(embedder._known.rows)
+    assert {"the", "cat"} <= set(embedder.known_words.rows)
 
 
 def test_concurrent_threads_get_the_same_vectors_as_one(
@@ -185,14 +185,14 @@ def test_the_longest_text_of_short_words_fits_into_the_cache(embedder: EmbeddedE
 
 
 def test_weights_with_fewer_words_than_the_tokenizer_are_a_configuration_error(tmp_path: Path) -> None:
-    genuine = embedded._package_folder()
+    genuine = embedded.package_folder()
     (tmp_path / "weights").mkdir()
     (tmp_path / "tokenizers").mkdir()
-    (tmp_path / embedded._TOKENIZER).write_bytes((genuine / embedded._TOKENIZER).read_bytes())
+    (tmp_path / embedded.TOKENIZER).write_bytes((genuine / embedded.TOKENIZER).read_bytes())
     shape = [10, DIMENSIONS]
     tensor = {"dtype": "F16", "shape": shape, "data_offsets": [0, 2 * 10 * DIMENSIONS]}
-    header = json.dumps({embedded._TENSOR: tensor}).encode()
-    (tmp_path / embedded._WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
+    header = json.dumps({embedded.TENSOR: tensor}).encode()
+    (tmp_path / embedded.WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
     with pytest.raises(ConfigError, match="tokenizer and weights do not match"):
         EmbeddedEmbedder(tmp_path)
 

@@ -421,7 +421,7 @@ def test_only_texts_without_secrets_are_cached() -> None:
         assert redactor.clean(secret)[1]
     for number in range(2 * MAX_CACHED_TEXTS):
         redactor.clean(f"tag-{number}")
-    assert len(redactor._known_clean) <= MAX_CACHED_TEXTS
+    assert len(redactor.known_clean) <= MAX_CACHED_TEXTS
 
 
 KEY_LINES = tuple(made(48, seed=line) for line in range(3))

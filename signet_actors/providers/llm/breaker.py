@@ -39,7 +39,7 @@ class CircuitBreaker:
 
     def __init__(self, policy: BreakerPolicy) -> None:
         self._policy = policy
-        self._epoch = 0
+        self.epoch = 0
         self._failures = 0
         self._open_until_ms: int | None = None
         self._cooldown_ms = policy.cooldown_ms
@@ -64,38 +64,38 @@ class CircuitBreaker:
         """Return a permit for one call, or None if no call may be made."""
         match self.state(now_ms):
             case CircuitState.CLOSED:
-                return Permit(self._epoch, probe=False)
+                return Permit(self.epoch, probe=False)
             case CircuitState.HALF_OPEN if not self._probing:
                 self._probing = True
-                return Permit(self._epoch, probe=True)
+                return Permit(self.epoch, probe=True)
             case _:
                 return None
 
     def succeeded(self, permit: Permit) -> None:
         """Record that the call succeeded."""
-        if permit.epoch != self._epoch:
+        if permit.epoch != self.epoch:
             return
         self._failures = 0
         if permit.probe:
-            self._epoch += 1
+            self.epoch += 1
             self._probing = False
             self._open_until_ms = None
             self._cooldown_ms = self._policy.cooldown_ms
 
     def failed(self, permit: Permit, now_ms: int, *, retry_after_ms: int | None = None) -> None:
         """Record that the call failed because of the provider."""
-        if permit.epoch != self._epoch:
+        if permit.epoch != self.epoch:
             return
         self._failures += 1
         if permit.probe:
             self._cooldown_ms = min(self._policy.max_cooldown_ms, self._cooldown_ms * 2)
         if permit.probe or retry_after_ms is not None or self._failures >= self._policy.failures:
-            self._epoch += 1
+            self.epoch += 1
             self._failures = 0
             self._probing = False
             self._open_until_ms = now_ms + max(self._cooldown_ms, retry_after_ms or 0)
 
     def abandoned(self, permit: Permit) -> None:
         """Record that the call was cancelled or never made, which says nothing about the provider."""
-        if permit.epoch == self._epoch and permit.probe:
+        if permit.epoch == self.epoch and permit.probe:
             self._probing = False

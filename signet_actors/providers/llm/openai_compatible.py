@@ -72,7 +72,7 @@ class OpenAiCompatibleProvider:
         )
         # OpenAI rejects the older field name; most other servers know only that one.
         own = urlsplit(self._calls.endpoint).hostname == _OWN_HOST
-        self._limit_field = "max_completion_tokens" if own else "max_tokens"
+        self.limit_field = "max_completion_tokens" if own else "max_tokens"
 
     @property
     def endpoint(self) -> str:
@@ -99,7 +99,7 @@ class OpenAiCompatibleProvider:
             "stream": False,
         }
         if max_tokens is not None:
-            body[self._limit_field] = max_tokens
+            body[self.limit_field] = max_tokens
         if wanted is not None:
             json_schema = {"name": wanted.name, "strict": True, "schema": wanted.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": json_schema}

@@ -53,7 +53,7 @@ class ProviderManager:
         self._writer = writer
         self._environment = environment
         self._changed = changed
-        self._guarded: GuardedProvider | None = None
+        self.guarded: GuardedProvider | None = None
         self._limits: DailyLimits | None = None
         self._retiring: dict[asyncio.Task[None], GuardedProvider] = {}
         self._closed = False
@@ -80,7 +80,7 @@ class ProviderManager:
                     await selected.provider.close()
                 continue
             self._switch_to(config, selected)
-            wait_s = RESELECT_MS / 1000 if self._guarded is None and config.provider != "none" else None
+            wait_s = RESELECT_MS / 1000 if self.guarded is None and config.provider != "none" else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._reselect.wait()
@@ -95,7 +95,7 @@ class ProviderManager:
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
         """Call the selected provider; see ``LlmProvider.generate``. Raises UNAVAILABLE if there is none."""
-        while (guarded := self._guarded) is not None:
+        while (guarded := self.guarded) is not None:
             asked_structured = guarded.structured
             try:
                 generated = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens, answer=answer)
@@ -128,17 +128,17 @@ class ProviderManager:
 
     def waits(self) -> tuple[str, int | None] | None:
         """Return why no call can be made now and for how many ms (None: until a change); None if one can be made."""
-        if self._guarded is None:
+        if self.guarded is None:
             return self._selection.reason, None
-        wait_ms = self._guarded.waits_ms
+        wait_ms = self.guarded.waits_ms
         if not wait_ms:
             return None
-        return self._guarded.report().waits_for or f"{self.name} is being checked", wait_ms
+        return self.guarded.report().waits_for or f"{self.name} is being checked", wait_ms
 
     @property
     def trying(self) -> bool:
         """True while the circuit breaker is half open."""
-        return self._guarded is not None and self._guarded.report().circuit == "half_open"
+        return self.guarded is not None and self.guarded.report().circuit == "half_open"
 
     def healthy_since(self, moment_ns: int) -> bool:
         """Return True if a call has succeeded after ``moment_ns`` (monotonic)."""
@@ -146,15 +146,15 @@ class ProviderManager:
 
     def state(self) -> ModelState:
         """Return the state for the status page."""
-        if self._guarded is None:
+        if self.guarded is None:
             return ModelState(self._selection, None)
-        return ModelState(self._selection, self._guarded.report(), self._limits)
+        return ModelState(self._selection, self.guarded.report(), self._limits)
 
     async def close(self) -> None:
         """Stop selecting, and close all providers with their sockets, processes and tasks."""
         self._closed = True
         self._reselect.set()
-        present, self._guarded = self._guarded, None
+        present, self.guarded = self.guarded, None
         retiring = dict(self._retiring)
         for task in retiring:
             task.cancel()
@@ -167,13 +167,13 @@ class ProviderManager:
 
     def _switch_to(self, config: ExtractionConfig, selected: Selected) -> None:
         """Send new calls to ``selected``; calls in flight finish at the former provider."""
-        former, self._guarded, self._limits = self._guarded, None, None
+        former, self.guarded, self._limits = self.guarded, None, None
         self._schema_refused = False
         provider = selected.provider
         if provider is not None:
             limits = self._limits = daily_limits(config, selected.selection)
             budget = DailyBudget(self._writer, self._clock, provider.name, provider.model, limits)
-            self._guarded = GuardedProvider(provider, self._clock, guard_limits(config), budget)
+            self.guarded = GuardedProvider(provider, self._clock, guard_limits(config), budget)
         if selected.selection != self._selection:
             self._selection = selected.selection
             said = selected.selection

@@ -74,7 +74,7 @@ class ChildProcess:
             with tempfile.TemporaryFile() as file:
                 file.write(document)
                 file.seek(0)
-                self._process = self._start_interpreter(file.fileno())
+                self._process = self.start_interpreter(file.fileno())
 
     def spawn_standby(self, warmup: bytes) -> None:
         """Start a standby process: it imports the child's code, warms up, and waits for its context on stdin.
@@ -85,7 +85,7 @@ class ChildProcess:
         if self._standby is not None:
             return
         try:
-            self._standby = self._start_interpreter(subprocess.PIPE)
+            self._standby = self.start_interpreter(subprocess.PIPE)
         except OSError as error:  # no memory or no processes: the next start imports its code itself
             self._log.warning("standby_failed", child=self._name, exc_info=error)
             return
@@ -162,7 +162,7 @@ class ChildProcess:
             process.stdin.write(document)
             process.stdin.flush()
 
-    def _start_interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
+    def start_interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
         """Start an interpreter on the child's module; the current directory is not on its import path."""
         with blocked():
             return subprocess.Popen(
