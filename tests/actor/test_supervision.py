@@ -9,7 +9,6 @@ import signal
 import socket
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,17 +54,6 @@ def test_the_daemon_prints_its_address_and_keeps_its_files_private(workspace: Pa
             assert mode & 0o077 == 0, f"{path} has mode {mode:o}"
 
 
-def test_a_killed_child_is_restarted_at_once_and_the_others_keep_running(workspace: Path) -> None:
-    with daemon(workspace, changed(QUICK, settledMs=0)) as running:
-        gateway = running.pid_of("gateway")
-        for name in ("writer", "searcher-1"):
-            os.kill(running.pid_of(name), signal.SIGKILL)
-            running.wait_for("child_up", child=name, child_incarnation=2)
-        assert running.pid_of("gateway") == gateway
-        assert alive(gateway)
-        assert "SIGKILL" in running.events("child_exited", child="writer")[0]["cause"]
-
-
 def test_a_standby_process_takes_over_and_its_own_exit_is_ignored(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, settledMs=0)) as running:
         ready = running.wait_for("standby_prepared", child="gateway", count=2)[-1]["pid"]
@@ -78,15 +66,6 @@ def test_a_standby_process_takes_over_and_its_own_exit_is_ignored(workspace: Pat
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
         running.wait_for("child_up", child="gateway", child_incarnation=3)
         assert len(running.events("child_exited")) == 2
-
-
-def test_a_stopped_child_is_killed_and_restarted(workspace: Path) -> None:
-    with daemon(workspace) as running:
-        stopped = running.pid_of("searcher-1")
-        os.kill(stopped, signal.SIGSTOP)
-        running.wait_for("child_up", child="searcher-1", child_incarnation=2, within_s=5)
-        assert running.events("unresponsive_child_killed", child="searcher-1")
-        assert not alive(stopped)
 
 
 def test_a_child_that_reports_its_exit_but_does_not_end_is_killed_and_its_reported_code_counts(workspace: Path) -> None:
@@ -129,16 +108,6 @@ def test_a_slow_start_that_reports_progress_is_waited_for(workspace: Path) -> No
         assert len(running.events("spawned", child="writer")) == 1
 
 
-def test_a_core_child_that_keeps_crashing_ends_the_daemon_with_75(workspace: Path) -> None:
-    with daemon(workspace, orders="writer=boot_exit:1", serving=False) as running:
-        assert running.exit_code() == 75
-        assert len(running.events("spawned", child="writer")) == 6  # the first life and the budget of five
-        delays = [line["delay_ms"] for line in running.events("child_restart_scheduled", child="writer")]
-        assert delays == sorted(delays) or max(delays) <= 125
-        assert running.process.stderr is not None
-        assert "writer keeps failing" in running.process.stderr.read()
-
-
 def test_an_optional_child_over_budget_is_failed_and_retried_later(workspace: Path) -> None:
     with daemon(workspace, orders="retention=boot_exit:1", SIGNET_TEST_RETRY_FAILED_MS="400") as running:
         running.wait_for("child_restart_postponed", child="retention", count=2)
@@ -168,36 +137,6 @@ def test_a_final_exit_code_of_a_child_ends_the_daemon_with_this_code(workspace: 
         assert "writer: told to leave at boot" in running.process.stderr.read()
 
 
-def test_a_second_supervisor_exits_with_the_pid_of_the_first_and_changes_nothing(workspace: Path) -> None:
-    with daemon(workspace) as running:
-        before = (workspace / ".daemon" / "address").read_bytes()
-        with daemon(workspace, serving=False) as second:
-            assert second.exit_code(5) == 73
-            assert second.process.stderr is not None
-            assert f"pid {running.process.pid}" in second.process.stderr.read()
-        assert (workspace / ".daemon" / "address").read_bytes() == before
-        os.kill(running.pid_of("searcher-2"), signal.SIGKILL)
-        running.wait_for("child_up", child="searcher-2", child_incarnation=2)
-
-
-def test_a_port_in_use_is_refused_with_its_holder_and_the_remedy(workspace: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = holder.getsockname()[1]
-        with daemon(workspace, serving=False, SIGNET_TEST_PORT=str(port)) as running:
-            assert running.exit_code() == 78
-            assert running.process.stderr is not None
-            said = running.process.stderr.read()
-            assert f"port {port}" in said
-            assert str(os.getpid()) in said
-            assert "SIGNET_PORT" in said
-
-
-def test_an_invalid_configuration_is_refused_before_any_file_is_created(workspace: Path) -> None:
-    with daemon(workspace, {"writer": {"queueLimit": 0}}, serving=False) as running:
-        assert running.exit_code() == 78
-        assert not workspace.exists()
-
-
 def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_at_once(workspace: Path) -> None:
     with daemon(workspace) as running:
         running.wait_for("standby_prepared", child="gateway", count=2)
@@ -207,16 +146,6 @@ def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_
         eventually(lambda: not any(alive(pid) for pid in children), within_s=2, what="orphans gone")
     with daemon(workspace, serving=False) as again:
         again.wait_for("serving", count=2, within_s=10)
-
-
-def test_a_second_sigterm_kills_the_children_at_once(workspace: Path) -> None:
-    with daemon(workspace, changed(QUICK, drainMs=30000), orders="gateway=deaf") as running:
-        running.process.send_signal(signal.SIGTERM)
-        running.wait_for("draining", actor="gateway")
-        running.process.send_signal(signal.SIGTERM)
-        before = time.monotonic()
-        assert running.exit_code() == 0
-        assert time.monotonic() - before < 10, "it waited for the deaf child, which has 30 seconds"
 
 
 def test_a_child_that_does_not_drain_is_killed_at_the_deadline(workspace: Path) -> None:

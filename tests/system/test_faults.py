@@ -108,17 +108,6 @@ def test_standby_processes_are_started_only_when_no_child_is_starting(fresh: Liv
     assert supervisor.index(("serving", None)) < supervisor.index(("standby_prepared", "writer"))
 
 
-def test_children_killed_one_after_the_other_lose_nothing(fresh: LiveDaemon) -> None:
-    with load_on(fresh) as load:
-        for life in (2, 3):
-            for name in CHILDREN:
-                dead = fresh.kill(name)
-                replaced(fresh, name, dead, incarnation=life)
-        load.progress()
-        load.stop()
-        load.check()
-
-
 def test_all_children_killed_at_once_are_restarted_and_nothing_is_lost(fresh: LiveDaemon) -> None:
     with load_on(fresh) as load:
         pids = fresh.children()
@@ -192,14 +181,6 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_start_works_at_once(
     assert strangers == set(), f"orphans of the former life: {strangers}"
 
 
-def test_a_killed_supervisor_without_a_successor_leaves_no_process(fresh: LiveDaemon) -> None:
-    fresh.api.remember("Answered before the end")
-    fresh.kill_supervisor()
-    fresh.gone()
-    fresh.start()
-    assert [row["content"] for row in fresh.api.listed()] == ["Answered before the end"]
-
-
 def parent_of(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -208,18 +189,6 @@ def parent_of(pid: int) -> int:
 
 
 # stopping
-
-
-def test_an_orderly_stop_under_load_loses_no_acknowledged_write(fresh: LiveDaemon) -> None:
-    with load_on(fresh) as load:
-        assert fresh.stop() == 0
-        load.stop(settle=False)
-        assert load.problems == []
-    wal = fresh.database.with_name("memories.db-wal")
-    assert not wal.exists() or wal.stat().st_size == 0
-    assert not (fresh.workspace / ".daemon" / "pid").exists()
-    fresh.start()
-    load.check()
 
 
 def test_a_request_in_flight_when_the_daemon_stops_is_answered(fresh: LiveDaemon) -> None:
@@ -244,18 +213,6 @@ def test_a_request_in_flight_when_the_daemon_stops_is_answered(fresh: LiveDaemon
     fresh.start()
     stored = [row["id"] for row in fresh.api.listed()]
     assert stored == ([answer["id"]] if status == 200 else [])
-
-
-def test_a_second_request_to_stop_ends_the_daemon_at_once_and_loses_nothing(fresh: LiveDaemon) -> None:
-    with load_on(fresh) as load:
-        assert fresh.process is not None
-        fresh.process.send_signal(signal.SIGTERM)
-        fresh.process.send_signal(signal.SIGINT)
-        fresh.process.wait(30)
-        fresh.gone()
-        load.stop(settle=False)
-    fresh.start()
-    load.check()
 
 
 # somebody else is in the way
@@ -296,16 +253,6 @@ def test_a_writer_that_cannot_start_is_reported_while_recall_works(fresh: LiveDa
     fresh.wait_ready()
     assert fresh.api.get("/health/ready").ok()["ready"] is True
     assert fresh.actors()["writer"]["incarnation"] == 2
-
-
-def test_a_second_daemon_on_the_same_workspace_is_refused(fresh: LiveDaemon, tmp_path: Path) -> None:
-    assert fresh.process is not None
-    second = LiveDaemon(tmp_path, environ={"SIGNET_WORKSPACE": str(fresh.workspace)})
-    code, said = second.refused_start()
-    assert code == 73
-    assert f"pid {fresh.process.pid}" in said
-    assert fresh.is_ready()
-    fresh.api.remember("The first daemon still writes")
 
 
 @pytest.mark.parametrize("kind", ["another program's", "no database at all"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 import signet_actors
@@ -52,17 +53,7 @@ async def health(call: Call[NoFields]) -> HttpResponse:
             db="writer" not in found.missing,
             shutting_down=state.draining,
             detail=found.detail,
-            actors=[
-                ActorBrief(
-                    name=child.name,
-                    role=child.role,
-                    state=child.state,
-                    incarnation=child.incarnation,
-                    restarts=child.restarts,
-                    detail=child.detail,
-                )
-                for child in children
-            ],
+            actors=msgspec.convert(children, list[ActorBrief], from_attributes=True),
             pipeline=_pipeline(state),
             resources=_resources(children),
         )

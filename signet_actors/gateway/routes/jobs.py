@@ -5,6 +5,8 @@ Source: docs/compatibility.md "Reading memories".
 
 from __future__ import annotations
 
+import msgspec
+
 from signet_actors.errors import NotFound
 from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpResponse, Route
@@ -21,23 +23,11 @@ async def get_job(call: Call[AgentFields]) -> HttpResponse:
         raise NotFound("Job not found")
     return HttpResponse(
         JobReply(
-            id=job.id,
-            memory_id=job.memory_id,
-            document_id=job.document_id,
-            job_type=job.job_type,
-            status=job.status,
+            **msgspec.structs.asdict(job),
             attempt_count=job.attempts,
-            attempts=job.attempts,
-            max_attempts=job.max_attempts,
-            next_attempt_at=None,
             last_error=job.error,
             last_error_code=None,
-            error=job.error,
-            leased_at=job.leased_at,
-            completed_at=job.completed_at,
-            failed_at=job.failed_at,
-            created_at=job.created_at,
-            updated_at=job.updated_at,
+            next_attempt_at=None,
         )
     )
 

@@ -155,19 +155,7 @@ def _history_item(event: HistoryEvent) -> HistoryItem:
             metadata = msgspec.json.decode(event.metadata)
         except (msgspec.DecodeError, RecursionError):
             metadata = event.metadata
-    return HistoryItem(
-        id=event.id,
-        event=event.event,
-        old_content=event.old_content,
-        new_content=event.new_content,
-        changed_by=event.changed_by,
-        actor_type=event.actor_type,
-        reason=event.reason,
-        metadata=metadata,
-        created_at=event.created_at,
-        session_id=event.session_id,
-        request_id=event.request_id,
-    )
+    return HistoryItem(**{**msgspec.structs.asdict(event), "metadata": metadata})
 
 
 ROUTES: tuple[Route, ...] = (

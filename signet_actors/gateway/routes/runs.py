@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import msgspec
+
 from signet_actors.errors import NotFound
 from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpResponse, Route
@@ -26,7 +28,7 @@ from signet_actors.operations.runs import (
     UndoResult,
 )
 from signet_actors.protocol.pipeline import UndoRun
-from signet_actors.protocol.pipeline_queries import GetRun, ListRuns, ProposalRow, RunRow
+from signet_actors.protocol.pipeline_queries import GetRun, ListRuns
 
 
 async def list_runs(call: Call[ListRunsRequest]) -> HttpResponse:
@@ -35,7 +37,7 @@ async def list_runs(call: Call[ListRunsRequest]) -> HttpResponse:
     listed = await call.ask_searcher(
         ListRuns(read=call.read, memory_id=request.memory_id, limit=request.limit, offset=request.offset)
     )
-    return HttpResponse(RunListReply([_run(row) for row in listed.runs]))
+    return HttpResponse(RunListReply(msgspec.convert(listed.runs, list[RunReport], from_attributes=True)))
 
 
 async def get_run(call: Call[AgentFields]) -> HttpResponse:
@@ -45,19 +47,9 @@ async def get_run(call: Call[AgentFields]) -> HttpResponse:
         raise NotFound("Run not found")
     return HttpResponse(
         RunReply(
-            _run(found.run),
-            [_proposal(row) for row in found.proposals],
-            [
-                RelationReport(
-                    source=one.source,
-                    relationship=one.relationship,
-                    target=one.target,
-                    confidence=one.confidence,
-                    source_type=one.source_type,
-                    target_type=one.target_type,
-                )
-                for one in found.entities
-            ],
+            msgspec.convert(found.run, RunReport, from_attributes=True),
+            msgspec.convert(found.proposals, list[ProposalReport], from_attributes=True),
+            msgspec.convert(found.entities, list[RelationReport], from_attributes=True),
         )
     )
 
@@ -83,48 +75,6 @@ async def undo_run(call: Call[UndoRequest]) -> HttpResponse:
             results=results,
             reviews_closed=done.reviews_closed,
         )
-    )
-
-
-def _run(row: RunRow) -> RunReport:
-    return RunReport(
-        id=row.id,
-        job_id=row.job_id,
-        memory_id=row.memory_id,
-        agent_id=row.agent_id,
-        mode=row.mode,
-        provider=row.provider,
-        model=row.model,
-        proposals=row.proposals,
-        counts=row.counts,
-        created_at=row.created_at,
-        undone_at=row.undone_at,
-        undone_by=row.undone_by,
-    )
-
-
-def _proposal(row: ProposalRow) -> ProposalReport:
-    return ProposalReport(
-        id=row.id,
-        ordinal=row.ordinal,
-        action=row.action,
-        outcome=row.outcome,
-        reason=row.reason,
-        rationale=row.rationale,
-        fact_content=row.fact_content,
-        fact_type=row.fact_type,
-        fact_confidence=row.fact_confidence,
-        confidence=row.confidence,
-        target_id=row.target_id,
-        target_version=row.target_version,
-        result_memory_id=row.result_memory_id,
-        result_version=row.result_version,
-        syntactic_contradiction=row.syntactic_contradiction,
-        semantic_contradiction=row.semantic_contradiction,
-        review_state=row.review_state,
-        reviewed_by=row.reviewed_by,
-        reviewed_at=row.reviewed_at,
-        undo_note=row.undo_note,
     )
 
 
