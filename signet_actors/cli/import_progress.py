@@ -10,9 +10,10 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
+import msgspec
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, SignetError
@@ -56,6 +57,14 @@ class Batch:
         return f"import-{digest.hexdigest()}"
 
 
+class StoredBatch(TypedDict):
+    """Where a batch that stored anything begins, and the receipts of its commits."""
+
+    offset: int
+    line: int
+    receipts: list[Any]
+
+
 @dataclass
 class ImportProgress:
     """The progress of an import: everything before ``offset`` and ``line`` is stored or refused.
@@ -72,20 +81,14 @@ class ImportProgress:
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
     run: str = field(default_factory=lambda: secrets.token_hex(16))
-    last: list[dict[str, Any]] = field(default_factory=list)
+    last: list[StoredBatch] = field(default_factory=list)
 
     def is_valid(self, size: int) -> bool:
         """Return whether these are values that an import of a file of ``size`` bytes can have."""
         counts = (self.offset, self.line, self.imported, self.deduped, self.redacted, self.refused)
-        if not all(type(count) is int and 0 <= count <= size + 1 for count in counts):
-            return False
-        refusals = isinstance(self.refusals, list) and all(isinstance(refusal, dict) for refusal in self.refusals)
-        if not refusals or not isinstance(self.run, str) or (self.line <= 1 if self.offset else self.line != 1):
-            return False
         places = [(0, 1), *((batch["offset"], batch["line"]) for batch in self.last), (self.offset, self.line)]
-        if not all(type(number) is int for place in places for number in place):
-            return False
-        return places == sorted(places) and all(isinstance(batch["receipts"], list) for batch in self.last)
+        begun = self.line > 1 if self.offset else self.line == 1
+        return begun and places == sorted(places) and all(0 <= count <= size + 1 for count in counts)
 
     def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
         """Add the results of a batch."""
@@ -95,7 +98,7 @@ class ImportProgress:
         self.refused += len(refused)
         self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
         if counts["receipts"]:
-            taken = {"offset": batch.offset, "line": batch.first_line, "receipts": counts["receipts"]}
+            taken: StoredBatch = {"offset": batch.offset, "line": batch.first_line, "receipts": counts["receipts"]}
             self.last = [*self.last, taken][-PROVEN:]
 
     def restarted(self) -> ImportProgress:
@@ -126,7 +129,7 @@ class ImportState:
         """
         try:
             kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
-            progress = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
+            progress = msgspec.convert(kept["done"], ImportProgress) if kept["of"] == self._of else ImportProgress()
             return progress if progress.is_valid(self._of["size"]) else ImportProgress()
         except ConfigError as error:
             raise click.UsageError(error.detail) from error
