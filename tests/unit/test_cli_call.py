@@ -14,17 +14,10 @@ from signet_actors.operations.registry import OPERATIONS
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 CALLABLE = call.list_commands(None)  # type: ignore[attr-defined, arg-type]  # the group of operations needs no context
-
-
-@pytest.fixture
-def daemon() -> Iterator[ScriptedDaemon]:
-    scripted = ScriptedDaemon()
-    yield scripted
-    scripted.close()
 
 
 @pytest.fixture

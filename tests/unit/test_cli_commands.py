@@ -8,13 +8,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from signet_actors.cli.main import COMMANDS, cli
+from signet_actors.cli.main import COMMANDS
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 OTHER = "b0b7f6f0-2a3e-4f6f-8f0a-0d0c1d2e3f40"
@@ -42,21 +42,6 @@ STORED: dict[str, Any] = {
     "embedded": True,
     "deduped": False,
 }
-
-
-@pytest.fixture
-def daemon() -> Iterator[ScriptedDaemon]:
-    scripted = ScriptedDaemon()
-    yield scripted
-    scripted.close()
-
-
-@pytest.fixture
-def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
-    def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
-        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
-
-    return run
 
 
 def test_remember_sends_its_options_and_prints_the_id_on_a_pipe(

@@ -25,13 +25,6 @@ STORED = {"id": "m1", "type": "fact", "tags": None, "embedded": True, "deduped":
 
 
 @pytest.fixture
-def daemon() -> Iterator[ScriptedDaemon]:
-    scripted = ScriptedDaemon()
-    yield scripted
-    scripted.close()
-
-
-@pytest.fixture
 def client(daemon: ScriptedDaemon) -> Iterator[DaemonClient]:
     connected = DaemonClient(address_from_url(daemon.url), timeout_s=5)
     yield connected

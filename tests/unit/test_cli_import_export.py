@@ -10,34 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from signet_actors.cli import import_export
-from signet_actors.cli.main import cli
 from signet_actors.errors import InvalidRequest
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 EXPORT, IMPORT = "/api/memory/export", "/api/memory/import"
 HEADER = b'{"format":"signet-memories","version":1}\n'
 LINES = {"Content-Type": "application/x-ndjson"}
-
-
-@pytest.fixture
-def daemon() -> Iterator[ScriptedDaemon]:
-    scripted = ScriptedDaemon()
-    yield scripted
-    scripted.close()
-
-
-@pytest.fixture
-def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
-    def run(*arguments: str, stdin: bytes | None = None) -> Result:
-        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
-
-    return run
 
 
 def done(imported: int, *refused: dict[str, Any], deduped: int = 0, receipt: str | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from signet_actors.cli.main import cli
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 STATUS = "/api/pipeline/status"
@@ -128,21 +128,6 @@ ITEM: dict[str, Any] = {
     "current_content": "alpha",
     "fact_content": "beta",
 }
-
-
-@pytest.fixture
-def daemon() -> Iterator[ScriptedDaemon]:
-    scripted = ScriptedDaemon()
-    yield scripted
-    scripted.close()
-
-
-@pytest.fixture
-def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
-    def run(*arguments: str, stdin: str | None = None) -> Result:
-        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
-
-    return run
 
 
 def with_models(extraction: Any, decision: Any) -> dict[str, Any]:
