@@ -89,6 +89,12 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
     return daemon.read(sql, kind)[0]
 
 
+def runner_counters(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
+    """What the extractor's last heartbeat says of the kind."""
+    counters = daemon.everybody()["extractor"]["counters"]
+    return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
+
+
 def test_a_server_outage_costs_no_attempt_and_work_resumes() -> None:
     with pipeline(extraction="      breaker: {cooldownMs: 1000, maxCooldownMs: 1000}\n") as (daemon, provider):
         provider.stuck = "http_503"
