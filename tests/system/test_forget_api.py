@@ -145,7 +145,7 @@ def test_slices_by_ids_are_counted_together_for_all_principals(fresh: LiveDaemon
 def replaced(daemon: LiveDaemon, name: str) -> None:
     """Kill the process and wait for its next life."""
     pid = daemon.kill(name)
-    eventually(lambda: daemon.is_ready() and daemon.everybody()[name]["pid"] != pid, what=f"{name} is back")
+    eventually(lambda: daemon.is_ready() and daemon.every_process()[name]["pid"] != pid, what=f"{name} is back")
 
 
 def test_up_to_25_memories_need_no_token_and_no_death_or_restart_resets_the_count(fresh: LiveDaemon) -> None:

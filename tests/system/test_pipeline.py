@@ -91,7 +91,7 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
 
 def runner_counters(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
     """What the extractor's last heartbeat says of the kind."""
-    counters = daemon.everybody()["extractor"]["counters"]
+    counters = daemon.every_process()["extractor"]["counters"]
     return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
 
 
