@@ -50,13 +50,13 @@ async def status(call: Call[NoFields]) -> HttpResponse:
     """
     state, trace_id = call.state, call.http.trace_id
     notes: list[str] = []
-    _, replies = await asyncio.gather(
+    tree, replies = await asyncio.gather(
         state.bus.ask_tree(),
         state.status_requests.ask(("store", "writer", "retention", "extractor"), trace_id, notes),
     )
     if _is_paused(replies) and _pending(replies):
         replies.queues = (await state.status_requests.ask(("queues",), trace_id, notes)).queues
-    return HttpResponse(render(take_snapshot(state, replies, notes)))
+    return HttpResponse(render(take_snapshot(state, replies, notes, tree=tree)))
 
 
 def render(snapshot: Snapshot) -> StatusReply:

@@ -17,7 +17,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.readiness import Readiness
 from signet_actors.gateway.status.replies import Replies
 from signet_actors.gateway.status.request_metrics import RequestMetrics
-from signet_actors.protocol.control import ChildState
+from signet_actors.protocol.control import ChildState, TreeChanged
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.histogram import Histogram
 
@@ -63,8 +63,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.now_ms - self.started_at_ms) / 1000
 
 
-def take_snapshot(state: GatewayState, replies: Replies | None = None, notes: Sequence[str] = ()) -> Snapshot:
-    """Return the snapshot with these replies; without them, with the latest."""
+def take_snapshot(
+    state: GatewayState,
+    replies: Replies | None = None,
+    notes: Sequence[str] = (),
+    *,
+    tree: TreeChanged | None = None,
+) -> Snapshot:
+    """Return the snapshot with these replies, and with the processes of ``tree``; without them, with the latest."""
     bus, server, requests = state.bus, state.server_context, state.status_requests
     return Snapshot(
         now_ms=state.clock.wall_ms(),
@@ -77,7 +83,7 @@ def take_snapshot(state: GatewayState, replies: Replies | None = None, notes: Se
         embedder=state.embedder,
         draining=state.draining,
         readiness=state.readiness(),
-        children=bus.tree.children,
+        children=(tree or bus.tree).children,
         silent_ms=state.supervisor_silent_ms(),
         requests=state.request_metrics,
         counters=state.counter_values(),
