@@ -26,8 +26,8 @@ Surface = Literal["http", "cli"]
 class Effect(Enum):
     """What an operation changes.
 
-    MEMORIES: answers 503 while ``mutationsFrozen`` is set. MAYBE_MEMORIES: only some requests do, and the handler
-    refuses those. OTHER: something that is not a memory; served also while mutations are frozen.
+    MEMORIES: answers 503 while ``mutationsFrozen`` is set. MAYBE_MEMORIES: only some requests change memories, and
+    the handler refuses these while it is set. OTHER: something that is not a memory; served also while it is set.
     """
 
     NONE = "none"

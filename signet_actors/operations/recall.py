@@ -108,7 +108,7 @@ class RecallFields(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
-    """What to recall; only ``query`` is required. Both spellings of every name are accepted."""
+    """What to recall; only ``query`` is required. Names are accepted in camel case and snake case."""
 
     query: QueryText
     time: Annotated[RecallTime | None, TimeWindow()] = None

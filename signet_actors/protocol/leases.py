@@ -1,6 +1,6 @@
 """Leases of durable jobs, in the writer's mailbox.
 
-A lease is a fencing token: a report with an expired lease writes nothing.
+The id of a lease is a fencing token: a report with the id of an expired lease writes nothing.
 Source: docs/pipeline.md.
 """
 

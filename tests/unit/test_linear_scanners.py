@@ -56,7 +56,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},
-    "domain.extraction.prompts": {"_NONCE": WHOLE, "_SLOT": FIXED, "_TURN": SEARCHED, "fenced:sub": FIXED},
+    "domain.extraction.prompts": {"_NONCE": WHOLE, "_SLOT": FIXED, "_TURN": SEARCHED, "between_marks:sub": FIXED},
     "domain.extraction.content_words": {"_WORDS": SEARCHED},
     "domain.extraction.tolerant_json": {
         **dict.fromkeys(("MORE_MEMBERS", "_AFTER_ITEM", "_AFTER_KEY", "_AFTER_MEMBER", "_BARE", "_HEX4"), MATCHED),

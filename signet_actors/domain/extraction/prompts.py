@@ -47,7 +47,7 @@ def mark(random_bits: int) -> str:
     return f"{random_bits:032x}"
 
 
-def fenced(text: str, nonce: str) -> str:
+def between_marks(text: str, nonce: str) -> str:
     """Return ``text`` between its two nonce lines; it cannot contain the closing one."""
     if not _NONCE.fullmatch(nonce):
         raise TemplateMismatch("a mark is 16 to 64 lower-case letters and digits")
@@ -62,7 +62,7 @@ def render(template: str, nonce: str, texts: Mapping[str, str], trusted: Mapping
 
     Raises TemplateMismatch for a slot without a value, a value without a slot, or an invalid nonce.
     """
-    values = {"nonce": nonce, **(trusted or {}), **{name: fenced(text, nonce) for name, text in texts.items()}}
+    values = {"nonce": nonce, **(trusted or {}), **{name: between_marks(text, nonce) for name, text in texts.items()}}
     slots = set(_SLOT.findall(template))
     if slots != set(values):
         raise TemplateMismatch(f"slots and values differ: {', '.join(sorted(slots ^ set(values)))}")
@@ -78,7 +78,7 @@ def decision_prompt(template: str, nonce: str, fact: Fact, candidates: Sequence[
     """Return the prompt for the decision about ``fact``, with ``candidates`` numbered from 1 in their order."""
     blocks = [
         f"Memory {number} ({_known_type(candidate.type)}):\n"
-        + fenced(_capped(candidate.content, MAX_CANDIDATE_CHARS), nonce)
+        + between_marks(_capped(candidate.content, MAX_CANDIDATE_CHARS), nonce)
         for number, candidate in enumerate(candidates[:MAX_CANDIDATES], 1)
     ]
     return render(
@@ -103,7 +103,7 @@ def hints_prompt(template: str, nonce: str, content: str, max_count: int) -> str
 def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]) -> str:
     """Return the prompt for a summary of ``results``, best first."""
     blocks = [
-        f"Result {number}:\n" + fenced(_capped(text, MAX_RESULT_CHARS), nonce)
+        f"Result {number}:\n" + between_marks(_capped(text, MAX_RESULT_CHARS), nonce)
         for number, text in enumerate(results[:MAX_RESULTS], 1)
     ]
     return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, {"results": "\n\n".join(blocks)})

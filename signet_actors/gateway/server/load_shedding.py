@@ -2,7 +2,7 @@
 
 Writes wait for the writer and reads mostly for searchers, so each class has its own bound: writes that wait for a
 crashed writer lock out no reader. Large bodies hold the interpreter, so few of them are worked on at once. What exceeds
-a bound is answered with 503, a short ordinary request without being parsed. Health probes are always admitted.
+a bound is answered with 503; a short ordinary request is not even parsed for that. Health probes are always admitted.
 
 Source: docs/reliability.md R13; docs/security.md A12 and A18; the bulkhead pattern.
 """

@@ -62,7 +62,8 @@ def watch_log(connection: apsw.Connection, callback: Callable[[int], None]) -> N
 def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
     """Return the checkpoint to run on a log of ``frames`` pages that had ``tried`` pages at the last attempt.
 
-    ``resting`` is the pressure at which readers blocked an attempt a moment ago; only a higher one overrides the pause.
+    ``resting``: None, or the pressure of an attempt that readers blocked a moment ago. During the pause that follows,
+    only a higher pressure makes another attempt.
     """
     size = frames * PAGE_BYTES
     pressure = Pressure((size > END_SNAPSHOTS_BYTES) + (size > KILL_READERS_BYTES))
