@@ -19,10 +19,12 @@ _MONTH: Final = (
 )
 _DAY: Final = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
 # Every repetition is bounded, so that matching is linear in the length of the query.
-_NUMBERS: Final = re.compile(r"\b(?P<year>[0-9]{4})[/-](?P<month>[0-9]{1,2})[/-](?P<day>[0-9]{1,2})\b")
-_MONTH_FIRST: Final = re.compile(rf"\b{_MONTH}\s{{1,3}}{_DAY},?\s{{1,3}}(?P<year>[0-9]{{4}})\b", re.IGNORECASE)
+_NUMBERS: Final = re.compile(r"\b(?P<year>[0-9]{4})[/-](?P<month>[0-9]{1,2})[/-](?P<day>[0-9]{1,2})\b", re.ASCII)
+_MONTH_FIRST: Final = re.compile(
+    rf"\b{_MONTH}\s{{1,3}}{_DAY},?\s{{1,3}}(?P<year>[0-9]{{4}})\b", re.IGNORECASE | re.ASCII
+)
 _DAY_FIRST: Final = re.compile(
-    rf"\b{_DAY}\s{{1,3}}(?:of\s{{1,3}})?{_MONTH},?\s{{1,3}}(?P<year>[0-9]{{4}})\b", re.IGNORECASE
+    rf"\b{_DAY}\s{{1,3}}(?:of\s{{1,3}})?{_MONTH},?\s{{1,3}}(?P<year>[0-9]{{4}})\b", re.IGNORECASE | re.ASCII
 )
 
 

@@ -198,7 +198,7 @@ class Searcher:
             self._report_damage(self._damage)
             return None if self._reported else _REPORT_AGAIN_S
         legs = list(self._reader.vector_legs())
-        if self._caught_up and self._reader.flags.complete and all(leg.complete for leg in legs):
+        if self._caught_up and self._reader.context_complete and all(leg.complete for leg in legs):
             return None
         try:
             self._caught_up = self._reader.catch_up()

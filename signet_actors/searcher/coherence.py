@@ -21,7 +21,8 @@ from signet_actors.searcher.legs.vector import VectorLeg
 Rows = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_CHUNK_ROWS: Final = 8_192
+ROWS_PER_STEP: Final = 8_192
+"""It takes about 60 ms to count so many rows."""
 
 
 class Gate(NamedTuple):
@@ -49,8 +50,9 @@ class Coherence:
         self._clear()
 
     def _clear(self) -> None:
-        self._seen = 0
         self._version: object = None
+        self._left_over: Rows = np.zeros(0, np.int64)
+        self.complete = False
         # By row: the counted pair with its left neighbour, the counted vector, and where they were counted.
         self._cosine: npt.NDArray[np.float32] = np.zeros(0, np.float32)
         self._pair_episode: npt.NDArray[np.int32] = np.zeros(0, np.int32)
@@ -68,33 +70,34 @@ class Coherence:
         self._chance: npt.NDArray[np.float64] = np.zeros(0)
         self._changed_groups: set[int] = set()
 
-    def sync(self) -> None:
-        """Count what has changed since the last call."""
+    def sync(self, moved: Rows) -> None:
+        """Count up to ``ROWS_PER_STEP`` of the rows that have changed; ``moved`` is the result of ``Episodes.sync``.
+
+        ``complete`` is False while rows are not counted yet; their episodes may still be closed.
+        """
         columns, episodes, leg = self._columns, self._episodes, self._leg
         generations = (episodes.generation, leg.matrix.generation)
         if self._generations != generations:
             self._clear()
-            self._generations = generations
         version = (columns.version, leg.indexed_records)
-        if self._version == version:
+        if self._version == version and self.complete and not len(moved):
             return
-        self._version = version
+        self._generations = (-1, -1)  # after an exception, all is counted again
         self._reserve()
         records = np.full(len(self._record), NONE, np.int32)
         known = leg.records(columns.live)
-        records[: len(known)] = known
+        records[: len(known)] = np.where(episodes.episode[: len(known)] == NONE, NONE, known)
         stale = np.flatnonzero(records != self._record)
-        moved = np.array(episodes.moved[self._seen :], np.int64)
-        self._seen = len(episodes.moved)
+        moved = np.concatenate((self._left_over, moved))
+        self.complete = max(len(stale), len(moved)) <= ROWS_PER_STEP
+        stale, moved, self._left_over = stale[:ROWS_PER_STEP], moved[:ROWS_PER_STEP], moved[ROWS_PER_STEP:]
         right = episodes.right[stale].astype(np.int64)
         rows = np.unique(np.concatenate((stale, right[right != NONE], moved)))
-        for start in range(0, len(rows), _CHUNK_ROWS):
-            self._subtract_pairs(rows[start : start + _CHUNK_ROWS])
-        for start in range(0, len(rows), _CHUNK_ROWS):
-            self._count_vectors(rows[start : start + _CHUNK_ROWS], records)
-        for start in range(0, len(rows), _CHUNK_ROWS):
-            self._add_pairs(rows[start : start + _CHUNK_ROWS])
+        self._subtract_pairs(rows)
+        self._count_vectors(rows, records)
+        self._add_pairs(rows)
         self._update_means()
+        self._generations, self._version = generations, version
 
     def is_open(self, numbers: npt.NDArray[np.int32]) -> Bools:
         """Return whether each of the episodes is open; False for ``NONE``. Shape (len(numbers),)."""
@@ -148,11 +151,15 @@ class Coherence:
     def _add_vectors(self, records: npt.NDArray[np.int32], groups: npt.NDArray[np.int32], sign: int) -> None:
         counted = records != NONE
         records, groups = records[counted], groups[counted]
-        for group in np.unique(groups).tolist():
-            of_group = records[groups == group]
-            self._group_vectors[group] += sign * self._leg.matrix.vectors[of_group].sum(axis=0, dtype=np.float64)
-            self._group_rows[group] += sign * len(of_group)
-            self._changed_groups.add(group)
+        if not len(records):
+            return
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(groups[order]) != 0))
+        changed = groups[order][starts]
+        sums = np.add.reduceat(self._leg.matrix.vectors[records[order]], starts, axis=0, dtype=np.float64)
+        self._group_vectors[changed] += sign * sums
+        self._group_rows[changed] += sign * np.diff(np.append(starts, len(order)))
+        self._changed_groups.update(changed.tolist())
 
     def _update_means(self) -> None:
         groups = np.array(sorted(self._changed_groups), np.int64)

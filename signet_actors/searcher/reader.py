@@ -22,7 +22,7 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
-from signet_actors.searcher.row_flags import RowFlags
+from signet_actors.searcher.row_flags import ROWS_PER_QUERY, RowFlags
 from signet_actors.searcher.subjects import Subjects
 from signet_actors.store.engine import ReaderEngine, Snapshot
 from signet_actors.store.reads import text_index, vectors
@@ -100,12 +100,24 @@ class Reader:
             self._coherence[leg] = Coherence(self.columns, self.episodes, leg, gate)
         return leg
 
-    def sync_context(self, snapshot: Snapshot) -> None:
-        """Bring flags, episodes and their coherence up to date with ``snapshot``; the legs must be."""
-        self.flags.sync(snapshot)
-        self.episodes.sync()
+    def sync_context(self, snapshot: Snapshot, *, flags: int = ROWS_PER_QUERY) -> None:
+        """Bring flags, episodes and their coherence nearer to ``snapshot`` by one bounded step; the legs must be there.
+
+        A large import takes several steps; until then its rows have less context.
+        """
+        self.flags.sync(snapshot, max_rows=flags)
+        moved = self.episodes.sync()
         for coherence in self._coherence.values():
-            coherence.sync()
+            coherence.sync(moved)
+
+    @property
+    def context_complete(self) -> bool:
+        """True if flags, episodes and coherence include all rows of the last snapshot."""
+        return (
+            self.flags.complete
+            and self.episodes.complete
+            and all(coherence.complete for coherence in self._coherence.values())
+        )
 
     def open_episodes(self, numbers: npt.NDArray[np.int32]) -> Mask:
         """Return which of the episodes are coherent in a vector space of the store."""
@@ -135,8 +147,8 @@ class Reader:
                 self.vector_leg(snapshot, model, dimensions)
             for leg in self._legs.values():
                 leg.sync(snapshot, self.columns)
-            self.flags.sync(snapshot, max_rows=_FLAGS_PER_STEP)
-            return self.flags.complete and all(leg.complete for leg in self._legs.values())
+            self.sync_context(snapshot, flags=_FLAGS_PER_STEP)
+            return self.context_complete and all(leg.complete for leg in self._legs.values())
 
     def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Return a mask of the rows that the caller may read and that pass the filters.

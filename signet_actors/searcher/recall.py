@@ -103,19 +103,21 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         method, base = "hybrid", fusion.convex(bm25, cosine, alpha=command.alpha)
     watch.lap("fusion")
 
-    # 5. Priors: what a row is worth by its text and its date.
+    # 5. Priors: what a row is worth by its text and its date. Without a matching word the score stays the cosine, and
+    #    ranks (rrf) are on another scale than the weights of these stages.
     scores, flags = base, reader.flags.records["flags"][seqs]
-    if command.priors:
+    is_refined = command.fusion == "convex" and bool(bm25.any())
+    if command.priors and is_refined:
         subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
         is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
         scores = scores + context.priors(flags, is_subject, wanted_flags(command.query))
-    if command.near_day is not None:
+    if command.near_day is not None and command.fusion == "convex":
         scores = scores + context.date_boost(reader.columns.days(seqs) - command.near_day)
     watch.lap("priors")
 
     # 6. Context: in a conversation, the neighbours and the episode of a row support it.
     strong = base
-    if command.context:
+    if command.context and is_refined:
         near = _neighbours(reader, seqs, in_conversation)
         scores, strong = context.with_context(base, scores, flags, near), context.strongest_beside(base, near)
     scores = np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0)
@@ -226,11 +228,11 @@ def _candidates(
 
 
 def _rows_near(reader: Reader, allowed: Mask, day: int) -> Seqs:
-    """Return the earliest allowed rows that were created within a day of ``day``, at most ``DATE_CANDIDATES``."""
+    """Return at most ``DATE_CANDIDATES`` allowed rows of ``day``, or else of the days before and after it."""
     columns = reader.columns
     created = columns.created_ms[: len(allowed)]
     near: Seqs = np.flatnonzero(allowed & (created >= (day - 1) * DAY_MS) & (created < (day + 2) * DAY_MS))
-    return near[np.argsort(created[near], kind="stable")[:DATE_CANDIDATES]]
+    return near[np.lexsort((created[near], columns.days(near) != day))[:DATE_CANDIDATES]]
 
 
 def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
@@ -324,7 +326,9 @@ def _fetch_rows(
             continue
         in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
         by_words = "hint" if hint_only else "keyword"
-        source = "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector"
+        source = (
+            "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector" if in_dense else "context"
+        )
         length = len(row.content)
         rows.append(
             RecalledRow(

@@ -23,6 +23,7 @@ from signet_actors.domain.ranking.text_flags import MAX_CHARS, text_flags
 from signet_actors.errors import ConfigError
 from signet_actors.searcher.columns import MemoryColumns
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.errors import DAMAGED
 from signet_actors.store.reads.contents import beginnings
 
 Rows = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ Rows = npt.NDArray[np.int64]
 FILE_NAME: Final = "text-flags-1"
 """The number changes when ``text_flags`` returns something else for a text."""
 RECORD: Final = np.dtype([("check", "<u4"), ("subject", "<u4"), ("flags", "<u4")])
-ROWS_PER_QUERY: Final = 500
+ROWS_PER_QUERY: Final = 100
 """A query computes at most this many missing records; further ones are computed between queries."""
 _GROWTH_ROWS: Final = 65_536
 
@@ -92,7 +93,7 @@ class RowFlags:
         return _check(self._columns.content_code[rows], records["subject"], records["flags"])
 
     def _computed(self, snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.void]:
-        texts = beginnings(snapshot, rows.tolist(), MAX_CHARS)
+        texts = _texts(snapshot, rows.tolist())
         records = np.zeros(len(rows), RECORD)
         for at, seq in enumerate(rows.tolist()):
             records["flags"][at], records["subject"][at] = text_flags(texts.get(seq, ""))
@@ -137,6 +138,17 @@ class RowFlags:
         records = np.zeros(size, RECORD)
         records[: len(self.records)] = self.records
         self.records, self._map, self._private = records, None, True
+
+
+def _texts(snapshot: Snapshot, rows: list[int]) -> dict[int, str]:
+    """Return the beginnings of the texts; a damaged row is left out, so that it does not stop queries for others."""
+    try:
+        return beginnings(snapshot, rows, MAX_CHARS)
+    except (UnicodeDecodeError, *DAMAGED):
+        if len(rows) == 1:
+            return {}
+        middle = len(rows) // 2
+        return _texts(snapshot, rows[:middle]) | _texts(snapshot, rows[middle:])
 
 
 def _check(

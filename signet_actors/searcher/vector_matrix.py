@@ -198,8 +198,9 @@ class VectorMatrix:
                 self.last_seq = header.last_seq
                 return True
             needed = HEADER_BYTES + header.records * self._record_bytes
-            if header.records < self.count or self._map is None or len(self._map) < needed:
+            if header.records < self.count:
                 self._unmap()
+            if self._map is None or len(self._map) < needed:
                 self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
             if not self._verified:
                 if zlib.crc32(memoryview(self._map)[HEADER_BYTES:needed]) != header.checksum:

@@ -35,7 +35,7 @@ from tests.chaos.crash_points import (
     stop_soundly,
 )
 from tests.chaos.seeds import FULL, SEED, share
-from tests.chaos.test_pipeline_crashes import DEATHS as PIPELINE_POINTS
+from tests.chaos.test_pipeline_crashes import CRASHES as PIPELINE_POINTS
 from tests.chaos.traffic import traffic_on
 from tests.store.test_backup import POINTS as RESTORE_POINTS
 from tests.support.bus_harness import REPOSITORY, child_environment

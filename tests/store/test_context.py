@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from signet_actors.domain.ranking.text_flags import subject_code, text_flags
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
+from signet_actors.searcher.coherence import Gate
 from signet_actors.searcher.episodes import NONE
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.row_flags import FILE_NAME
@@ -33,6 +35,8 @@ def synced(reader: Reader) -> Reader:
         for leg in list(reader.vector_legs()) or [reader.vector_leg(snapshot, "test-model", DIMENSIONS)]:
             assert leg is None or leg.complete
         reader.sync_context(snapshot)
+        while not reader.context_complete:
+            reader.sync_context(snapshot)
     return reader
 
 
@@ -142,6 +146,49 @@ def test_episodes_coherence_and_flags_follow_every_kind_of_change(room: StoreRoo
     late.close()
 
 
+def test_a_large_change_is_placed_in_steps(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signet_actors.searcher.episodes.ROWS_PER_STEP", 7)
+    monkeypatch.setattr("signet_actors.searcher.coherence.ROWS_PER_STEP", 5)
+    rng, known = random.Random(3), []
+    change_something(room, rng, known, 0)
+    synced(room.reader)
+    for number in range(1, 90):
+        change_something(room, rng, known, number)
+    with room.reader.open_snapshot() as snapshot:
+        room.reader.sync(snapshot)
+        room.reader.sync_context(snapshot)
+    assert not room.reader.context_complete
+    while not room.reader.catch_up():
+        pass
+    assert found_episodes(room.reader) == expected_episodes(room)
+    for seq, coherence in expected_coherence(room).items():
+        if abs(coherence - 0.04) > 1e-6:
+            assert room.reader.open_episodes(room.reader.episodes.episode[[seq]])[0] == (coherence >= 0.04)
+
+
+def test_recall_answers_without_a_usable_vector_file(room: StoreRoom) -> None:
+    conversation(room)
+    assert room.recall("colour", vector=[0.0, 0.0, 1.0]).rows
+    (file,) = room.index_dir.glob("*.vectors")
+    file.unlink()
+    file.mkdir()
+    for number in range(3):
+        room.remember(f"another colour {number}", vector=[0.0, 0.0, 1.0])
+        assert len(room.recall("colour", vector=[0.0, 0.0, 1.0], min_score=0.1).rows) >= number + 2
+
+
+def test_a_text_that_cannot_be_read_stops_no_other_recall(room: StoreRoom) -> None:
+    damaged, sound = room.remember("Ann: how are you?"), room.remember("Bob: the gala was great")
+    room.connection.execute("UPDATE memories SET content = CAST(x'416e6eff3a' AS TEXT) WHERE id = ?", (damaged.id,))
+    room.reader.close()
+    (room.index_dir / FILE_NAME).unlink(missing_ok=True)
+    room.reader = room.open_reader()
+    while not room.reader.catch_up():
+        pass
+    assert [row.id for row in room.recall("gala", min_score=0.5).rows] == [sound.id]
+    room.connection.execute("UPDATE memories SET content = 'Ann: how are you?' WHERE id = ?", (damaged.id,))
+
+
 class TestFlagsFile:
     def test_a_damaged_or_removed_file_is_computed_again(self, room: StoreRoom) -> None:
         for number in range(20):
@@ -195,30 +242,37 @@ class TestRanking:
         ).rows
         assert [row.id for row in rows] == [stored["What is your favourite colour?"]]
 
-    def test_neighbours_that_have_nothing_in_common_are_no_context(self, room: StoreRoom) -> None:
-        rng = random.Random(4)
+    def test_neighbours_that_have_nothing_in_common_are_no_context(
+        self, room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rows = [f"fact {number} about topic{number}" for number in range(60)]
         stored = {
-            text: room.remember(
-                text, created_at=at(number / 60), vector=[rng.gauss(0, 1) for _ in range(DIMENSIONS)]
-            ).id
+            text: room.remember(text, created_at=at(number / 60), vector=np.eye(DIMENSIONS)[number % DIMENSIONS]).id
             for number, text in enumerate(rows)
         }
-        found = room.recall("topic30", vector=None, min_score=0.1)
+        query = [0.0] * (DIMENSIONS - 1) + [0.001]
+        found = room.recall("topic30", vector=query, alpha=0.0, min_score=0.5)
         assert [row.id for row in found.rows] == [stored["fact 30 about topic30"]]
+        monkeypatch.setattr("signet_actors.searcher.reader.OTHER", Gate(prior_pairs=5, least=-1.0))
+        with closing(room.open_reader()) as room.reader:
+            ungated = room.recall("topic30", vector=query, alpha=0.0, min_score=0.5)
+        assert len(ungated.rows) == 3, "the gate makes the difference"
 
     def test_a_row_that_the_caller_may_not_read_is_no_context(self, room: StoreRoom) -> None:
         stored = conversation(room)
         room.connection.execute("UPDATE memories SET visibility = 'archived' WHERE id = ?", (stored["Teal, always"],))
-        found = [row.id for row in room.recall("which colour is the favourite?", vector=[0, 0, 0, 1.0]).rows]
-        assert stored["Teal, always"] not in found
+        rows = room.recall("which colour is the favourite?", vector=[0, 0, 0, 1.0]).rows
+        assert stored["Teal, always"] not in [row.id for row in rows]
 
     def test_rows_of_the_day_that_a_query_names_rank_higher(self, room: StoreRoom) -> None:
         early = room.remember("we met the plumber", created_at="2025-03-01T10:00:00.000Z")
+        for number in range(250):
+            room.remember(f"the day before, {number}", created_at="2025-06-06T10:00:00.000Z")
         late = room.remember("we met the plumber again", created_at="2025-06-07T10:00:00.000Z")
         day = (datetime(2025, 6, 7, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
-        assert [row.id for row in room.recall("plumber", near_day=day).rows] == [late.id, early.id]
-        assert [row.id for row in room.recall("plumber", near_day=day - 98).rows] == [early.id, late.id]
+        assert [row.id for row in room.recall("plumber", near_day=day, min_score=0.1).rows] == [late.id, early.id]
+        assert [row.id for row in room.recall("plumber", near_day=day - 98, min_score=0.1).rows] == [early.id, late.id]
+        assert late.id in [row.id for row in room.recall("unheard", near_day=day, limit=10).rows], "before other days"
 
     def test_the_subject_that_a_query_names_is_preferred(self, room: StoreRoom) -> None:
         for number in range(6):

@@ -25,6 +25,7 @@ LONGEST = 20_000
         ("13 May 2026", "13 May 2026", "2026-05-13"),
         ("who came on the 3rd of June, 2023?", "3rd of June, 2023", "2023-06-03"),
         ("31 June 2023", None, None),
+        ("met on \u017fept 13, 2026", None, None),
         ("may 13", None, None),
         ("last tuesday", None, None),
         ("port 5432 of 10.0.0.1", None, None),

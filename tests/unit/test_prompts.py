@@ -18,9 +18,9 @@ from signet_actors.domain.extraction.junk_filter import junk_reason
 from signet_actors.domain.extraction.prompts import (
     MAX_CANDIDATE_CHARS,
     TemplateMismatch,
+    between_marks,
     decision_prompt,
     extraction_prompt,
-    fenced,
     hints_prompt,
     render,
     semantic_prompt,
@@ -110,19 +110,19 @@ def test_no_text_can_leave_its_fence_in_the_other_prompts(one: str, other: str, 
 
 @given(texts)
 def test_marks_of_chat_templates_are_broken_up(text: str) -> None:
-    body = fences(fenced(text, NONCE))[0]
+    body = fences(between_marks(text, NONCE))[0]
     assert not re.search(r"<\||\|>|</?s>|\[/?INST\]|<<SYS>>|<(?:start|end)_of_turn>", body)
     body.encode()
 
 
 def test_an_ordinary_text_is_unchanged_in_a_prompt() -> None:
     text = "Use `a < b`, [x](y), {{ name }} & <b>bold</b>;\n\tC:\\dir, 100 % \u2013 \u4e2d\u6587"
-    assert fenced(text, NONCE) == f"<data {NONCE}>\n{text}\n</data {NONCE}>"
+    assert between_marks(text, NONCE) == f"<data {NONCE}>\n{text}\n</data {NONCE}>"
     assert fences(extraction_prompt(EXTRACTION, NONCE, text)) == [text]
 
 
 def test_the_mark_is_removed_from_a_text() -> None:
-    assert fences(fenced(f"a {NONCE} b {NONCE.upper()}", NONCE)) == ["a [removed] b [removed]"]
+    assert fences(between_marks(f"a {NONCE} b {NONCE.upper()}", NONCE)) == ["a [removed] b [removed]"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_mark_is_removed_from_a_text() -> None:
 )
 def test_a_guessable_mark_is_refused(nonce: str) -> None:
     with pytest.raises(TemplateMismatch):
-        fenced("text", nonce)
+        between_marks("text", nonce)
 
 
 @pytest.mark.parametrize("text", ["no slot", "{{nonce}} {{content}} {{other}}", "{{nonce}}"])

@@ -30,6 +30,8 @@ DATE: Final = 0.30
 COMPENSATION: Final = 1.2
 """Weights of the stages, chosen on the development half of LoCoMo. Changing one by a quarter moves R@10 by < 1."""
 _COMPENSATION_ROWS: Final = 20
+_MOST_COMPENSATION: Final = 2.0
+"""A conversation of weak candidates gains much in proportion; that says nothing about rows outside it."""
 
 
 class Neighbours(NamedTuple):
@@ -84,7 +86,8 @@ def with_context(b: Floats, y: Floats, flags: npt.NDArray[np.uint8], near: Neigh
     gained = support[opened] + EPISODE * best[near.episode[opened]]
     final[opened] += gained
     first = np.argsort(-y[opened], kind="stable")[:_COMPENSATION_ROWS]
-    ratio = max(0.0, float(gained[first].sum()) / max(float(y[opened][first].sum()), 1e-9))
+    total = float(y[opened][first].sum())
+    ratio = min(_MOST_COMPENSATION, max(0.0, float(gained[first].sum()) / total)) if total > 0 else 0.0
     final[~near.in_conversation] *= 1.0 + COMPENSATION * ratio
     return final
 

@@ -92,6 +92,8 @@ class VectorLeg:
             self._index_records(columns)
         except OSError as error:
             self.error = str(error)
+            if self._generation != self.matrix.generation:
+                self._clear()
         self.version = columns.version
 
     def search(
@@ -145,6 +147,8 @@ class VectorLeg:
 
     def records(self, live: Mask) -> npt.NDArray[np.int32]:
         """Return by row the record of its newest vector, -1 for a row that is not live or has none of this model."""
+        if self._generation != self.matrix.generation:
+            return np.full(len(self._current), -1, np.int32)
         known = self._current & live[: len(self._current)]
         return np.where(known, self._record_of_row[: len(known)], np.int32(-1))
 
