@@ -116,7 +116,14 @@ class SearchConfig(Struct, frozen=True):
     alpha: Annotated[
         float, ranged(0.0, 1.0, "Weight of the vector score; the keyword score has the weight 1 - alpha")
     ] = 0.5
-    min_score: Annotated[float, ranged(0.0, 1.0, "Results below this score are dropped")] = 0.1
+    min_score: Annotated[
+        float,
+        ranged(
+            0.0,
+            1.0,
+            "Results that match less are dropped, unless a row beside them in a conversation passes",
+        ),
+    ] = 0.1
     pool: Annotated[int, ranged(10, 2000, "Candidates that each search leg contributes to the fusion")] = 200
     context: Annotated[
         bool, described("Raise memories whose neighbours in the same conversation match, and answers to questions")
