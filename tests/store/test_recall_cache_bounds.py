@@ -33,6 +33,8 @@ def test_words_without_rows_do_not_fill_the_cache(room: StoreRoom, monkeypatch: 
 def test_an_idle_searcher_releases_its_pages_and_answers_as_before(room: StoreRoom) -> None:
     for number in range(200):
         room.remember(f"falcon note {number} " + "of some length " * 20)
+    while not room.reader.catch_up():
+        pass
     before = [row.id for row in room.recall("falcon 77").rows]
     kept_bytes, _ = connection_of(room.reader.engine).status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     room.reader.drop_cached_pages()

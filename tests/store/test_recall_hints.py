@@ -81,10 +81,10 @@ def test_a_hint_beside_a_vector_is_hybrid(room: PipelineHarness) -> None:
 def test_a_store_without_hints_is_not_searched_for_any(room: PipelineHarness) -> None:
     room.remember("a staging port")
     stages = [stage.name for stage in room.recall("port", hints=True).timings]
-    assert stages == ["admit", "memory_fts", "final_rank"]
+    assert stages == ["admit", "memory_fts", "fusion", "priors", "context", "final_rank"]
     hint(room, "Which port?")
     stages = [stage.name for stage in room.recall("port", hints=True).timings]
-    assert stages == ["admit", "memory_fts", "hint_fts", "final_rank"]
+    assert stages == ["admit", "memory_fts", "hint_fts", "fusion", "priors", "context", "final_rank"]
 
 
 @pytest.mark.parametrize("seed", range(12))
