@@ -39,12 +39,12 @@ def date_phrase(query: str) -> DatePhrase | None:
     """Return the first full date in ``query``, or None. Dates that do not exist are ignored."""
     if _YEAR.search(query) is None:
         return None
-    for pattern in (_NUMBERS, _MONTH_FIRST, _DAY_FIRST):
-        for match in pattern.finditer(query):
-            month = match["month"]
-            number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
-            try:
-                return DatePhrase(match[0], date(int(match["year"]), number, int(match["day"])))
-            except ValueError:  # 31 June
-                continue
+    found = (match for pattern in (_NUMBERS, _MONTH_FIRST, _DAY_FIRST) for match in pattern.finditer(query))
+    for match in sorted(found, key=re.Match.start):
+        month = match["month"]
+        number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
+        try:
+            return DatePhrase(match[0], date(int(match["year"]), number, int(match["day"])))
+        except ValueError:  # 31 June
+            continue
     return None

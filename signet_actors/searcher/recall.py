@@ -103,8 +103,8 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         method, base = "hybrid", fusion.convex(bm25, cosine, alpha=command.alpha)
     watch.lap("fusion")
 
-    # 5. Priors: what a row is worth by its text and its date. Without a matching word the score stays the cosine, and
-    #    ranks (rrf) are on another scale than the weights of these stages.
+    # 5. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
+    #    scaled scores: ranks (rrf) get neither, cosines (no word matches) get the date alone.
     scores, flags = base, reader.flags.records["flags"][seqs]
     is_refined = command.fusion == "convex" and bool(bm25.any())
     if command.priors and is_refined:

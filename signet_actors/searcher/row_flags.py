@@ -33,6 +33,8 @@ FILE_NAME: Final = "text-flags-1"
 RECORD: Final = np.dtype([("check", "<u4"), ("subject", "<u4"), ("flags", "<u4")])
 ROWS_PER_QUERY: Final = 100
 """A query computes at most this many missing records; further ones are computed between queries."""
+_SCANNED_ROWS: Final = 65_536
+"""One call checks at most this many new records, which takes about a millisecond."""
 _GROWTH_ROWS: Final = 65_536
 
 
@@ -40,7 +42,7 @@ class RowFlags:
     """The records as one searcher sees them. Call ``sync`` after the columns are synced.
 
     ``records``: shape (>= columns.size,), dtype ``RECORD``, read-only. ``complete`` is False while records are missing;
-    a missing record counts as a row without flags and subject. ``version`` changes with every new record.
+    a missing record counts as a row without flags and subject.
     """
 
     def __init__(self, directory: Path, columns: MemoryColumns) -> None:
@@ -50,37 +52,35 @@ class RowFlags:
         self._private = self._descriptor < 0  # the file cannot be used: the records are in this process's memory
         self.records = np.zeros(0, RECORD)
         self.complete = True
-        self.version = 0
         self._clear()
 
     def _clear(self) -> None:
         self._generation = self._columns.generation
         self._checked = 1  # rows below are checked; numbers begin at 1
         self._seen = 0
-        self.version += 1
 
     def sync(self, snapshot: Snapshot, *, max_rows: int = ROWS_PER_QUERY) -> None:
         """Check the records of new and changed rows, and compute up to ``max_rows`` missing ones."""
         columns = self._columns
         if self._generation != columns.generation:
             self._clear()
-        if self._checked == columns.size and self._seen == len(columns.changed):
+        if self._checked >= columns.size and self._seen == len(columns.changed):
             return
         if columns.size > len(self.records):
             self._extend(columns.size)
         changed = np.unique(np.array(columns.changed[self._seen :], np.int64))
-        rows = np.concatenate((changed[changed < self._checked], np.arange(self._checked, columns.size)))
+        stop = min(columns.size, self._checked + _SCANNED_ROWS)
+        rows = np.concatenate((changed[changed < self._checked], np.arange(self._checked, stop)))
         missing = rows[(self.records["check"][rows] != self._expected(rows)) & columns.live[rows]]
         now = missing[:max_rows]
         if len(now):
             self._write(now, self._computed(snapshot, now))
         left = missing[max_rows:]
-        self.complete = not len(left)
-        if self.complete:
-            self._checked, self._seen = max(columns.size, 1), len(columns.changed)
+        if not len(left):
+            self._checked, self._seen = max(stop, self._checked), len(columns.changed)
         elif left[0] >= self._checked:
             self._checked, self._seen = int(left[0]), len(columns.changed)
-        self.version += 1
+        self.complete = not len(left) and self._checked >= columns.size
 
     def close(self) -> None:
         """Close the file."""

@@ -25,6 +25,7 @@ LONGEST = 20_000
         ("13 May 2026", "13 May 2026", "2026-05-13"),
         ("who came on the 3rd of June, 2023?", "3rd of June, 2023", "2023-06-03"),
         ("31 June 2023", None, None),
+        ("between May 1, 2025 and 2025-06-01", "May 1, 2025", "2025-05-01"),
         ("met on \u017fept 13, 2026", None, None),
         ("may 13", None, None),
         ("last tuesday", None, None),

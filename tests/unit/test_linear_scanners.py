@@ -402,7 +402,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
     "instructions": lambda text: injection_detector.detect_injection(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
-    "prompt": lambda text: prompts.fenced(text, "0" * 32),
+    "prompt": lambda text: prompts.between_marks(text, "0" * 32),
     "chunks": lambda text: chunking.distinct_chunks(text, 300),
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,

@@ -70,7 +70,7 @@ def text_flags(text: str) -> TextFlags:
 
 
 def subject_code(word: str) -> int:
-    """Return a 32-bit code of a word in lower case, never 0, and 0 for a stop word, which is nobody's name."""
+    """Return a 32-bit code of a word in lower case, never 0, and 0 for a stop word."""
     return 0 if word in STOP_WORDS else (zlib.crc32(word.encode()) or 1)
 
 

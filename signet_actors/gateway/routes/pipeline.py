@@ -28,7 +28,7 @@ from signet_actors.gateway.status.pipeline_figures import (
 )
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.replies import Part
-from signet_actors.gateway.status.snapshot import Snapshot, take_snapshot
+from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
 from signet_actors.operations.pipeline import (
     PIPELINE_STATUS,
     BudgetReport,
@@ -86,7 +86,7 @@ async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(render(take_snapshot(call.state, replies, notes)))
 
 
-def render(snapshot: Snapshot) -> PipelineStatusReply:
+def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
     """Return the pipeline's status."""
     config, replies, now_ms = snapshot.config, snapshot.replies, snapshot.now_ms
     status, extractor, decider = replies.queues, replies.extractor, replies.decider

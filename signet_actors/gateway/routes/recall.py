@@ -82,12 +82,12 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
 
     ``window`` is the start and the (exclusive) end of a ``time`` object.
     """
-    phrase = date_phrase(query) if window is None else None
-    if phrase is not None:
-        call.http.warnings.append(
-            f'the date "{phrase.text}" in the query is not used as a time filter yet; memories of that day rank higher'
-        )
     request, state = call.http, call.state
+    phrase = date_phrase(query) if window is None else None
+    boosted = phrase is not None and state.config.search.date_boost
+    if phrase is not None:
+        effect = "memories of that day rank higher" if boosted else "its words are searched for"
+        request.warnings.append(f'the date "{phrase.text}" in the query is not used as a time filter yet; {effect}')
     clock = state.clock
     started = clock.monotonic_ns()
     filters = filters_of(fields)
@@ -115,7 +115,7 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
             ),
             context=search_config.context,
             priors=search_config.priors,
-            near_day=(phrase.date - _EPOCH).days if phrase is not None and search_config.date_boost else None,
+            near_day=(phrase.date - _EPOCH).days if phrase is not None and boosted else None,
         ),
         trace_id=request.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],

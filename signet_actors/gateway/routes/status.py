@@ -20,7 +20,7 @@ from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.route import HttpResponse, Route
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
-from signet_actors.gateway.status.snapshot import Snapshot, take_snapshot
+from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.status import (
     FEATURES,
@@ -59,7 +59,7 @@ async def status(call: Call[NoFields]) -> HttpResponse:
     return HttpResponse(render(take_snapshot(state, replies, notes, tree=tree)))
 
 
-def render(snapshot: Snapshot) -> StatusReply:
+def render(snapshot: DaemonSnapshot) -> StatusReply:
     """Return the status overview."""
     config, replies = snapshot.config, snapshot.replies
     workspace = Workspace(Path(snapshot.workspace))
@@ -121,7 +121,7 @@ def _pending(replies: Replies) -> int:
     return 0 if replies.store is None else replies.store.jobs.get("pending", 0)
 
 
-def _waiting(snapshot: Snapshot) -> list[str]:
+def _waiting(snapshot: DaemonSnapshot) -> list[str]:
     """Return the reasons why jobs wait. The counts by kind were requested only if a kind is paused."""
     replies = snapshot.replies
     pending = pending_by_kind(replies.queues) if _is_paused(replies) else {"": _pending(replies)}

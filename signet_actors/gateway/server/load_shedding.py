@@ -44,7 +44,8 @@ class Admission:
     """Counts what the requests of this process hold, and decides which new ones are admitted.
 
     A request takes its place in a class when its body is complete; until then it holds the bytes of its body and
-    nothing else, so a client that sends slowly is in nobody's way. It is refused by its head if its class is full then.
+    nothing else, so a client that sends slowly keeps no other from being served. It is refused by its head if its
+    class is full then.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

@@ -34,7 +34,7 @@ from signet_actors.domain.jobs import JOB_KINDS, JobState
 from signet_actors.domain.providers import CircuitState
 from signet_actors.errors import ErrorCode, ProviderErrorKind
 from signet_actors.gateway.status.pipeline_figures import age_s, junk_report, known_kinds, used, with_prefix
-from signet_actors.gateway.status.snapshot import Snapshot
+from signet_actors.gateway.status.snapshot import DaemonSnapshot
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 
@@ -241,7 +241,7 @@ _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 JOB_STATES: Final = tuple(state.value for state in JobState)
 
 
-def exposition(snapshot: Snapshot) -> bytes:
+def exposition(snapshot: DaemonSnapshot) -> bytes:
     """Return the page."""
     registry = CollectorRegistry()
     registry.register(_SnapshotCollector(snapshot))
@@ -249,7 +249,7 @@ def exposition(snapshot: Snapshot) -> bytes:
 
 
 class _SnapshotCollector(Collector):
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: DaemonSnapshot) -> None:
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:

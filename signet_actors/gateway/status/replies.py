@@ -1,7 +1,7 @@
 """What the other processes reply about themselves. Each reply arrives in time, or is None and a note gives the reason.
 
-The latest replies are kept, whoever asked for them. A scrape of the metrics shows those and waits for no process: it
-starts new requests, at most once in ``MIN_AGE_MS``, and the next scrape shows their replies.
+The latest replies are kept, no matter for which page they were requested. A scrape of the metrics shows those and
+waits for no process: it starts new requests, at most once in ``MIN_AGE_MS``, and the next scrape shows their replies.
 """
 
 from __future__ import annotations

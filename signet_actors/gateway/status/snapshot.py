@@ -22,7 +22,7 @@ from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.histogram import Histogram
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The state at ``now_ms``. ``gateway`` is the name of this process, ``workspace`` its directory.
 
     - ``children``: the processes, with the counters of their last heartbeats; ``silent_ms`` is the age of that report.
@@ -69,10 +69,10 @@ def take_snapshot(
     notes: Sequence[str] = (),
     *,
     tree: TreeChanged | None = None,
-) -> Snapshot:
+) -> DaemonSnapshot:
     """Return the snapshot with these replies, and with the processes of ``tree``; without them, with the latest."""
     bus, server, requests = state.bus, state.server_context, state.status_requests
-    return Snapshot(
+    return DaemonSnapshot(
         now_ms=state.clock.wall_ms(),
         started_at_ms=state.started_at_ms,
         gateway=state.boot.name,

@@ -55,9 +55,9 @@ def contents_by_seq(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) ->
 
 
 def beginnings(snapshot: Snapshot, seqs: Sequence[int], chars: int) -> dict[int, str]:
-    """Return the first ``chars`` characters of the rows by ``memories.seq``, whoever may read them.
+    """Return the first ``chars`` characters of the rows by ``memories.seq``, without a check of who may read them.
 
-    For what is derived from all texts alike; no caller sees the result.
+    Only for data that is derived from all texts; no caller sees the result.
     """
     return dict(_rows(snapshot, _BEGINNINGS, "", {"chars": chars}, seqs))
 
