@@ -8,11 +8,16 @@ Source: the models' own cards (nomic-embed-text, mxbai-embed-large, bge-*-en-v1.
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from signet_actors.config.schema import EMBEDDED_MODEL, EmbeddingConfig
+from signet_actors.errors import ConfigError
+
+EMBEDDED_WEIGHTS: Final = Path("weights", "l2_supercat_256.safetensors")
+EMBEDDED_TENSOR: Final = "embedding.weight"
 
 _BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 
@@ -79,6 +84,19 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
     if config.provider == "fastembed" and folder.is_dir():
         model = local_model_name(folder)
     return model, config.dimensions
+
+
+def makes_token_codes(model: str) -> bool:
+    """Return whether the vectors of ``model`` are stored with codes of their tokens."""
+    return model == EMBEDDED_MODEL
+
+
+def embedded_model_folder() -> Path:
+    """Return the directory of the wordllama package without importing it. Raises ``ConfigError`` if there is none."""
+    found = importlib.util.find_spec("wordllama")
+    if found is None or found.origin is None:
+        raise ConfigError("embedding.provider embedded needs the package wordllama, which is not installed")
+    return Path(found.origin).parent
 
 
 def local_model_name(folder: Path) -> str:

@@ -125,6 +125,9 @@ class SearchConfig(Struct, frozen=True):
         ),
     ] = 0.1
     pool: Annotated[int, ranged(10, 2000, "Candidates that each search leg contributes to the fusion")] = 200
+    token_similarity: Annotated[
+        bool, described("Raise memories with words like those of the query, compared word by word")
+    ] = True
     context: Annotated[
         bool, described("Raise memories whose neighbours in the same conversation match, and answers to questions")
     ] = True

@@ -208,6 +208,12 @@ def dense_query(text: str, common_words: Collection[str]) -> str:
     return " ".join(kept) if telling else text
 
 
+def search_words(token: str) -> tuple[str, ...]:
+    """Return under which terms ``match_terms`` may have put the ``token`` of a query (text without white space)."""
+    piece = token.strip("!\"$%&'()*,;<=>?[]^`{|}:+").rstrip("./\\:@#~+-").lower()
+    return (piece, *words_of(_CONTRACTION.sub(_expand, token)))
+
+
 def _truncated(text: str) -> str:
     return sanitize_text(text[:MAX_QUERY_CHARS])
 

@@ -25,7 +25,7 @@ from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
-from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.embedding import Embedder, Vectors, codes_of
 
 INLINE_CHARS: Final = 2048
 """Embedding a text of this length takes about two milliseconds."""
@@ -145,7 +145,7 @@ async def embed_texts(
         # Log only the type: the message of a tokenizer may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return [None] * len(texts)
-    return [_vector(embedder, row, frames) for row in rows]
+    return [_vector(embedder, text, row, frames) for text, row in zip(texts, rows, strict=True)]
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
@@ -164,11 +164,11 @@ def raw_frame(row: Vectors) -> bytes:
     return np.ascontiguousarray(row, dtype="<f4").tobytes()
 
 
-def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | None:
+def _vector(embedder: Embedder, text: str, row: Vectors, frames: list[bytes]) -> Vector | None:
     if not row.dot(row):  # zero vector: there is no embedding
         return None
     frames.append(raw_frame(row))
-    return Vector(model=embedder.model, dimensions=embedder.dimensions, frame=len(frames) - 1)
+    return Vector(embedder.model, embedder.dimensions, len(frames) - 1, codes_of(embedder, text))
 
 
 def _prepare_text(state: GatewayState, raw: str) -> PreparedText:

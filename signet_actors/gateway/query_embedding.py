@@ -24,11 +24,15 @@ QUERY_EMBEDDING_TIMEOUT_S: Final = 2.0
 
 
 class QueryVector(NamedTuple):
-    """``frame`` is raw float32, or None for a recall by keyword only. ``model`` names the vector space."""
+    """``frame`` is raw float32, or None for a recall by keyword only. ``model`` names the vector space.
+
+    ``words``: the embedded words with their token codes, empty if the model makes none.
+    """
 
     model: str | None
     frame: bytes | None
     common_words_version: int
+    words: tuple[tuple[str, bytes], ...] = ()
 
 
 _NO_VECTOR: Final = QueryVector(None, None, UNKNOWN_VERSION)
@@ -80,4 +84,6 @@ async def query_vector(
         return QueryVector(None, None, known.version)
     if not vector.any():
         return QueryVector(None, None, known.version)
-    return QueryVector(embedder.model, raw_frame(vector), known.version)
+    codes = embedder.token_codes
+    words = () if codes is None else tuple(codes.of_query(content_words))
+    return QueryVector(embedder.model, raw_frame(vector), known.version, words)

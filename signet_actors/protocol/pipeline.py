@@ -164,8 +164,8 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     """Write the results of one extract job and complete it, in one transaction.
 
     At most 20 proposals. ``vectors`` holds for each proposal the index of the raw frame with the embedding of its fact,
-    -1 without one; empty = none at all. ``shown`` holds for each proposal the memories that the model saw; empty =
-    none.
+    -1 without one; empty = none at all. ``token_codes`` holds the codes of each frame. ``shown`` holds for each
+    proposal the memories that the model saw; empty = none.
     ``mode`` is a name of ``domain.extraction.gates.PipelineMode``. The writer's own configuration may be stricter,
     never more permissive. ``mode`` and ``autonomous_frozen`` are those at the start of the run.
     ``repaired`` and ``dropped`` are the parser's counts. ``turned_away`` counts by reason what never became a proposal
@@ -183,6 +183,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     warnings: tuple[str, ...] = ()
     shown: tuple[tuple[str, ...], ...] = ()
     vectors: tuple[int, ...] = ()
+    token_codes: tuple[bytes | None, ...] = ()
     vector_model: str = ""
     dimensions: int = 0
     repaired: int = 0
@@ -214,7 +215,7 @@ class VectorStored(Message, frozen=True, tag="writer.vector_stored"):
 class StoreVector(Request[VectorStored], frozen=True, tag="writer.store_vector"):
     """Store the vector (frame 0) of an embed job's memory and complete the job.
 
-    ``content_hash`` is that of the embedded text.
+    ``content_hash`` is that of the embedded text. ``token_codes`` as in ``writer.Vector``.
     """
 
     job_id: str
@@ -222,6 +223,7 @@ class StoreVector(Request[VectorStored], frozen=True, tag="writer.store_vector")
     content_hash: str
     model: str
     dimensions: int
+    token_codes: bytes | None = None
 
 
 class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defaults=True):

@@ -91,6 +91,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
     ``context``: rows are supported by their neighbours in a conversation. ``priors``: rows are preferred by subject,
     question, time and number. ``near_day``: prefer rows of this day (UTC, since 1970-01-01) and of those around it.
+    ``words``: the embedded words of the query with the token codes of ``vector_model``; empty = no token similarity.
     """
 
     query: str
@@ -110,6 +111,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     context: bool = True
     priors: bool = True
     near_day: int | None = None
+    words: tuple[tuple[str, bytes], ...] = ()
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

@@ -33,11 +33,15 @@ from signet_actors.protocol.pipeline import PipelineCommand, PipelineReply
 
 
 class Vector(msgspec.Struct, frozen=True):
-    """The embedding of a text: model name, dimensions, and the index of its raw frame."""
+    """The embedding of a text: model name, dimensions, and the index of its raw frame.
+
+    ``token_codes``: what the model's encoder says of each token; None if it makes no codes.
+    """
 
     model: str
     dimensions: int
     frame: int
+    token_codes: bytes | None = None
 
 
 class TemporalEdge(msgspec.Struct, frozen=True):

@@ -10,12 +10,9 @@ Source: docs/decisions.md 22 and 27; docs/quality.md rule 10.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import json
 import math
 import mmap
-import struct
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +21,11 @@ from typing import Final
 import numpy as np
 from tokenizers import Tokenizer
 
+from signet_actors.config.embedding_models import EMBEDDED_TENSOR, EMBEDDED_WEIGHTS, embedded_model_folder
 from signet_actors.errors import ConfigError
 from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.token_codes import WordPieceCodes
+from signet_actors.runtime.tensor_file import map_halves, widened
 
 MODEL: Final = "wordllama-l2-supercat-256"
 FAMILY: Final = "wordllama"
@@ -34,18 +34,12 @@ DIMENSIONS: Final = 256
 MAX_TEXT_CHARS: Final = 16_384
 """Only this much of a longer text is embedded: a mean over more tokens adds nothing, and the cost stays bounded."""
 
-WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
 TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-TENSOR = "embedding.weight"
-_MAX_HEADER_BYTES = 1 << 20
 _WORD_MARK = "\u2581"
 """The tokenizer's symbol for a blank, also placed before the first word."""
 MAX_WORDS: Final = 16_384
 """Capacity of the word cache, 1 KB per word; twice the number of words that a text can have."""
 _MAX_WORD_CHARS: Final = 64
-
-_WIDENED: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""The float32 value for each bit pattern of a float16; twice as fast as numpy's own conversion."""
 
 
 class EmbeddedEmbedder:
@@ -63,8 +57,8 @@ class EmbeddedEmbedder:
         ``max_words`` is the capacity of the word cache; a text may have at most half as many words. Raises
         ``ConfigError`` if the files are missing or not as this release expects.
         """
-        folder = package or package_folder()
-        self._mapping, self.table = _map_weights(folder / WEIGHTS)
+        folder = package or embedded_model_folder()
+        self._mapping, self.table = map_halves(folder / EMBEDDED_WEIGHTS, EMBEDDED_TENSOR, DIMENSIONS)
         try:
             # from_str, not from_file: a missing file must be an OSError, not the library's bare Exception.
             self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
@@ -80,6 +74,7 @@ class EmbeddedEmbedder:
         self._special = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         self.known_words = _WordTable(max_words)
         self._write_lock = threading.Lock()
+        self.token_codes = WordPieceCodes(self._model)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
@@ -147,8 +142,7 @@ class EmbeddedEmbedder:
         return vectors
 
     def _rows_of_tokens(self, ids: Sequence[int]) -> Vectors:
-        rows: Vectors = _WIDENED.take(self.table.take(np.asarray(ids, dtype=np.intp), axis=0))
-        return rows
+        return widened(self.table.take(np.asarray(ids, dtype=np.intp), axis=0))
 
 
 class _WordTable:
@@ -197,33 +191,3 @@ class _WordTable:
         fresh._vectors[: len(kept)] = self._vectors[kept]
         fresh._uses[: len(kept)] = self._uses[kept] // 2  # let old uses decay
         return fresh
-
-
-def package_folder() -> Path:
-    """Return the directory of the wordllama package without importing it."""
-    found = importlib.util.find_spec("wordllama")
-    if found is None or found.origin is None:
-        raise ConfigError("embedding.provider embedded needs the package wordllama, which is not installed")
-    return Path(found.origin).parent
-
-
-def _map_weights(path: Path) -> tuple[mmap.mmap, np.ndarray[tuple[int, int], np.dtype[np.uint16]]]:
-    """Map a safetensors file; return the mapping and its (vocabulary, 256) float16 matrix as uint16 bit patterns.
-
-    The file consists of 8 bytes of header length, a JSON header, and raw tensors.
-    """
-    try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if not 0 < length <= _MAX_HEADER_BYTES:
-                raise ValueError(f"header of {length} bytes")
-            tensor = json.loads(file.read(length))[TENSOR]
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        begin, end = tensor["data_offsets"]
-        rows, width = tensor["shape"]
-        if tensor["dtype"] != "F16" or width != DIMENSIONS or end - begin != rows * width * 2:
-            raise ValueError(f"unexpected tensor {tensor}")
-        table = np.frombuffer(mapping, np.dtype("<u2"), rows * width, 8 + length + begin)
-        return mapping, table.reshape(rows, width)
-    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
-        raise ConfigError(f"the embedded model's weights cannot be read: {error}") from error

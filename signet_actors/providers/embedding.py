@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.token_codes import TokenCodes
 
 Vectors = npt.NDArray[np.float32]
 
@@ -25,7 +26,8 @@ class Embedder(Protocol):
 
     ``provider`` and ``model`` name it in replies and in ``embeddings`` rows. ``dimensions`` is the length of every
     vector. ``local`` is true if a text costs microseconds and no network, so that a caller may embed inline.
-    ``endpoint`` is the address of a network back end, else None.
+    ``endpoint`` is the address of a network back end, else None. ``token_codes`` makes the codes that are stored with
+    the vectors, None if the model has none.
     """
 
     @property
@@ -36,6 +38,9 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int: ...
+
+    @property
+    def token_codes(self) -> TokenCodes | None: ...
 
     @property
     def local(self) -> bool: ...
@@ -72,6 +77,9 @@ class AsyncEmbedder(Protocol):
     @property
     def endpoint(self) -> str | None: ...
 
+    @property
+    def token_codes(self) -> TokenCodes | None: ...
+
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         """Embed any number of texts in batches, within one deadline for all; see ``Embedder.embed``.
 
@@ -86,6 +94,11 @@ class AsyncEmbedder(Protocol):
     async def close(self) -> None:
         """Close all sockets of the embedder."""
         ...
+
+
+def codes_of(embedder: Embedder | AsyncEmbedder, text: str) -> bytes | None:
+    """Return the token codes of ``text``; None if the model makes none."""
+    return None if embedder.token_codes is None else embedder.token_codes.of_text(text)
 
 
 def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:

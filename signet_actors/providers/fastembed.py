@@ -29,6 +29,7 @@ class FastembedEmbedder:
 
     provider: Final = "fastembed"
     local: Final = False
+    token_codes: Final = None
     endpoint: Final = None
 
     def __init__(self, model: str, dimensions: int, cache: Path | None = None) -> None:

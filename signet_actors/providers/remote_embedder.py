@@ -49,6 +49,7 @@ class RemoteEmbedder:
     """One model of one server. Use the asynchronous methods in one event loop, the others in any thread."""
 
     local: Final = False
+    token_codes: Final = None
 
     def __init__(
         self,

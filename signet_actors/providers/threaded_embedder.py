@@ -14,6 +14,7 @@ from typing import Final
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Embedder, Vectors
 from signet_actors.providers.llm.provider import Availability
+from signet_actors.providers.token_codes import TokenCodes
 
 _INLINE_CHARS: Final = 2048
 
@@ -39,6 +40,10 @@ class ThreadedEmbedder:
     @property
     def endpoint(self) -> str | None:
         return self._inner.endpoint
+
+    @property
+    def token_codes(self) -> TokenCodes | None:
+        return self._inner.token_codes
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         try:

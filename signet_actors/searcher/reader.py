@@ -24,6 +24,7 @@ from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.searcher.row_flags import ROWS_PER_QUERY, RowFlags
 from signet_actors.searcher.subjects import Subjects
+from signet_actors.searcher.token_similarity import TokenSimilarity
 from signet_actors.store.engine import ReaderEngine, Snapshot
 from signet_actors.store.reads import text_index, vectors
 from signet_actors.store.reads.agents import read_policy
@@ -57,6 +58,7 @@ class Reader:
         self.common_words = CommonWordsCache()
         self.flags = RowFlags(index_dir, self.columns)
         self.episodes = Episodes(self.columns)
+        self.tokens = TokenSimilarity()
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)
@@ -172,8 +174,9 @@ class Reader:
         self.engine.check_schema()
 
     def drop_cached_pages(self) -> None:
-        """Free the engine's cache while the process is idle."""
+        """Free the engine's cache and mapped pages while the process is idle."""
         self.engine.drop_cached_pages()
+        self.tokens.release_memory()
 
     def close(self) -> None:
         """Close the vector files and the database."""

@@ -22,6 +22,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
 from signet_actors.searcher.episodes import NONE, positions
 from signet_actors.searcher.legs.keyword import KeywordHits
@@ -103,10 +104,15 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         method, base = "hybrid", fusion.convex(bm25, cosine, alpha=command.alpha)
     watch.lap("fusion")
 
-    # 5. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
+    # 5. Token similarity: the best candidates are compared with the query token by token.
+    is_refined = command.fusion == "convex" and bool(bm25.any())
+    if command.words and is_refined and reader.tokens.supports(command.vector_model):
+        base = fusion.with_tokens(base, _token_likeness(reader, snapshot, command, keyword_hits, seqs, base))
+        watch.lap("token_similarity")
+
+    # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
     #    scaled scores: ranks (rrf) get neither, cosines (no word matches) get the date alone.
     scores, flags = base, reader.flags.records["flags"][seqs]
-    is_refined = command.fusion == "convex" and bool(bm25.any())
     if command.priors and is_refined:
         subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
         is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
@@ -115,7 +121,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         scores = scores + context.date_boost(reader.columns.days(seqs) - command.near_day)
     watch.lap("priors")
 
-    # 6. Context: in a conversation, the neighbours and the episode of a row support it.
+    # 7. Context: in a conversation, the neighbours and the episode of a row support it.
     strong = base
     if command.context and is_refined:
         near = _neighbours(reader, seqs, in_conversation)
@@ -123,14 +129,14 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
     scores = np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0)
     watch.lap("context")
 
-    # 7. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
+    # 8. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
     keep = strong >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
 
-    # 8. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
+    # 9. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, -scores))[: command.limit]
     by_hint = np.isin(seqs[order], keyword_hits.hint_only)
     rows = _fetch_rows(snapshot, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
@@ -256,6 +262,17 @@ def _cosines(
         missing = np.isnan(cosine)
         cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
     return cosine
+
+
+def _token_likeness(
+    reader: Reader, snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, base: Scores
+) -> Scores:
+    """Return the token similarity of the best candidates, NaN for the others and for rows without token codes."""
+    likeness = np.full(len(seqs), np.nan)
+    best = np.lexsort((-seqs, -base))[: token_similarity.ROWS]
+    numbers = reader.columns.embedding_seq[seqs[best]].astype(np.int64)
+    likeness[best] = reader.tokens.likeness(snapshot, command.words, keyword_hits.rarity, numbers)
+    return likeness
 
 
 def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signet_actors.config.pipeline_schema import RepairConfig
-from signet_actors.config.schema import Config, EmbeddingConfig
+from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
 from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
@@ -40,8 +41,10 @@ from signet_actors.protocol.writer import (
     ForgetTarget,
     MemoryPatch,
     ModifyMemory,
+    NewMemory,
     RecoverMemory,
     Remember,
+    Vector,
 )
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
@@ -758,3 +761,15 @@ def _lost(scripted: ScriptedWriter) -> Any:
     asked = Asked(CompleteJob("no-such-job", "no-such-lease"), "lost")
     handed(scripted, asked)
     return asked.answer
+
+
+def test_a_vector_of_the_embedded_model_without_token_codes_is_made_again(room: PipelineHarness) -> None:
+    room.reconfigure(msgspec.structs.replace(configured(enabled=False), embedding=EmbeddingConfig()))
+    numbers = np.ones(EMBEDDED_DIMENSIONS, "<f4").tobytes()
+    made = {}
+    for codes in (None, b"", b"\x01\x02"):
+        vector = Vector(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS, 0, codes)
+        memory = NewMemory(content=f"with {codes!r}", type="fact", importance=0.5, vector=vector)
+        made[codes] = room.ask(Remember(memory, ME, None), [numbers]).id
+    assert reconciled(room) == 1
+    assert jobs_of(room, made[None]) == [("embed", "pending")]

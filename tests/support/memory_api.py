@@ -61,6 +61,7 @@ class WordEmbedder:
     model = "test-model"
     dimensions = DIMENSIONS
     local = True
+    token_codes = None
     endpoint = None
 
     def __init__(self) -> None:

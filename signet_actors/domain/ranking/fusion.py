@@ -20,6 +20,7 @@ Seqs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 RRF_K = 60
+TOKEN_WEIGHT = 0.3
 
 
 def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
@@ -37,6 +38,21 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
         return scaled(bm25)
     blended: Floats = alpha * (dense / dense.max()) + (1.0 - alpha) * scaled(bm25)
     return blended
+
+
+def with_tokens(base: Floats, likeness: Floats) -> Floats:
+    """Return base scores in which token similarity (MaxSim, NaN = no tokens) counts ``TOKEN_WEIGHT``; same shape.
+
+    Only what exceeds the median counts, relative to the best; without any likeness the scores stay.
+
+    Source: docs/quality.md "Token similarity".
+    """
+    known = likeness[~np.isnan(likeness)]
+    if not len(known):
+        return base
+    above = np.nan_to_num(np.maximum(likeness - np.median(known), 0.0))
+    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * above / max(float(above.max(initial=0.0)), 1e-9)
+    return mixed
 
 
 def scaled(bm25: Floats) -> Floats:

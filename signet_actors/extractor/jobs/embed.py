@@ -23,6 +23,7 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaiters
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
+from signet_actors.providers.embedding import codes_of
 
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
@@ -42,11 +43,12 @@ _SERVER_ERRORS: Final = frozenset(
 
 
 class Embedded(NamedTuple):
-    """A vector as it is stored (raw little-endian float32), with its model and dimensions."""
+    """A vector as it is stored (raw little-endian float32), with its model, dimensions and token codes."""
 
     model: str
     dimensions: int
     raw: bytes
+    token_codes: bytes | None
 
 
 class _Waiting(NamedTuple):
@@ -125,7 +127,14 @@ class Embed:
         try:
             vector = await self._vector(subject.content)
             answer = await run.report(
-                StoreVector(run.job.id, run.job.lease_id, subject.content_hash, vector.model, vector.dimensions),
+                StoreVector(
+                    run.job.id,
+                    run.job.lease_id,
+                    subject.content_hash,
+                    vector.model,
+                    vector.dimensions,
+                    vector.token_codes,
+                ),
                 [vector.raw],
             )
             stored = answer.stored
@@ -186,7 +195,8 @@ class Embed:
         for waiting, vector in zip(batch, vectors, strict=True):
             if not waiting.vector.done():
                 raw = vector.astype("<f4").tobytes()
-                waiting.vector.set_result(Embedded(embedder.model, embedder.dimensions, raw))
+                codes = codes_of(embedder, waiting.text)
+                waiting.vector.set_result(Embedded(embedder.model, embedder.dimensions, raw, codes))
 
     def _fail(self, batch: list[_Waiting], error: Exception) -> None:
         self._failed += len(batch)

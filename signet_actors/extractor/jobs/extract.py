@@ -32,6 +32,7 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
+from signet_actors.providers.embedding import codes_of
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
 
@@ -191,6 +192,7 @@ class Extract:
         shown: list[tuple[str, ...]] = []
         places: list[int] = []
         frames: list[bytes] = []
+        token_codes: list[bytes | None] = []
         warnings = list(result.warnings)
         for index, one in enumerate(decided):
             warnings += one.warnings
@@ -201,6 +203,7 @@ class Extract:
             if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1][index].any():
                 places.append(len(frames))
                 frames.append(vectors[1][index].astype("<f4").tobytes())
+                token_codes.append(codes_of(vectors[0], one.proposal.fact.content))
             else:
                 places.append(-1)
         await run.report(
@@ -217,6 +220,7 @@ class Extract:
                 warnings=tuple(warnings),
                 shown=tuple(shown),
                 vectors=tuple(places) if frames else (),
+                token_codes=tuple(token_codes),
                 vector_model=vectors[0].model if vectors is not None and frames else "",
                 dimensions=vectors[0].dimensions if vectors is not None and frames else 0,
                 repaired=result.repaired,

@@ -115,6 +115,7 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
             ),
             context=search_config.context,
             priors=search_config.priors,
+            words=vector.words if search_config.token_similarity else (),
             near_day=(phrase.date - _EPOCH).days if phrase is not None and boosted else None,
         ),
         trace_id=request.trace_id,

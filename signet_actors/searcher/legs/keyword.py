@@ -9,6 +9,7 @@ Source: docs/decisions.md 6, 8; docs/quality.md rules 4, 5 and 7.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class KeywordHits(NamedTuple):
     """``seqs`` and ``strengths`` (BM25, > 0), best first, of the same length.
 
     ``identifiers`` are those of the query. ``identifier_hits`` are hits that may contain one of them literally, because
-    they contain its parts next to each other. ``hint_only`` are hits that were found through a hint alone.
+    they contain its parts next to each other. ``hint_only`` are hits that were found through a hint alone. ``rarity``
+    is the inverse document frequency of each phrase that was searched.
     """
 
     seqs: Seqs
@@ -41,6 +43,7 @@ class KeywordHits(NamedTuple):
     identifier_hits: Seqs
     identifiers: tuple[str, ...]
     hint_only: Seqs = NO_ROWS
+    rarity: Mapping[str, float] = {}
 
 
 class KeywordLeg:
@@ -66,6 +69,7 @@ class KeywordLeg:
             self._strength = np.zeros(len(columns.live), np.float64)
         strength, identifier_hits = self._strength, [NO_ROWS]
         touched = self._touched = [NO_ROWS]
+        rarity: dict[str, float] = {}
         mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
         for at, expression in enumerate(expressions):
             snapshot.check_preempted()
@@ -74,6 +78,8 @@ class KeywordLeg:
             rows: Seqs = holding[allowed[holding]].astype(np.int64)
             touched.append(rows[strength[rows] == 0.0])
             strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
+            if at < len(phrases):
+                rarity[phrases[at]] = idf
             if at < len(phrases) and phrases[at] in terms.identifiers:
                 identifier_hits.append(rows)
         seqs = np.concatenate(touched)
@@ -84,9 +90,8 @@ class KeywordLeg:
         order = np.argsort(-strengths, kind="stable")
         pruned = any(identifier not in phrases for identifier in terms.identifiers)
         seqs = seqs[order]
-        return KeywordHits(
-            seqs, strengths[order], seqs if pruned else np.concatenate(identifier_hits), terms.identifiers
-        )
+        identifier_rows = seqs if pruned else np.concatenate(identifier_hits)
+        return KeywordHits(seqs, strengths[order], identifier_rows, terms.identifiers, rarity=rarity)
 
     def strengths(self, seqs: Seqs) -> npt.NDArray[np.float64]:
         """Return the strength (BM25, 0 = no match) of allowed rows for the query that was searched last."""

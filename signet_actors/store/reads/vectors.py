@@ -19,6 +19,11 @@ _CURRENT_OF_ROWS = (
     " WHERE m.seq IN ({}) AND e.model = :model AND e.dimensions = :dimensions"
 )
 
+_CODES_OF_VECTORS = (
+    "SELECT e.seq, e.token_codes FROM embeddings e"
+    " WHERE e.seq IN ({}) AND e.model = :model AND e.token_codes IS NOT NULL"
+)
+
 
 def database_id(snapshot: Reads) -> str | None:
     """Return the id of the database, which a vector file names; None if it has none yet."""
@@ -47,3 +52,10 @@ def current_of_rows(snapshot: Snapshot, model: str, dimensions: int, seqs: Seque
     dialect = snapshot.dialect
     sql = _CURRENT_OF_ROWS.format(dialect.members("seqs"))
     return dict(snapshot.rows(sql, {"seqs": dialect.listed(seqs), "model": model, "dimensions": dimensions}))
+
+
+def token_codes(snapshot: Snapshot, model: str, numbers: Sequence[int]) -> dict[int, bytes]:
+    """Return the token codes of vectors of ``model`` by ``embeddings.seq``, without vectors that have none."""
+    dialect = snapshot.dialect
+    sql = _CODES_OF_VECTORS.format(dialect.members("seqs"))
+    return dict(snapshot.rows(sql, {"seqs": dialect.listed(numbers), "model": model}))

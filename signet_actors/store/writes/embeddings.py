@@ -21,6 +21,7 @@ class EmbeddingRow(NamedTuple):
     vector: bytes
     content_hash: str
     created_at: str
+    token_codes: bytes | None
 
 
 EMBEDDINGS: Final = Insert("embeddings", EmbeddingRow._fields)

@@ -40,6 +40,7 @@ class Subject(NamedTuple):
     embedded_model: str | None
     embedded_dimensions: int | None
     embedded_hash: str | None
+    has_token_codes: int
 
 
 class LostLease(NamedTuple):
@@ -71,7 +72,8 @@ LOST_LEASE_COLUMNS: Final = "j.seq, j.job_type, j.memory_id, j.attempts, j.max_a
 _OF_MEMORY: Final = "SELECT 1 FROM memory_jobs j WHERE j.memory_id = :memory_id AND j.job_type = :kind AND"
 _HAS_UNFINISHED: Final = f"{_OF_MEMORY} j.status IN ('pending', 'leased') LIMIT 1"
 _SUBJECT: Final = (
-    "SELECT m.seq, m.id, m.content_hash, m.source_type, m.extraction_status, e.model, e.dimensions, e.content_hash"
+    "SELECT m.seq, m.id, m.content_hash, m.source_type, m.extraction_status, e.model, e.dimensions, e.content_hash,"
+    " CASE WHEN e.token_codes IS NULL THEN 0 ELSE 1 END"
     " FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
 )
 _SUBJECT_BY_ID: Final = f"{_SUBJECT} WHERE m.id = :id"

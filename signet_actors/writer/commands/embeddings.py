@@ -24,7 +24,17 @@ def store(context: CommandContext, memory_id: str, content_hash: str, vector: Ve
     seq = context.insert_buffer.next_seq("embeddings")
     context.insert_buffer.add(
         EMBEDDINGS,
-        EmbeddingRow(seq, "memory", memory_id, vector.model, vector.dimensions, raw, content_hash, context.now),
+        EmbeddingRow(
+            seq,
+            "memory",
+            memory_id,
+            vector.model,
+            vector.dimensions,
+            raw,
+            content_hash,
+            context.now,
+            vector.token_codes,
+        ),
     )
     context.insert_buffer.add(index, (seq, raw))
     return seq

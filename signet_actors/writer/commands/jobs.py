@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from signet_actors.config.embedding_models import configured_space, space_name
+from signet_actors.config.embedding_models import configured_space, makes_token_codes, space_name
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import (
     EMBED,
@@ -99,6 +99,8 @@ Space = tuple[str, int]
 def _is_embedded_in(subject: Subject, space: Space | None) -> bool:
     """Return whether the memory has a vector of its present content by that model, at that width."""
     embedded = subject.embedded_model, subject.embedded_dimensions
+    if space is not None and makes_token_codes(space[0]) and not subject.has_token_codes:
+        return False  # stored by a release that made none
     return embedded == space and subject.embedded_hash == subject.content_hash
 
 

@@ -337,7 +337,10 @@ def _memory(source: StoredRow, text: str, **fields: Any) -> NewMemory:
 
 def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
     frame = command.vectors[ordinal] if ordinal < len(command.vectors) else -1
-    return Vector(command.vector_model, command.dimensions, frame) if frame >= 0 else None
+    if frame < 0:
+        return None
+    codes = command.token_codes[frame] if frame < len(command.token_codes) else None
+    return Vector(command.vector_model, command.dimensions, frame, codes)
 
 
 def _not_applied_metadata(result: ProposalResult) -> dict[str, object]:

@@ -30,7 +30,7 @@ def store(context: CommandContext, command: StoreVector) -> VectorStored:
 
 def _store(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
     memory_seq = memory_rows.live_seq_of_content(context.tx, memory_id, command.content_hash)
-    vector = Vector(command.model, command.dimensions, 0)
+    vector = Vector(command.model, command.dimensions, 0, command.token_codes)
     if memory_seq is None or context.vector_bytes(vector) is None:
         return False
     embeddings.remove(context, memory_id, model=command.model)

@@ -1,0 +1,88 @@
+"""Codes of a text's tokens, which are stored beside its vector and compared one by one at recall (MaxSim).
+
+A code identifies the static vector of a word piece. Words are cached, because the tokenizer takes longer than a lookup.
+
+Source: docs/quality.md "Token similarity".
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, Protocol
+
+from signet_actors.domain.query_words import STOP_WORDS
+
+MAX_CODES: Final = 64
+"""A text's first telling tokens; further ones would cost space and time, and gain nothing (docs/quality.md)."""
+_MAX_TEXT_WORDS: Final = 256
+_MAX_CACHED_WORDS: Final = 16_384
+_MAX_WORD_CHARS: Final = 64
+_WORD_MARK: Final = "\u2581"
+_TAILS: Final = frozenset({"s", "t", "m", "re", "ve", "ll", "d"})
+"""What the tokenizer leaves behind the apostrophe of a contraction."""
+
+
+class _Token(Protocol):
+    id: int
+    value: str
+
+
+class _WordModel(Protocol):
+    def tokenize(self, sequence: str, /) -> list[_Token]: ...
+
+
+class TokenCodes(Protocol):
+    """Makes the codes of an encoder; only the searcher that compares them knows their form."""
+
+    def of_text(self, text: str) -> bytes:
+        """Return the codes that are stored with the vector of ``text``; empty if it has no token."""
+        ...
+
+    def of_query(self, text: str) -> list[tuple[str, bytes]]:
+        """Return each word of ``text`` with the codes of its tokens."""
+        ...
+
+
+class WordPieceCodes:
+    """The numbers of word pieces, two bytes each (native order)."""
+
+    def __init__(self, model: _WordModel) -> None:
+        self._model = model
+        self._telling: dict[str, bytes] = {}
+
+    def of_text(self, text: str) -> bytes:
+        """Return the numbers of the first ``MAX_CODES`` telling pieces, or of all pieces if none tells."""
+        words = text.split()[:_MAX_TEXT_WORDS]
+        try:
+            codes = b"".join([self._telling[word] for word in words])
+        except KeyError:
+            codes = b"".join(map(self._telling_pieces, words))
+        return (codes or b"".join(map(self._all_pieces, words[:MAX_CODES])))[: 2 * MAX_CODES]
+
+    def of_query(self, text: str) -> list[tuple[str, bytes]]:
+        """Return the words that have telling pieces, at most ``MAX_CODES``; all words with all pieces if none has."""
+        words = list(dict.fromkeys(text.split()))[:MAX_CODES]
+        telling = [(word, codes) for word in words if (codes := self._telling_pieces(word))]
+        return telling or [(word, codes) for word in words if (codes := self._all_pieces(word))]
+
+    def _telling_pieces(self, word: str) -> bytes:
+        known = self._telling.get(word)
+        if known is None:
+            known = array("H", [token.id for token in self._tokens(word) if _tells(token.value)]).tobytes()
+            if len(word) <= _MAX_WORD_CHARS:
+                if len(self._telling) >= _MAX_CACHED_WORDS:
+                    self._telling = {}
+                self._telling[word] = known
+        return known
+
+    def _all_pieces(self, word: str) -> bytes:
+        return array("H", [token.id for token in self._tokens(word)]).tobytes()
+
+    def _tokens(self, word: str) -> list[_Token]:
+        return self._model.tokenize(_WORD_MARK + word[:_MAX_WORD_CHARS])
+
+
+def _tells(piece: str) -> bool:
+    """Return False for a stop word, the tail of a contraction, punctuation, and a byte or special token ("<0xE3>")."""
+    bare = piece.strip(_WORD_MARK).lower()
+    return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalnum, bare)) and not bare.startswith("<")

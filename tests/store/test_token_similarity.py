@@ -1,0 +1,88 @@
+"""Token similarity: the codes beside each vector, and what they change in the ranking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from signet_actors.domain.ranking import fusion
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.searcher import Recall, Recalled
+from signet_actors.protocol.writer import MemoryPatch, ModifyMemory, NewMemory, Remember, Vector
+from signet_actors.providers.embedded import DIMENSIONS, MODEL, EmbeddedEmbedder
+from signet_actors.searcher.recall import recall
+from tests.support.store_room import StoreRoom
+
+EMBEDDER = EmbeddedEmbedder()
+CODES = EMBEDDER.token_codes
+ME = Principal()
+
+NOTES = [
+    "the physician moved the appointment to Friday",
+    "an appointment with the tax office in May",
+    "the appointment book is in the drawer",
+    "lunch with Noor at noon",
+    "the kettle was repaired",
+]
+
+
+def vector_of(text: str, codes: bytes | None) -> tuple[Vector, list[bytes]]:
+    return Vector(MODEL, DIMENSIONS, 0, codes), [EMBEDDER.embed_query(text).astype("<f4").tobytes()]
+
+
+def store(room: StoreRoom, text: str, *, codes: bool = True) -> str:
+    vector, frames = vector_of(text, CODES.of_text(text) if codes else None)
+    answer = room.ask(Remember(NewMemory(content=text, type="fact", importance=0.5, vector=vector), ME, None), frames)
+    assert not isinstance(answer, Failure), answer
+    return str(answer.id)
+
+
+def ask(room: StoreRoom, query: str, *, tokens: bool = True, **fields: Any) -> Recalled:
+    words = tuple(CODES.of_query(query)) if tokens else ()
+    command = Recall(query=query, read=ReadScope(), vector_model=MODEL, words=words, **fields)
+    with room.reader.open_snapshot() as snapshot:
+        return recall(room.reader, snapshot, command, [EMBEDDER.embed_query(query).astype("<f4").tobytes()])
+
+
+def scores(found: Recalled) -> dict[str, float]:
+    return {row.content: row.score for row in found.rows}
+
+
+def test_a_memory_with_a_synonym_of_a_rare_word_gains(room: StoreRoom) -> None:
+    for note in NOTES:
+        store(room, note)
+    without, found = (ask(room, "appointment with the doctor", tokens=tokens) for tokens in (False, True))
+    other = NOTES[2]
+    assert found.rows[0].content == NOTES[0]
+    assert scores(found)[NOTES[0]] - scores(found)[other] > scores(without)[NOTES[0]] - scores(without)[other]
+    assert "token_similarity" in [stage.name for stage in found.timings]
+    assert "token_similarity" not in [stage.name for stage in without.timings]
+
+
+def test_memories_without_codes_are_found_as_before_and_gain_nothing(room: StoreRoom) -> None:
+    for note in NOTES:
+        store(room, note, codes=note == NOTES[3])
+    without, found = (ask(room, "appointment with the doctor", tokens=tokens) for tokens in (False, True))
+    assert set(scores(found)) == set(scores(without))
+    for note in NOTES[:3]:
+        assert scores(found)[note] == pytest.approx((1 - fusion.TOKEN_WEIGHT) * scores(without)[note])
+
+
+def test_a_memory_that_is_modified_has_the_codes_of_its_new_text(room: StoreRoom) -> None:
+    memory_id = store(room, "lunch at noon")
+    text = "dinner at eight"
+    vector, frames = vector_of(text, CODES.of_text(text))
+    answer = room.ask(ModifyMemory(MemoryPatch(memory_id, "moved", content=text, vector=vector), ME), frames)
+    assert not isinstance(answer, Failure), answer
+    held = room.connection.execute("SELECT token_codes FROM embeddings").fetchall()
+    assert [bytes(codes) for (codes,) in held] == [CODES.of_text(text)]
+
+
+def test_only_what_exceeds_the_median_counts() -> None:
+    base, likeness = np.array([0.8, 0.6, 0.4, 0.2]), np.array([0.5, 0.9, 0.7, np.nan])
+    mixed = fusion.with_tokens(base, likeness)
+    assert mixed == pytest.approx(0.7 * base + 0.3 * np.array([0, 1, 0, 0]))
+    assert fusion.with_tokens(base, np.full(4, np.nan)) == pytest.approx(base)
