@@ -69,7 +69,7 @@ class FaultyVFS(apsw.VFS):
         self.fired += 1
         if kind == "write" and fault.error == "ENOSPC":
             raise apsw.FullError("no space left")
-        error = apsw.IOError(f"{kind} failed")
+        error: Any = apsw.IOError(f"{kind} failed")
         error.extendedresult = _CODES[kind]
         raise error
 

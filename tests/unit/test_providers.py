@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from signet_actors.config.embedding_models import EMBEDDED_TENSOR, EMBEDDED_WEIGHTS, embedded_model_folder
 from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ConfigError
 from signet_actors.providers import embedded
@@ -100,7 +101,7 @@ def test_a_very_long_text_is_truncated_before_embedding(embedder: EmbeddedEmbedd
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """The model's own, used on whole texts."""
-    return Tokenizer.from_file(str(embedded.package_folder() / embedded.TOKENIZER))
+    return Tokenizer.from_file(str(embedded_model_folder() / embedded.TOKENIZER))
 
 
 def mean_of_tokens(embedder: EmbeddedEmbedder, tokenizer: Tokenizer, text: str) -> Vectors:
@@ -185,14 +186,14 @@ def test_the_longest_text_of_short_words_fits_into_the_cache(embedder: EmbeddedE
 
 
 def test_weights_with_fewer_words_than_the_tokenizer_are_a_configuration_error(tmp_path: Path) -> None:
-    genuine = embedded.package_folder()
+    genuine = embedded_model_folder()
     (tmp_path / "weights").mkdir()
     (tmp_path / "tokenizers").mkdir()
     (tmp_path / embedded.TOKENIZER).write_bytes((genuine / embedded.TOKENIZER).read_bytes())
     shape = [10, DIMENSIONS]
     tensor = {"dtype": "F16", "shape": shape, "data_offsets": [0, 2 * 10 * DIMENSIONS]}
-    header = json.dumps({embedded.TENSOR: tensor}).encode()
-    (tmp_path / embedded.WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
+    header = json.dumps({EMBEDDED_TENSOR: tensor}).encode()
+    (tmp_path / EMBEDDED_WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
     with pytest.raises(ConfigError, match="tokenizer and weights do not match"):
         EmbeddedEmbedder(tmp_path)
 
