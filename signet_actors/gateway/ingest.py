@@ -25,7 +25,8 @@ from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
-from signet_actors.providers.embedding import Embedder, Vectors, codes_of
+from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.token_codes import codes_of
 
 INLINE_CHARS: Final = 2048
 """Embedding a text of this length takes about two milliseconds."""
@@ -168,7 +169,7 @@ def _vector(embedder: Embedder, text: str, row: Vectors, frames: list[bytes]) ->
     if not row.dot(row):  # zero vector: there is no embedding
         return None
     frames.append(raw_frame(row))
-    return Vector(embedder.model, embedder.dimensions, len(frames) - 1, codes_of(embedder, text))
+    return Vector(embedder.model, embedder.dimensions, len(frames) - 1, codes_of(embedder.token_codes, text))
 
 
 def _prepare_text(state: GatewayState, raw: str) -> PreparedText:

@@ -96,11 +96,6 @@ class AsyncEmbedder(Protocol):
         ...
 
 
-def codes_of(embedder: Embedder | AsyncEmbedder, text: str) -> bytes | None:
-    """Return the token codes of ``text``; None if the model makes none."""
-    return None if embedder.token_codes is None else embedder.token_codes.of_text(text)
-
-
 def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:
     """Validate ``rows`` from a back end and return them as ``count`` L2-normalised rows of ``dimensions``.
 

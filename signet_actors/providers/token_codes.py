@@ -43,6 +43,11 @@ class TokenCodes(Protocol):
         ...
 
 
+def codes_of(maker: TokenCodes | None, text: str) -> bytes | None:
+    """Return the codes that are stored with the vector of ``text``; None if the model has no ``maker`` of codes."""
+    return None if maker is None else maker.of_text(text)
+
+
 class WordPieceCodes:
     """The numbers of word pieces, two bytes each (native order)."""
 

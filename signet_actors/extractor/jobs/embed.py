@@ -23,7 +23,7 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaiters
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
-from signet_actors.providers.embedding import codes_of
+from signet_actors.providers.token_codes import codes_of
 
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
@@ -195,7 +195,7 @@ class Embed:
         for waiting, vector in zip(batch, vectors, strict=True):
             if not waiting.vector.done():
                 raw = vector.astype("<f4").tobytes()
-                codes = codes_of(embedder, waiting.text)
+                codes = codes_of(embedder.token_codes, waiting.text)
                 waiting.vector.set_result(Embedded(embedder.model, embedder.dimensions, raw, codes))
 
     def _fail(self, batch: list[_Waiting], error: Exception) -> None:

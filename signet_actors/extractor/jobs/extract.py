@@ -32,7 +32,7 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
-from signet_actors.providers.embedding import codes_of
+from signet_actors.providers.token_codes import codes_of
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
 
@@ -203,7 +203,7 @@ class Extract:
             if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1][index].any():
                 places.append(len(frames))
                 frames.append(vectors[1][index].astype("<f4").tobytes())
-                token_codes.append(codes_of(vectors[0], one.proposal.fact.content))
+                token_codes.append(codes_of(vectors[0].token_codes, one.proposal.fact.content))
             else:
                 places.append(-1)
         await run.report(

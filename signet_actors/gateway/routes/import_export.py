@@ -56,7 +56,7 @@ from signet_actors.protocol.writer import (
     TemporalEdge,
     Vector,
 )
-from signet_actors.providers.embedding import codes_of
+from signet_actors.providers.token_codes import codes_of
 
 MAX_ROWS: Final = 1500
 """Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
@@ -343,7 +343,7 @@ def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
     for line in lines:
         count = len(line.chunks) or 1
         vectors = tuple(
-            Vector(embedder.model, embedder.dimensions, place, codes_of(embedder, texts[place]))
+            Vector(embedder.model, embedder.dimensions, place, codes_of(embedder.token_codes, texts[place]))
             for place in range(at, at + count)
             if usable[place]
         )
