@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from typing import Final, Protocol
 
-from signet_actors.domain.query_words import STOP_WORDS
+from signet_actors.domain.stop_words import STOP_WORDS
 
 MAX_CODES: Final = 64
 """A text's first telling tokens; further ones would cost space and time, and gain nothing (docs/quality.md)."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from signet_actors.domain.query_words import STOP_WORDS, words_of
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import STOP_WORDS
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask

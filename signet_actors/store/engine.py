@@ -159,6 +159,10 @@ class Snapshot(Reads, Protocol):
         """Return how many rows contain the stemmed term."""
         ...
 
+    def terms(self, beginning: str, most: int) -> list[str]:
+        """Return the first ``most`` stemmed terms of the text index with this beginning, in order."""
+        ...
+
     def has_vector_index(self, model: str, dimensions: int) -> bool:
         """Return whether a vector of the model was ever stored."""
         ...

@@ -12,7 +12,8 @@ import re
 import zlib
 from typing import Final, NamedTuple
 
-from signet_actors.domain.query_words import STOP_WORDS, words_of
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import STOP_WORDS
 
 ASKS: Final = 1
 """The text asks a question."""

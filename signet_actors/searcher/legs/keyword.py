@@ -18,10 +18,13 @@ import numpy.typing as npt
 from signet_actors.domain.query_words import match_terms, pair_expression, phrase_expression
 from signet_actors.domain.ranking import bm25
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
-from signet_actors.searcher.postings import MATCH, Postings
+from signet_actors.searcher.legs.alternatives import MAX_TERMS, alternatives
+from signet_actors.searcher.postings import MATCH, Postings, Rows
 from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.engine import Snapshot
 
+UNCERTAIN = 0.6
+"""The share that a term has which is searched instead of one that no memory holds."""
 SCAN_SHARE = 0.03
 SCAN_AT_LEAST = 20_000
 """At least this many rows are scored per query; in a smaller store no term is pruned."""
@@ -67,23 +70,29 @@ class KeywordLeg:
             self._strength[earlier] = 0.0
         if len(self._strength) < columns.size:
             self._strength = np.zeros(len(columns.live), np.float64)
-        strength, identifier_hits = self._strength, [NO_ROWS]
-        touched = self._touched = [NO_ROWS]
+        self._touched, identifier_hits = [NO_ROWS], [NO_ROWS]
         rarity: dict[str, float] = {}
-        mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
+        missing: list[str] = []
         for at, expression in enumerate(expressions):
             snapshot.check_preempted()
             holding = self._postings.lookup(snapshot, MATCH, expression)
             idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
-            rows: Seqs = holding[allowed[holding]].astype(np.int64)
-            touched.append(rows[strength[rows] == 0.0])
-            strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
+            rows = self._strengthen(holding, allowed, idf)
             if at < len(phrases):
                 rarity[phrases[at]] = idf
-            if at < len(phrases) and phrases[at] in terms.identifiers:
-                identifier_hits.append(rows)
-        seqs = np.concatenate(touched)
-        strengths = strength[seqs]
+                if not len(holding):
+                    missing.append(phrases[at])
+                if phrases[at] in terms.identifiers:
+                    identifier_hits.append(rows)
+        for phrase in missing[:MAX_TERMS]:
+            snapshot.check_preempted()
+            for term in alternatives(snapshot, phrase, terms.parts):
+                holding = self._postings.lookup(snapshot, MATCH, phrase_expression(term))
+                idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
+                self._strengthen(holding, allowed, UNCERTAIN * idf)
+                rarity[phrase] = 0.0
+        seqs = np.concatenate(self._touched)
+        strengths = self._strength[seqs]
         if len(seqs) > pool:
             best = np.argpartition(-strengths, pool)[:pool]
             seqs, strengths = seqs[best], strengths[best]
@@ -92,6 +101,15 @@ class KeywordLeg:
         seqs = seqs[order]
         identifier_rows = seqs if pruned else np.concatenate(identifier_hits)
         return KeywordHits(seqs, strengths[order], identifier_rows, terms.identifiers, rarity=rarity)
+
+    def _strengthen(self, holding: Rows, allowed: Mask, idf: float) -> Seqs:
+        """Add a term's weight to the allowed rows of ``holding``; return them."""
+        columns, strength = self._columns, self._strength
+        rows: Seqs = holding[allowed[holding]].astype(np.int64)
+        self._touched.append(rows[strength[rows] == 0.0])
+        mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
+        strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
+        return rows
 
     def strengths(self, seqs: Seqs) -> npt.NDArray[np.float64]:
         """Return the strength (BM25, 0 = no match) of allowed rows for the query that was searched last."""

@@ -32,6 +32,8 @@ _HINT_POSTINGS: Final = (
     " (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH :match LIMIT :most)"
 )
 _DOCUMENT_FREQUENCY: Final = "SELECT doc FROM memories_fts_terms WHERE term = :term"
+_TERMS: Final = "SELECT term FROM memories_fts_terms WHERE term >= :low AND term <= :high LIMIT :most"
+_LAST_CHARACTER: Final = "\U0010ffff"
 _OF_MODEL: Final = (
     "SELECT count(*) FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
     " WHERE m.is_deleted = 0 AND e.model = :model"
@@ -81,6 +83,11 @@ class SqliteSnapshot(SqliteReads):
     def document_frequency(self, term: str) -> int:
         """Return how many rows contain the stemmed term, from FTS5's vocabulary."""
         return self.value(_DOCUMENT_FREQUENCY, {"term": term}) or 0
+
+    def terms(self, beginning: str, most: int) -> list[str]:
+        """Return the first ``most`` stemmed terms with this beginning, from FTS5's vocabulary."""
+        bindings = {"low": beginning, "high": beginning + _LAST_CHARACTER, "most": most}
+        return [term for (term,) in self.rows(_TERMS, bindings)]
 
     def has_vector_index(self, model: str, dimensions: int) -> bool:
         """Return whether a vector of the model was ever stored."""
