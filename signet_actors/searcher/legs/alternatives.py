@@ -16,8 +16,8 @@ MAX_TERMS: Final = 4
 MAX_ALTERNATIVES: Final = 4
 MAX_COMPARED: Final = 4_000
 """Terms of the index that are compared with one word."""
-_ONE_ERROR_CHARS: Final = 5
-"""Shorter words have too many neighbours."""
+_ONE_ERROR_CHARS: Final = 6
+"""Shorter stems have too many neighbours (trait, train, trail)."""
 _TWO_ERRORS_CHARS: Final = 9
 _SAME_BEGINNING: Final = 2
 """The first letters are taken as right: errors are rare there, and the index is ordered by them."""

@@ -90,7 +90,6 @@ class KeywordLeg:
                 holding = self._postings.lookup(snapshot, MATCH, phrase_expression(term))
                 idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
                 self._strengthen(holding, allowed, UNCERTAIN * idf)
-                rarity[phrase] = 0.0
         seqs = np.concatenate(self._touched)
         strengths = self._strength[seqs]
         if len(seqs) > pool:
