@@ -2,8 +2,8 @@
 
 Each dialogue turn of a conversation is one memory, each question one recall with limit 50; the score is the share of
 the turns labelled as evidence among the first results, as in the LoCoMo paper. No language model is used. Every
-question is asked with the default configuration (keywords and vectors), and again after a restart on the same workspace
-with ``embedding.provider: none`` (keywords only).
+question is asked with the default configuration (keywords and vectors) or that of ``--settings``, when every memory has
+its vector, and again after a restart on the same workspace with ``embedding.provider: none`` (keywords only).
 
 Text ``Speaker: text [shares caption]``; one agent per conversation, visibility private; sourceId
 ``conversation:dia_id``; createdAt is the session's date plus i seconds for its i-th turn; questions without a label for
@@ -39,6 +39,8 @@ from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_work
 from bench.figures import Spread, circumstances, spread, write_result
 
 LIMIT: Final = 50
+VECTORS_S: Final = 600.0
+POLL_S: Final = 0.05
 KEYWORD_ONLY: Final = "embedding:\n  provider: none\n"
 CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 TARGETS: Final = (81.0, 92.0, 62.0)
@@ -208,6 +210,22 @@ async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
     return store
 
 
+async def await_vectors(daemon: Daemon) -> None:
+    """Return when no memory waits for its vector any more. Raises TimeoutError."""
+    connection = await Connection.open(daemon.address.host, daemon.address.port)
+    host = f"{daemon.address.host}:{daemon.address.port}"
+    request = encode_request("GET", "/api/embeddings/status", host=host)
+    try:
+        async with asyncio.timeout(VECTORS_S):
+            while True:
+                _, answer = await connection.exchange(request)
+                if not msgspec.json.decode(answer)["tracker"]["queueDepth"]:
+                    return
+                await asyncio.sleep(POLL_S)
+    finally:
+        connection.close()
+
+
 async def ask_all(
     daemon: Daemon, conversations: Sequence[Conversation], store: Store
 ) -> tuple[list[Score], list[float], dict[str, int]]:
@@ -305,11 +323,11 @@ def _cells(name: str, figures: Summary) -> tuple[str, ...]:
     )
 
 
-def measure(conversations: Sequence[Conversation], workspace: Path, progress: Console) -> dict[str, Any]:
+def measure(conversations: Sequence[Conversation], workspace: Path, settings: str, progress: Console) -> dict[str, Any]:
     """Measure both search modes on one workspace, with a restart of the daemon between them."""
     found: dict[str, tuple[list[Score], Spread]] = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        with Daemon(workspace) as daemon:
+        with Daemon(workspace, settings=settings) as daemon:
             began = time.perf_counter()
             store = runner.run(fill(daemon, conversations))
             filled_s = time.perf_counter() - began
@@ -318,13 +336,16 @@ def measure(conversations: Sequence[Conversation], workspace: Path, progress: Co
                 f" ({store.chunked} as chunks, {store.deduped} equal to an earlier one)",
                 highlight=False,
             )
+            runner.run(await_vectors(daemon))
+            embedded_s = time.perf_counter() - began
+            progress.print(f"every memory has its vector after {embedded_s:.1f} s", highlight=False)
             methods = {}
             scores, took, methods["fused"] = runner.run(ask_all(daemon, conversations, store))
             found["fused"] = scores, spread(took)
         with Daemon(workspace, settings=KEYWORD_ONLY) as daemon:
             scores, took, methods["keyword only"] = runner.run(ask_all(daemon, conversations, store))
             found["keyword only"] = scores, spread(took)
-    return {"found": found, "store": store, "methods": methods, "filled_s": filled_s}
+    return {"found": found, "store": store, "methods": methods, "filled_s": filled_s, "embedded_s": embedded_s}
 
 
 def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -337,6 +358,7 @@ def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
         "deduped": store.deduped,
         "redacted": store.redacted,
         "filled_s": round(measured["filled_s"], 2),
+        "embedded_s": round(measured["embedded_s"], 2),
         "methods": measured["methods"],
         "ways": {
             way: {
@@ -356,18 +378,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; the exit code is 0 if it could be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.locomo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path, help="a LoCoMo JSON file")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="an agent.yaml for the daemon")
     options = parser.parse_args(arguments)
     leave_on_sigterm()
     progress = Console(stderr=True)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         conversations = read_conversations(options.file.read_bytes())
+        settings = options.settings.read_text(encoding="utf-8") if options.settings else ""
     except (OSError, ValueError) as error:
         progress.print(f"[red]{error}[/red]", highlight=False)
         return 66
     with throw_away_workspace() as workspace:
         try:
-            measured = measure(conversations, workspace, progress)
+            measured = measure(conversations, workspace, settings, progress)
         except (DaemonFailed, ProtocolError, TimeoutError) as error:
             progress.print(f"[red]{error}[/red]", highlight=False)
             return 1

@@ -10,10 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.config.embedding_models import default_model, known_width
-from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config
+from signet_actors.config.embedding_models import default_model, known_width, width
+from signet_actors.config.schema import (
+    EMBEDDED_DIMENSIONS,
+    EMBEDDED_MODEL,
+    MINILM_DIMENSIONS,
+    MINILM_MODEL,
+    Config,
+)
 
+LEAST_DIMENSIONS: Final = 8
 _PIPELINE: Final = ("memory", "pipelineV2")
+_INSTALLED: Final = {
+    "auto": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
+    "embedded": ("embedded", (EMBEDDED_MODEL,), EMBEDDED_DIMENSIONS),
+    "minilm": ("minilm", (MINILM_MODEL,), MINILM_DIMENSIONS),
+}
+"""The providers whose model comes with the installation: name, models and dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +81,23 @@ def _embedding(config: Config) -> Iterator[ConfigFinding]:
     embedding = config.embedding
     if embedding.provider == "none":
         return
-    if embedding.provider in {"auto", "embedded"}:
-        if embedding.model not in {"", EMBEDDED_MODEL}:
+    dimensions = width(embedding)
+    installed = _INSTALLED.get(embedding.provider)
+    if installed is not None:
+        name, names, fixed = installed
+        if embedding.model not in {"", *names}:
             yield ConfigFinding(
                 (("embedding", "model"), ("embedding", "provider")),
-                f'"{embedding.model}" is not a model of the embedded provider; leave it out or use {EMBEDDED_MODEL}',
+                f'"{embedding.model}" is not a model of the {name} provider; leave it out or use {names[0]}',
             )
-        if embedding.dimensions != EMBEDDED_DIMENSIONS:
+        if dimensions != fixed:
             yield ConfigFinding(
                 (("embedding", "dimensions"), ("embedding", "provider")),
-                f"{embedding.dimensions} does not fit the embedded model, which has {EMBEDDED_DIMENSIONS} dimensions",
+                f"{dimensions} does not fit the {name} model, which has {fixed} dimensions",
             )
         return
+    if dimensions < LEAST_DIMENSIONS:
+        yield ConfigFinding((("embedding", "dimensions"),), f"{dimensions} is less than {LEAST_DIMENSIONS}")
     model = embedding.model or default_model(embedding.provider)
     if not model:
         yield ConfigFinding(
@@ -87,11 +105,11 @@ def _embedding(config: Config) -> Iterator[ConfigFinding]:
             f"the provider {embedding.provider} needs a model, for example text-embedding-3-small",
         )
         return
-    width = known_width(embedding.provider, model, embedding.dimensions)
-    if width is not None:
+    true_width = known_width(embedding.provider, model, dimensions)
+    if true_width is not None:
         yield ConfigFinding(
             (("embedding", "dimensions"), ("embedding", "model"), ("embedding", "provider")),
-            f"{embedding.dimensions} does not fit {model}, which has {width} dimensions; set it to {width}",
+            f"{dimensions} does not fit {model}, which has {true_width} dimensions; set it to {true_width}",
         )
 
 

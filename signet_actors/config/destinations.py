@@ -12,7 +12,7 @@ from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Con
 from signet_actors.config.schema import Config, EmbeddingConfig
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
-_LOCAL_EMBEDDING: Final = ("auto", "embedded", "none")
+_LOCAL_EMBEDDING: Final = ("auto", "embedded", "minilm", "none")
 _LOCAL_EXTRACTION: Final = ("none",)
 """Providers that send no text to other machines. Any of them may replace another provider."""
 

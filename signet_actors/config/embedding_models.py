@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from signet_actors.config.schema import EMBEDDED_MODEL, EmbeddingConfig
+from signet_actors.config.schema import (
+    EMBEDDED_DIMENSIONS,
+    EMBEDDED_MODEL,
+    MINILM_DIMENSIONS,
+    MINILM_MODEL,
+    EmbeddingConfig,
+)
 from signet_actors.errors import ConfigError
 
 EMBEDDED_WEIGHTS: Final = Path("weights", "l2_supercat_256.safetensors")
@@ -54,6 +60,11 @@ DEFAULT_OLLAMA_MODEL: Final = "nomic-embed-text"
 DEFAULT_FASTEMBED_MODEL: Final = "BAAI/bge-small-en-v1.5"
 
 
+def width(config: EmbeddingConfig) -> int:
+    """Return the number of dimensions of the configured vectors."""
+    return config.dimensions or (MINILM_DIMENSIONS if config.provider == "minilm" else EMBEDDED_DIMENSIONS)
+
+
 def known_model(model: str) -> KnownModel | None:
     """Return the properties of ``model``, ignoring its publisher and tag, or None if it is unknown."""
     return _KNOWN.get(model.rpartition("/")[2].partition(":")[0])
@@ -78,12 +89,14 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
     if config.provider == "none":
         return None
     if config.provider in {"auto", "embedded"}:
-        return EMBEDDED_MODEL, config.dimensions
+        return EMBEDDED_MODEL, width(config)
+    if config.provider == "minilm":
+        return MINILM_MODEL, width(config)
     model = config.model or default_model(config.provider)
     folder = Path(model).expanduser()
     if config.provider == "fastembed" and folder.is_dir():
         model = local_model_name(folder)
-    return model, config.dimensions
+    return model, width(config)
 
 
 def makes_token_codes(model: str) -> bool:

@@ -51,6 +51,8 @@ DEFAULT_PORT: Final = 3850
 EMBEDDED_MODEL: Final = "wordllama-l2-supercat-256"
 EMBEDDED_DIMENSIONS: Final = 256
 """The vector width of the embedded provider; a test compares both constants with ``providers.embedded``."""
+MINILM_MODEL: Final = "all-minilm-l6-v2-int8"
+MINILM_DIMENSIONS: Final = 384
 
 
 AGENT_NAME_PATTERN: Final = (
@@ -62,7 +64,7 @@ MAX_AGENT_NAME_CHARS: Final = MAX_NAME_CHARS
 _AGENT_NAME_FORM: Final = "an agent's name (no slash, backslash, colon or space at either end)"
 
 
-EmbeddingProvider = Literal["auto", "embedded", "ollama", "openai", "fastembed", "none"]
+EmbeddingProvider = Literal["auto", "embedded", "minilm", "ollama", "openai", "fastembed", "none"]
 Fusion = Literal["convex", "rrf"]
 AuthMode = Literal["local", "team", "hybrid"]
 ReadPolicy = Literal["isolated", "shared", "group"]
@@ -74,14 +76,17 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
 
     provider: Annotated[
         EmbeddingProvider,
-        described("Provider of vectors: `auto` is the embedded model, `none` is keyword search only"),
+        described(
+            "Provider of vectors: `auto` is the embedded model, `minilm` a better and slower one that is installed "
+            "too, `none` is keyword search only"
+        ),
     ] = "auto"
     model: Annotated[
         str, text("Model of the provider; empty means the provider's default", pattern=MODEL_PATTERN, form=MODEL_FORM)
     ] = ""
-    dimensions: Annotated[int, ranged(8, 4096, "Number of dimensions of a vector; the embedded model has 256")] = (
-        EMBEDDED_DIMENSIONS
-    )
+    dimensions: Annotated[
+        int, ranged(0, 4096, "Number of dimensions of a vector, at least 8; 0 means 384 for `minilm`, else 256")
+    ] = 0
     endpoint: Annotated[
         str,
         text(

@@ -13,12 +13,14 @@ class JobKindSpec(NamedTuple):
     """A kind of job.
 
     ``needs`` is the provider that the job requires; the job waits while it is unavailable. ``of_memory`` means that the
-    subject of the job is a memory; if it no longer exists, there is nothing to do.
+    subject of the job is a memory; if it no longer exists, there is nothing to do. ``newest_first`` hands the newest
+    jobs out first, because new memories are asked for most; the old ones wait until the queue gets shorter.
     """
 
     name: str
     needs: Literal["llm", "embedding"]
     of_memory: bool = True
+    newest_first: bool = False
 
 
 EXTRACT: Final = "extract"
@@ -28,7 +30,7 @@ EMBED: Final = "embed"
 JOB_KINDS: Final = (
     JobKindSpec(EXTRACT, needs="llm"),
     JobKindSpec(PROSPECTIVE_INDEX, needs="llm"),
-    JobKindSpec(EMBED, needs="embedding"),
+    JobKindSpec(EMBED, needs="embedding", newest_first=True),
 )
 """Every kind of job. To add one, add a line here and a file in ``extractor/jobs/``."""
 

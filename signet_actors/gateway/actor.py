@@ -59,8 +59,13 @@ class Preloaded:
 
 
 def preload_imports(boot: ChildContext) -> Preloaded | None:
-    """Load what takes most of the start time; return None if that fails, since the start then reports the error."""
+    """Load what takes most of the start time; return None if that fails, since the start then reports the error.
+
+    MiniLM is not loaded: its second copy would always be in memory, and loading takes a fifth of a second.
+    """
     try:
+        if boot.config.embedding.provider == "minilm":
+            return None
         return Preloaded(boot.config.embedding, load_embedder(boot.config.embedding))
     except ConfigError:
         return None

@@ -20,12 +20,14 @@ from signet_actors.domain.chunking import chunk_target, distinct_chunks
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.limits import TEXT_EXECUTOR
 from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.providers.token_codes import codes_of
 
 INLINE_CHARS: Final = 2048
@@ -131,20 +133,26 @@ async def embed_texts(
     """Return one ``Vector`` per text, or None for each text without one; append raw float32 frames to ``frames``.
 
     The text is embedded on one line, since its layout carries no meaning for a query. All are None if embedding is off,
-    needs a network call (the vector then follows the commit) or fails. A memory without a vector is still found by
-    keyword.
+    needs a network call or a busy encoder (the vector then follows the commit) or fails. A memory without a vector is
+    still found by keyword.
     """
     embedder = state.embedder
-    if embedder is None or not embedder.local:
-        return [None] * len(texts)
+    rows: Vectors | None
     try:
-        if sum(map(len, texts)) <= INLINE_CHARS:
+        if isinstance(embedder, MiniLmEmbedder):
+            rows = await ENCODER_THREAD.embed_if_idle(embedder, texts)
+        elif embedder is None or not embedder.local:
+            rows = None
+        elif sum(map(len, texts)) <= INLINE_CHARS:
             rows = embedder.embed([collapsed(text) for text in texts])
         else:
             rows = await TEXT_EXECUTOR.run_unbounded(lambda: embedder.embed([collapsed(text) for text in texts]))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Log only the type: the message of a tokenizer may quote the text.
-        state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
+        name = None if embedder is None else embedder.model
+        state.log.warning("embedding_failed", model=name, error=type(error).__name__, trace=trace_id)
+        rows = None
+    if embedder is None or rows is None:
         return [None] * len(texts)
     return [_vector(embedder, text, row, frames) for text, row in zip(texts, rows, strict=True)]
 

@@ -2,7 +2,7 @@
 
 After a change of the model, making all vectors anew takes minutes or hours. Until then a query is embedded twice and
 compared with both kinds of vectors. A gateway that started after the change learns from a searcher's reply that old
-vectors remain. It rebuilds the previous embedder if that needs no guess: the embedded one, or another model of the
+vectors remain. It rebuilds the previous embedder if that needs no guess: an installed one, or another model of the
 configured provider.
 
 Source: docs/decisions.md 5 ("search stays up on the old vectors").
@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, EmbeddingConfig
+from signet_actors.config.schema import (
+    EMBEDDED_DIMENSIONS,
+    EMBEDDED_MODEL,
+    MINILM_DIMENSIONS,
+    MINILM_MODEL,
+    EmbeddingConfig,
+)
 from signet_actors.errors import ConfigError
 from signet_actors.providers.embedding import Embedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
@@ -105,6 +111,8 @@ def previous_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig |
     model, dimensions = space
     if space == (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS):
         return EmbeddingConfig(provider="embedded")
+    if space == (MINILM_MODEL, MINILM_DIMENSIONS):
+        return EmbeddingConfig(provider="minilm")
     if current.provider in {"ollama", "openai", "fastembed"}:
         return structs.replace(current, model=model, dimensions=dimensions)
     return None

@@ -14,10 +14,12 @@ from typing import Final, NamedTuple
 from signet_actors.domain.query_words import dense_query
 from signet_actors.errors import SignetError
 from signet_actors.gateway.common_words import UNKNOWN_VERSION
+from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 QUERY_EMBEDDING_TIMEOUT_S: Final = 2.0
@@ -75,6 +77,10 @@ async def query_vector(
             vector = embedder.embed_query(content_words)
         elif isinstance(embedder, RemoteEmbedder):
             vector = await embedder.embed_query_async(content_words, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
+        elif isinstance(embedder, MiniLmEmbedder):
+            vector = await asyncio.wait_for(
+                ENCODER_THREAD.embed_query(embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
+            )
         else:
             vector = await asyncio.wait_for(
                 asyncio.to_thread(embedder.embed_query, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S

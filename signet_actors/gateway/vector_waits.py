@@ -15,6 +15,7 @@ from typing import Final
 
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 
 RESERVE_MS: Final = 500
 """The part of the request's time limit that is reserved for the response."""
@@ -66,7 +67,9 @@ def _wait_ms(request: HttpRequest) -> int:
     """Return how long this request may wait; 0 or less if it must not."""
     state = request.state
     embedder = state.embedder
-    if embedder is None or embedder.local or not state.config.memory.pipeline_v2.embedding_tracker.enabled:
+    if embedder is None or embedder.local or isinstance(embedder, MiniLmEmbedder):
+        return 0
+    if not state.config.memory.pipeline_v2.embedding_tracker.enabled:
         return 0
     now_ns = state.clock.monotonic_ns()
     if not state.vector_waits.is_open(now_ns) or not state.is_up("extractor"):

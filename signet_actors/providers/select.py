@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from signet_actors.config.embedding_models import default_model, known_model, known_width
+from signet_actors.config.embedding_models import default_model, known_model, known_width, width
 from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.embedded import DIMENSIONS, FAMILY, MODEL, EmbeddedEmbedder
@@ -33,11 +33,15 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
                 raise ConfigError(
                     f"embedding.model {config.model!r}: the embedded provider only has the model {FAMILY!r}"
                 )
-            if config.dimensions != DIMENSIONS:
+            if width(config) != DIMENSIONS:
                 raise ConfigError(
-                    f"embedding.dimensions {config.dimensions}: the embedded model has {DIMENSIONS} dimensions"
+                    f"embedding.dimensions {width(config)}: the embedded model has {DIMENSIONS} dimensions"
                 )
             return EmbeddedEmbedder()
+        case "minilm":
+            from signet_actors.providers.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - imported only if it is chosen
+
+            return MiniLmEmbedder()
         case "ollama":
             return _ollama(config)
         case "openai":
@@ -47,7 +51,7 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
 
             model = config.model or default_model(config.provider)
             _check_width(config, model)
-            return FastembedEmbedder(model, config.dimensions)
+            return FastembedEmbedder(model, width(config))
 
 
 def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
@@ -64,7 +68,7 @@ def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
     def new_client() -> EmbeddingClient:
         return OllamaEmbeddingClient(config.endpoint, model)
 
-    return RemoteEmbedder(config.provider, model, config.dimensions, new_client)
+    return RemoteEmbedder(config.provider, model, width(config), new_client)
 
 
 def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
@@ -79,20 +83,20 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
         raise ConfigError(f"embedding.apiKeyEnv: {error.detail}") from error
     _check_width(config, config.model)
     known = known_model(config.model)
-    shortened = known is not None and known.dimensions != config.dimensions
+    shortened = known is not None and known.dimensions != width(config)
 
     def new_client() -> EmbeddingClient:
         return OpenAiEmbeddingClient(
-            config.endpoint, config.model, key, shortened_to=config.dimensions if shortened else None
+            config.endpoint, config.model, key, shortened_to=width(config) if shortened else None
         )
 
-    return RemoteEmbedder(config.provider, config.model, config.dimensions, new_client)
+    return RemoteEmbedder(config.provider, config.model, width(config), new_client)
 
 
 def _check_width(config: EmbeddingConfig, model: str) -> None:
     """Raise ``ConfigError`` if ``embedding.dimensions`` is known to be wrong for the model."""
-    width = known_width(config.provider, model, config.dimensions)
-    if width is not None:
+    true_width = known_width(config.provider, model, width(config))
+    if true_width is not None:
         raise ConfigError(
-            f"embedding.dimensions {config.dimensions}: {model} has {width} dimensions; set it to {width}"
+            f"embedding.dimensions {width(config)}: {model} has {true_width} dimensions; set it to {true_width}"
         )

@@ -55,6 +55,22 @@ def test_jobs_are_leased_oldest_first_and_to_one_worker_only(room: StoreRoom) ->
     assert leased(room, 2) == []
 
 
+def test_memories_are_embedded_newest_first(room: StoreRoom) -> None:
+    memories = [room.remember(f"Memory number {number}") for number in range(4)]
+
+    def embedding(limit: int) -> list[LeasedJob]:
+        return room.ask(LeaseJobs(kinds=("embed",), limit=limit, lease_ms=LEASE_MS)).jobs  # type: ignore[no-any-return]
+
+    first = embedding(2)
+    assert [job.memory_id for job in first] == [memories[3].id, memories[2].id]
+    room.ask(FailJob(first[0].id, first[0].lease_id, "the server rejects this text"))
+    room.clock.advance(60_000)
+    memories.append(room.remember("The newest memory"))
+    # A job that is tried again counts as new when it is due.
+    assert [job.memory_id for job in embedding(9)] == [memories[at].id for at in (4, 3, 1, 0)]
+    assert embedding(1) == []
+
+
 def test_a_job_that_failed_with_a_future_clock_is_leased_before_later_jobs(
     room: StoreRoom,
 ) -> None:

@@ -285,7 +285,7 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
         ("search: {pool: 0x" + "f" * 20_000 + "}", "search.pool: a very large number is out of range (10 to 2000)"),
         (
             "embedding: {provider: null}",
-            "embedding.provider: null is not one of auto, embedded, ollama, openai, fastembed, none",
+            "embedding.provider: null is not one of auto, embedded, minilm, ollama, openai, fastembed, none",
         ),
         ("embedding: {model: 4}", "embedding.model: 4 is not text; put it in quotes"),
         (
@@ -407,6 +407,8 @@ def test_a_loopback_address_is_accepted(tmp_path: Path, host: str) -> None:
         "{provider: auto}",
         "{provider: embedded}",
         "{provider: none}",
+        "{provider: minilm}",
+        "{provider: minilm, model: all-minilm-l6-v2-int8, dimensions: 384}",
         "{provider: ollama, dimensions: 768}",
         "{provider: ollama, model: 'nomic-embed-text:v1.5', dimensions: 768}",
         "{provider: ollama, model: of-my-own, dimensions: 99}",
@@ -433,6 +435,15 @@ def test_every_embedding_provider_is_accepted(tmp_path: Path, embedding: str) ->
             "{provider: openai, model: text-embedding-3-small, dimensions: 2048}",
             "embedding.dimensions: 2048 does not fit text-embedding-3-small, which has 1536 dimensions; set it to 1536",
         ),
+        (
+            "{provider: minilm, dimensions: 256}",
+            "embedding.dimensions: 256 does not fit the minilm model, which has 384 dimensions",
+        ),
+        (
+            "{provider: minilm, model: wordllama}",
+            'embedding.model: "wordllama" is not a model of the minilm provider; leave it out or use all-minilm',
+        ),
+        ("{provider: ollama, model: of-my-own, dimensions: 7}", "embedding.dimensions: 7 is less than 8"),
         (
             "{provider: openai}",
             "embedding.model: the provider openai needs a model, for example text-embedding-3-small",

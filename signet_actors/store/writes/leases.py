@@ -86,7 +86,8 @@ _ROW: Final = (
 )
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE :others = 1 AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit) AS waiting
+                   WHERE :others = 1 AND {_PENDING} AND j.available_at IS NULL
+                   ORDER BY j.seq {{}} LIMIT :limit) AS waiting
     UNION ALL
     SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
@@ -139,14 +140,18 @@ _RETURN: Final = (
 )
 
 
-def ready(reads: Reads, kind: str, bounds: Bounds, limit: int) -> list[ReadyJob]:
-    """Return jobs of the kind that may be leased: at most ``limit`` without and with a due time each."""
-    return [ReadyJob(*row) for row in reads.rows(_READY, bounds.bindings(kind, limit))]
+def ready(reads: Reads, kind: str, bounds: Bounds, limit: int, *, newest_first: bool = False) -> list[ReadyJob]:
+    """Return jobs of the kind that may be leased: at most ``limit`` without and with a due time each.
+
+    Those without one are the oldest, or the newest. The result has no order.
+    """
+    found = reads.rows(_READY.format("DESC" if newest_first else "ASC"), bounds.bindings(kind, limit))
+    return [ReadyJob(*row) for row in found]
 
 
 def is_any_ready(reads: Reads, kind: str, bounds: Bounds) -> bool:
     """Return whether a job of the kind may be leased."""
-    return reads.one(_READY, bounds.bindings(kind, 1)) is not None
+    return reads.one(_READY.format("ASC"), bounds.bindings(kind, 1)) is not None
 
 
 def next_due(reads: Reads, kind: str, now: str, poison_error: str, *, others: bool, poison: bool) -> str | None:

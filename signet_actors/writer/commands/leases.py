@@ -2,14 +2,16 @@
 
 A lease id is a fencing token, checked in the transaction of the report. It starts with the name and incarnation of the
 process that holds it. A lease expires on the monotonic clock of one supervisor incarnation. Jobs are leased in the
-order in which they became ready, so a job that keeps failing delays no other. Poison jobs, whose worker exited while it
-held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
+order in which they became ready (of some kinds the newest first), so a job that keeps failing delays no other. Poison
+jobs, whose worker exited while it held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14; docs/reliability.md "Ground rules" 8, R8 and R16;
 docs/security.md "Where the specification is unsafe".
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from signet_actors.domain.jobs import (
     JOB_KINDS,
@@ -52,6 +54,7 @@ MEMORY_GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
 POISON_DELAY_MS = 60_000
 """For how long other jobs are leased before a ready poison job."""
+_NEWEST_FIRST: Final = frozenset(kind.name for kind in JOB_KINDS if kind.newest_first)
 _MS = 1_000_000
 
 
@@ -283,15 +286,21 @@ def _wake_for_next_poison_job(context: CommandContext, job: ActiveLease) -> None
 def _ready_rows(
     context: CommandContext, kinds: tuple[str, ...], limit: int, *, allow_others: bool, allow_poison: bool
 ) -> list[tuple[str, ReadyJob]]:
-    """Return ``(kind, job)`` of up to ``limit`` ready jobs, the longest ready first.
+    """Return ``(kind, job)`` of up to ``limit`` ready jobs, the longest ready first, or the newest if the kinds are so.
 
     Poison jobs come last until they have waited for ``POISON_DELAY_MS``, so that a crash of the worker costs other jobs
     as little as possible.
     """
     bounds = _bounds(context.now_ms, allow_others=allow_others, allow_poison=allow_poison)
-    rows = [(kind, job) for kind in dict.fromkeys(kinds) for job in lease_rows.ready(context.tx, kind, bounds, limit)]
+    newest_first = _NEWEST_FIRST.issuperset(kinds)
+    rows = [
+        (kind, job)
+        for kind in dict.fromkeys(kinds)
+        for job in lease_rows.ready(context.tx, kind, bounds, limit, newest_first=newest_first)
+    ]
     waited = iso(context.now_ms - POISON_DELAY_MS)
-    rows.sort(key=lambda row: (bool(row[1].is_poison) and row[1].since > waited, row[1].since, row[1].seq))
+    rows.sort(key=lambda row: (row[1].since, row[1].seq), reverse=newest_first)
+    rows.sort(key=lambda row: bool(row[1].is_poison) and row[1].since > waited)
     return rows[:limit]
 
 

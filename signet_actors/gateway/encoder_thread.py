@@ -1,0 +1,58 @@
+"""The thread of the encoder MiniLM, which takes milliseconds for a text.
+
+Queries run in order of arrival. A text that is to be stored is embedded before its commit only while the thread is
+idle, else after it, by the extractor. So neither a query nor a write waits for a series of texts.
+
+Source: docs/decisions.md 23 and 57; docs/performance.md "Write targets".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from signet_actors.domain.normalization import collapsed
+from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+
+IDLE_CHARS: Final = 600
+"""Longer texts are left to the extractor: a query that arrives meanwhile would wait for more than ten milliseconds."""
+
+T = TypeVar("T")
+
+
+class EncoderThread:
+    """One thread that runs one text at a time; serves any number of event loops."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+        self._lock = threading.Lock()
+        self._admitted = 0
+
+    async def embed_query(self, embedder: MiniLmEmbedder, text: str) -> Vectors:
+        """Return the vector of a query after the texts that came before it."""
+        return await self._run(lambda: embedder.embed_query(text))
+
+    async def embed_if_idle(self, embedder: MiniLmEmbedder, texts: Sequence[str]) -> Vectors | None:
+        """Return the vectors of ``texts``, or None if they are long or the thread is at work."""
+        if self._admitted or sum(map(len, texts)) > IDLE_CHARS:
+            return None
+        return await self._run(lambda: embedder.embed([collapsed(text) for text in texts]))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        with self._lock:
+            self._admitted += 1
+        future = self._executor.submit(work)
+        # Not when the caller is cancelled: the thread cannot be stopped, so it is at work until it is done.
+        future.add_done_callback(self._leave)
+        return await asyncio.wrap_future(future)
+
+    def _leave(self, _: Future[T]) -> None:
+        with self._lock:
+            self._admitted -= 1
+
+
+ENCODER_THREAD: Final = EncoderThread()

