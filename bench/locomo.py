@@ -5,10 +5,8 @@ the turns labelled as evidence among the first results, as in the LoCoMo paper. 
 question is asked with the default configuration (keywords and vectors) or that of ``--settings``, when every memory has
 its vector, and again after a restart on the same workspace with ``embedding.provider: none`` (keywords only).
 
-Text ``Speaker: text [shares caption]``; one agent per conversation, visibility private; sourceId
-``conversation:dia_id``; createdAt is the session's date plus i seconds for its i-th turn; questions without a label for
-a turn are skipped. Two turns with the same text are one memory, and a long turn may be stored as chunks: a turn counts
-as found if any of its memories is.
+How turns become memories: ``signet_actors/domain/evaluation/locomo.py``. Two turns with the same text are one memory,
+and a long turn may be stored as chunks: a turn counts as found if any of its memories is.
 
 The data set is not copied: results contain figures only, no text.
 
@@ -20,12 +18,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import math
-import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,78 +32,22 @@ from rich.table import Table
 from bench.client import Connection, ProtocolError, encode_request
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
+from signet_actors.domain.evaluation.locomo import CATEGORIES, Conversation, read_conversations
+from signet_actors.domain.evaluation.measures import evidence_recall, ndcg
+from signet_actors.domain.evaluation.question_set import Question
 
 LIMIT: Final = 50
 VECTORS_S: Final = 600.0
 POLL_S: Final = 0.05
 KEYWORD_ONLY: Final = "embedding:\n  provider: none\n"
-CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 TARGETS: Final = (81.0, 92.0, 62.0)
 """R@10, R@50, nDCG@10 of five conversations with the embedded model."""
-_DATE: Final = "%I:%M %p on %d %B, %Y"
-_SESSION: Final = re.compile(r"session_(\d+)")
-_DIA_ID: Final = re.compile(r"D\d+:\d+")
-
-
-class Turn(msgspec.Struct, frozen=True):
-    """One utterance of a speaker."""
-
-    speaker: str
-    dia_id: str
-    text: str
-    blip_caption: str | None = None
-
-    def content(self) -> str:
-        """Return the memory's text."""
-        shared = f" [shares {self.blip_caption}]" if self.blip_caption else ""
-        return f"{self.speaker}: {self.text}{shared}"
-
-
-class Question(msgspec.Struct, frozen=True):
-    """A question, the turns that answer it, and its kind (see ``CATEGORIES``)."""
-
-    question: str
-    category: int
-    evidence: list[str] = []
-
-    def labels(self) -> set[str]:
-        """Return the turns of the evidence; some labels of the set have several, some none."""
-        return {label for text in self.evidence for label in _DIA_ID.findall(text)}
-
-
-class Conversation(msgspec.Struct, frozen=True):
-    """Sessions in order, each with its date and turns, and the questions about them."""
-
-    number: int
-    sessions: list[tuple[datetime, list[Turn]]]
-    questions: list[Question]
-
-    @property
-    def agent(self) -> str:
-        """Return the agent that owns these memories."""
-        return f"conversation-{self.number}"
-
-    def bodies(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Yield each turn's label and the body of its remember request, in the order of the conversation."""
-        for date, turns in self.sessions:
-            for at, turn in enumerate(turns):
-                moment = date + timedelta(seconds=at)
-                yield (
-                    turn.dia_id,
-                    {
-                        "content": turn.content(),
-                        "agentId": self.agent,
-                        "visibility": "private",
-                        "sourceId": f"{self.number}:{turn.dia_id}",
-                        "createdAt": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-                    },
-                )
 
 
 class Score(msgspec.Struct, frozen=True):
     """The scores of one question, each in [0, 1]."""
 
-    category: int
+    category: str
     at_10: float
     at_50: float
     ndcg_10: float
@@ -116,10 +55,10 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """The memories of each turn, learned from the responses to the remember requests."""
+    """The rows of each turn, learned from the responses to the remember requests."""
 
     def __init__(self) -> None:
-        self._turns: dict[tuple[int, str], frozenset[str]] = {}
+        self._rows: dict[str, frozenset[str]] = {}
         self.chunked = 0
         self.deduped = 0
         self.redacted = 0
@@ -127,10 +66,10 @@ class Store:
     @property
     def size(self) -> int:
         """The number of stored turns."""
-        return len(self._turns)
+        return len(self._rows)
 
-    def learn(self, conversation: int, label: str, reply: Mapping[str, Any]) -> None:
-        """Record the memories of the turn that the daemon returned."""
+    def learn(self, key: str, reply: Mapping[str, Any]) -> None:
+        """Record the rows of the turn that the daemon returned."""
         if "id" in reply:
             ids = frozenset({reply["id"]})
         else:
@@ -138,59 +77,11 @@ class Store:
             self.chunked += 1
         self.deduped += bool(reply.get("deduped"))
         self.redacted += bool(reply.get("redacted"))
-        self._turns[conversation, label] = ids
+        self._rows[key] = ids
 
-    def evidence(self, conversation: int, question: Question) -> list[frozenset[str]]:
-        """Return the memories of each turn that answers the question; missing turns are left out."""
-        return [
-            self._turns[conversation, label]
-            for label in sorted(question.labels())
-            if (conversation, label) in self._turns
-        ]
-
-
-def read_conversations(document: bytes) -> list[Conversation]:
-    """Return the conversations of a LoCoMo file; raises ValueError if it is not one."""
-    try:
-        raw = msgspec.json.decode(document, type=list[dict[str, Any]])
-        return [_conversation(number, item) for number, item in enumerate(raw)]
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"not a LoCoMo file: {error}") from error
-
-
-def _conversation(number: int, item: Mapping[str, Any]) -> Conversation:
-    talk = item["conversation"]
-    names = sorted((name for name in talk if _SESSION.fullmatch(name)), key=lambda name: int(name.split("_")[1]))
-    return Conversation(
-        number=number,
-        sessions=[
-            (
-                datetime.strptime(talk[f"{name}_date_time"], _DATE).replace(tzinfo=UTC),
-                msgspec.convert(talk[name], list[Turn]),
-            )
-            for name in names
-        ],
-        questions=msgspec.convert(item["qa"], list[Question]),
-    )
-
-
-def evidence_recall(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
-    """Return the share of the evidence turns with a memory among the first ``k``."""
-    first = set(found[:k])
-    return sum(not first.isdisjoint(turn) for turn in evidence) / len(evidence)
-
-
-def ndcg(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
-    """Return the normalised discounted cumulative gain: each turn counts once, at its first memory."""
-    missing = list(evidence)
-    gain = 0.0
-    for rank, memory in enumerate(found[:k]):
-        held = [turn for turn in missing if memory in turn]
-        if held:
-            missing = [turn for turn in missing if memory not in turn]
-            gain += 1 / math.log2(rank + 2)
-    ideal = sum(1 / math.log2(rank + 2) for rank in range(min(k, len({frozenset(turn) for turn in evidence}))))
-    return gain / ideal
+    def evidence(self, question: Question) -> list[frozenset[str]]:
+        """Return the rows of each turn that answers the question; missing turns are left out."""
+        return [self._rows[key] for key in question.evidence if key in self._rows]
 
 
 async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
@@ -200,9 +91,9 @@ async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
     async def one(conversation: Conversation) -> None:
         connection = await Connection.open(daemon.address.host, daemon.address.port)
         try:
-            for label, body in conversation.bodies():
-                reply = await _post(daemon, connection, "/api/memory/remember", body)
-                store.learn(conversation.number, label, reply)
+            for memory in conversation.memories():
+                reply = await _post(daemon, connection, "/api/memory/remember", memory.line)
+                store.learn(memory.key, reply)
         finally:
             connection.close()
 
@@ -236,11 +127,11 @@ async def ask_all(
     connection = await Connection.open(daemon.address.host, daemon.address.port)
     try:
         for conversation in conversations:
-            for question in conversation.questions:
-                evidence = store.evidence(conversation.number, question)
+            for question in conversation.asked():
+                evidence = store.evidence(question)
                 if not evidence:
                     continue
-                body = {"query": question.question, "limit": LIMIT, "agentId": conversation.agent}
+                body = {"query": question.text, "limit": LIMIT, "agentId": question.agent}
                 before = time.perf_counter()
                 reply = await _post(daemon, connection, "/api/memory/recall", body)
                 took.append((time.perf_counter() - before) * 1000)
@@ -303,8 +194,8 @@ def table_of(found: Mapping[str, tuple[list[Score], Spread]]) -> Table:
     for way, (scores, took) in found.items():
         whole = summary(scores)
         table.add_row(*_cells(way, whole), f"{took.p50:.2f}", f"{took.p95:.2f}", style="bold")
-        for category, name in CATEGORIES.items():
-            part = [score for score in scores if score.category == category]
+        for name in CATEGORIES.values():
+            part = [score for score in scores if score.category == name]
             if part:
                 table.add_row(*_cells(f"  {name}", summary(part)), "", "")
         table.add_section()
@@ -365,8 +256,7 @@ def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
                 "all": summary(scores),
                 "latency_ms": took,
                 "categories": {
-                    name: summary([score for score in scores if score.category == category])
-                    for category, name in CATEGORIES.items()
+                    name: summary([score for score in scores if score.category == name]) for name in CATEGORIES.values()
                 },
             }
             for way, (scores, took) in measured["found"].items()

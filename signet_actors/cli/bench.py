@@ -10,32 +10,27 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.connection import Address, DaemonClient, recorded_address
+from signet_actors.cli.connection import Address, DaemonClient
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.cli.presentation import print_json, print_message, print_table
-from signet_actors.errors import Unavailable
+from signet_actors.cli.temporary_daemon import temporary_daemon
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from signet_actors.cli.invocation import Invocation
 
 CLIENTS = 8
-START_S = 60.0
 STORE_S = 240.0
-STOP_S = 15.0
 DURABLE_WRITES = 200
 _VOCABULARY = """
 adapter alert archive backlog balance banner batch branch budget buffer cache cadence channel checkout cipher cluster
@@ -69,7 +64,9 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
     Your own workspace is neither read nor changed. For comparison, the time of one durable write to this disk is
     measured as well.
     """
-    with _temporary_daemon(invocation) as (address, ready_s, workspace):
+    with temporary_daemon(invocation.environ) as daemon:
+        daemon.start()
+        address = daemon.address
         print_message(f"storing {memories} memories …")
         texts = list(islice(_memories(7), memories))
         shares = [_remember_steps(texts[start::CLIENTS]) for start in range(CLIENTS)]
@@ -79,10 +76,10 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
         one_recall = _run_clients([_recall_steps(_queries(8, memories))], address, seconds)
         many = [_recall_steps(_queries(9 + client, memories)) for client in range(CLIENTS)]
         recalled = _run_clients(many, address, seconds)
-        durable_write_ms = _durable_write_ms(workspace)
+        durable_write_ms = _durable_write_ms(daemon.workspace)
     if invocation.as_json:
         figures = {
-            "ready_s": round(ready_s, 3),
+            "ready_s": round(daemon.ready_s, 3),
             "remember_per_s": round(stored.per_s, 1),
             "remember_ms": one_remember.spread_ms,
             "recall_ms": one_recall.spread_ms,
@@ -92,7 +89,7 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
         print_json({"memories": memories, "clients": CLIENTS, "cores": os.cpu_count(), **figures})
         return
     rows = [
-        ("ready after start", f"{ready_s:.2f} s"),
+        ("ready after start", f"{daemon.ready_s:.2f} s"),
         (f"remembers, {CLIENTS} clients", f"{stored.per_s:.0f}/s"),
         ("remember, 1 client", _format_spread(one_remember.spread_ms)),
         ("recall, 1 client", _format_spread(one_recall.spread_ms)),
@@ -204,26 +201,3 @@ def _durable_write_ms(directory: Path) -> float:
             os.fsync(file.fileno())
             took_ms.append((time.perf_counter() - before) * 1000)
     return sorted(took_ms)[DURABLE_WRITES // 2]
-
-
-@contextmanager
-def _temporary_daemon(invocation: Invocation) -> Iterator[tuple[Address, float, Path]]:
-    """Run a daemon in a temporary workspace; yield its address, its start time in seconds, and the workspace."""
-    with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
-        workspace = Path(directory) / "workspace"
-        environment = {name: value for name, value in invocation.environ.items() if not name.startswith("SIGNET_")}
-        began = time.perf_counter()
-        child, start_log = launch(workspace, {**environment, "SIGNET_WORKSPACE": str(workspace), "SIGNET_PORT": "0"})
-        try:
-            ended = wait_until_ready(workspace, child, time.monotonic() + START_S)
-            address = recorded_address(workspace)
-            if ended is not None or address is None:
-                raise Unavailable(f"the daemon did not start: {start_log.read_text(errors='replace')[-500:]}")
-            yield address, time.perf_counter() - began, workspace
-        finally:
-            child.terminate()
-            try:
-                child.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait(STOP_S)

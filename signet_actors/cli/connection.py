@@ -141,10 +141,18 @@ def configured_address(workspace: Path, environment: Mapping[str, str]) -> Addre
 class DaemonClient:
     """A client of one daemon. It keeps one connection and reconnects when it breaks."""
 
-    def __init__(self, address: Address, *, timeout_s: float = 30.0, retry_window_s: float = CLIENT_WAIT_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        timeout_s: float = 30.0,
+        retry_window_s: float = CLIENT_WAIT_S,
+        print_warnings: bool = True,
+    ) -> None:
         self.address = address
         self.timeout_s = timeout_s
         self.retry_window_s = retry_window_s
+        self.print_warnings = print_warnings
         self.last: DaemonReply | None = None
         self._connection: http.client.HTTPConnection | None = None
 
@@ -201,7 +209,7 @@ class DaemonClient:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._verify_workspace()
         self.last = self._send_with_retries(method, target, payload, headers, changes=changes)
-        if lines is None:  # an import prints them itself, with line numbers of its input
+        if self.print_warnings and lines is None:  # an import prints them itself, with line numbers of its input
             for warning in self.last.warnings:
                 print_message(f"warning: {warning}")
         return self.last

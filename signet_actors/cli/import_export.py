@@ -9,7 +9,6 @@ Source: docs/transfer.md; docs/decisions.md 3.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import queue
@@ -26,7 +25,7 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.output_file import is_standard_output, is_stream, new_output, refuse_target
-from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, print_message
+from signet_actors.cli.presentation import one_line, print_bytes, print_json, print_message, progress_bar
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 from signet_actors.runtime.fsync import fsync_path
 
@@ -64,7 +63,7 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
     client = invocation.client()
     path = Path(file)
     if file == "-" or is_standard_output(path):
-        _export(client, print_bytes, scope, agent, lambda _: None)
+        export_lines(client, print_bytes, scope, agent, lambda _: None)
         sys.stdout.flush()
         return
     if is_stream(path):
@@ -103,7 +102,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
             state = ImportState(path, agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
-        with source, _progress("imported", path.stat().st_size) as advance:
+        with source, progress_bar("imported", path.stat().st_size) as advance:
             progress = state.read()
             state.write(progress)  # before the first batch: a continued import must send it with the same key
             if progress.offset:
@@ -127,7 +126,7 @@ def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, prog
     for sent in progress.last:
         source.seek(sent["offset"])
         batch = next(batches(source, sent["offset"], sent["line"], progress.run), None)
-        held = held and batch is not None and _send_batch(client, batch, agent)[0]["receipts"] == sent["receipts"]
+        held = held and batch is not None and send_batch(client, batch, agent)[0]["receipts"] == sent["receipts"]
         if not held:
             break
     if held:
@@ -142,16 +141,16 @@ def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent
     """Write the export to a FIFO or a character device; raise SignetError if the write fails."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
-            return _export(client, out.write, scope, agent, lambda _: None)
+            return export_lines(client, out.write, scope, agent, lambda _: None)
     except OSError as error:
         raise SignetError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
     """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
-    with new_output(path) as draft, _progress("exported", None) as advance:
+    with new_output(path) as draft, progress_bar("exported", None) as advance:
         try:
-            count = _export(client, draft.file.write, scope, agent, advance)
+            count = export_lines(client, draft.file.write, scope, agent, advance)
             draft.sync()
             draft.replace()
             fsync_path(path.parent)
@@ -160,13 +159,14 @@ def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: 
     return count
 
 
-def _export(
+def export_lines(
     client: DaemonClient,
     write: Callable[[bytes], object],
     scope: str | None,
     agent: str | None,
     advance: Callable[[int], None],
 ) -> int:
+    """Write the header and every memory, page by page; return how many memories there are."""
     count = -1  # do not count the header line
     cursor: str | None = "0"
     while cursor is not None:
@@ -204,7 +204,7 @@ def _import(
     def send(batch: Batch) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         client = clients.get()
         try:
-            return _send_batch(client, batch, agent)
+            return send_batch(client, batch, agent)
         finally:
             clients.put(client)
 
@@ -302,7 +302,7 @@ _LINE = re.compile(r"^line ([0-9]{1,6}):")
 """The line number at the start of a warning, counted within one request."""
 
 
-def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send the batch; return the daemon's counts, and the refused lines with their line numbers in the input."""
     counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0, "receipts": []}
     if not batch.payload.strip():
@@ -332,7 +332,7 @@ def _send_in_halves(
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
         half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
-        counts, more = _send_batch(client, half, agent)
+        counts, more = send_batch(client, half, agent)
         totals |= {name: totals[name] + int(counts[name]) for name in ("imported", "deduped", "redacted")}
         totals["receipts"] += counts["receipts"]
         refused += more
@@ -368,28 +368,3 @@ def _report(invocation: Invocation, progress: ImportProgress) -> None:
     if progress.redacted:
         parts.append(f"secrets redacted in {progress.redacted}")
     click.echo(", ".join(parts) + ".")
-
-
-@contextlib.contextmanager
-def _progress(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if it is a terminal; yield the function that updates it."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        transient=True,
-    ) as progress:
-        task = progress.add_task(verb, total=total)
-        yield lambda completed: progress.update(task, completed=completed)

@@ -61,6 +61,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("restore", "backup_commands", "restore", "Replace the database with a backup."),
     ("doctor", "doctor", "doctor", "Check the installation and print remedies."),
     ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
+    ("eval", "eval", "eval_", "Measure how well recall finds the right memories."),
     ("call", "call", "call", "Call an operation of the HTTP interface by name."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),
     ("version", "status", "version", "Print the version."),

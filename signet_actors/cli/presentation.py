@@ -6,6 +6,7 @@ escapes and never act on the terminal.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -129,6 +130,31 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - slow; needed only on a terminal
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on standard error if it is a terminal; yield the function that updates it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    ) as progress:
+        task = progress.add_task(verb, total=total)
+        yield lambda completed: progress.update(task, completed=completed)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, fold: str = "") -> None:

@@ -40,6 +40,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.backups": {"_PATTERN": WHOLE},
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
     "domain.date_phrases": dict.fromkeys(("_NUMBERS", "_MONTH_FIRST", "_DAY_FIRST", "_YEAR"), SEARCHED),
+    "domain.evaluation.locomo": {"_DIA_ID": SEARCHED},
     "domain.ranking.text_flags": {
         **dict.fromkeys(("_ASKS", "_TOKEN"), SEARCHED),
         "_ORDINAL": WHOLE,
