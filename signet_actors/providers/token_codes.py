@@ -88,6 +88,6 @@ class WordPieceCodes:
 
 
 def _tells(piece: str) -> bool:
-    """Return False for a stop word, the tail of a contraction, punctuation, and a byte or special token ("<0xE3>")."""
+    """Return False for a stop word, the tail of a contraction, a digit, punctuation, and a byte ("<0xE3>")."""
     bare = piece.strip(_WORD_MARK).lower()
-    return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalnum, bare)) and not bare.startswith("<")
+    return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalpha, bare)) and not bare.startswith("<")

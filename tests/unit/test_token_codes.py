@@ -37,13 +37,17 @@ def test_line_breaks_separate_words_like_blanks() -> None:
 
 
 def test_the_first_pieces_of_a_long_text_are_stored() -> None:
-    words = [f"{letter}{number}" for letter in "bcdf" for number in range(100)]
+    words = [f"{first}{second}ing" for first in "bcdfghklmp" for second in "bcdfghklmp"]
     assert len(CODES.of_text(" ".join(words))) == 2 * MAX_CODES
     assert CODES.of_text(" ".join(words)).startswith(CODES.of_text(" ".join(words[:10])))
 
 
 def test_bytes_of_characters_that_the_model_does_not_know_are_not_compared() -> None:
     assert pieces(CODES.of_text("river \U0001f9ff")) == ["river"]
+
+
+def test_digits_are_not_compared() -> None:
+    assert pieces(CODES.of_text("port 5433 of 2024")) == ["port"]
 
 
 def test_the_words_of_a_query_come_with_their_pieces() -> None:

@@ -43,15 +43,15 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
 def with_tokens(base: Floats, likeness: Floats) -> Floats:
     """Return base scores in which token similarity (MaxSim, NaN = no tokens) counts ``TOKEN_WEIGHT``; same shape.
 
-    Only what exceeds the median counts, relative to the best; without any likeness the scores stay.
+    Only what exceeds the median counts, relative to the best. The scores stay if nothing does, as for a single row.
 
     Source: docs/quality.md "Token similarity".
     """
     known = likeness[~np.isnan(likeness)]
-    if not len(known):
+    above = np.nan_to_num(np.maximum(likeness - (np.median(known) if len(known) else 0.0), 0.0))
+    if not above.any():
         return base
-    above = np.nan_to_num(np.maximum(likeness - np.median(known), 0.0))
-    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * above / max(float(above.max(initial=0.0)), 1e-9)
+    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * above / above.max()
     return mixed
 
 
