@@ -212,6 +212,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
             for part in (
                 str(row.get("id") or ""),
                 one_line(row.get("who")),
+                f"relevance {float(row['relevance']):.2f}" if scored and row.get("relevance") is not None else "",
                 format_minute(row.get("created_at")) if scored else "",
                 one_line(tags_text(row.get("tags"))),
                 "pinned" if row.get("pinned") else "",

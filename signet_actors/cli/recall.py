@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
+@click.option("--min-relevance", type=click.FloatRange(0, 1), help="Drop results below this relevance.")
 @agent_option
 @shared_options
 @click.pass_obj
@@ -50,6 +51,7 @@ def recall(
     pinned: bool | None,
     importance_min: float | None,
     min_score: float | None,
+    min_relevance: float | None,
     agent: str | None,
 ) -> None:
     """Find memories that answer a question.
@@ -72,6 +74,7 @@ def recall(
             "pinned": pinned,
             "importance_min": importance_min,
             "min_score": min_score,
+            "min_relevance": min_relevance,
             "agentId": agent,
         },
     )

@@ -67,6 +67,7 @@ async def summary_card(
         content_length=len(reply.summary),
         truncated=False,
         score=round(rows[0].score, 4),
+        relevance=rows[0].relevance,
         source=SUMMARY_SOURCE,
         type="summary",
         tags=None,

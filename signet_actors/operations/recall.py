@@ -97,6 +97,10 @@ class RecallFields(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
 
     limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
     min_score: Annotated[float, Meta(description="Drop results below this score")] | None = None
+    min_relevance: (
+        Annotated[float, Meta(description="Drop results below this relevance (0 to 1), which no other result changes")]
+        | None
+    ) = None
     aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
     expand: Annotated[bool, not_yet("is not available yet; no transcript is added")] = False
     aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
@@ -143,13 +147,17 @@ class SimilarRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RecallResult(msgspec.Struct, frozen=True):
-    """One ranked memory; ``content`` may be cut, ``content_length`` is its full length in characters."""
+    """One ranked memory; ``content`` may be cut, ``content_length`` is its full length in characters.
+
+    ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
+    """
 
     id: str
     content: str
     content_length: int
     truncated: bool
     score: float
+    relevance: float
     source: str
     type: str
     tags: str | None

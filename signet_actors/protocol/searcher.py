@@ -43,7 +43,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One ranked memory.
 
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
-    the length of the whole content in characters, None if ``content`` is not cut.
+    the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
+    between queries (docs/quality.md "Relevance").
     """
 
     id: str
@@ -62,6 +63,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: str
     session_id: str | None = None
     content_length: int | None = None
+    relevance: float = 0.0
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -84,8 +86,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
 
     ``former_model``: a previous model whose vectors are still stored; they are searched, too. The frames have the same
     order as the models named.
-    ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped. ``pool``:
-    candidates that each leg contributes (docs/quality.md rule 7).
+    ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score`` and ``min_relevance``: rows below are
+    dropped. ``pool``: candidates that each leg contributes (docs/quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
     ``hints``: search the questions that memories may answer, too. ``rerank_top``: sort so many of the best rows again
     by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
@@ -112,6 +114,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     priors: bool = True
     near_day: int | None = None
     words: tuple[tuple[str, bytes], ...] = ()
+    min_relevance: float = 0.0
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

@@ -22,6 +22,7 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
+from signet_actors.searcher.relevance import UnrelatedCosines
 from signet_actors.searcher.row_flags import ROWS_PER_QUERY, RowFlags
 from signet_actors.searcher.subjects import Subjects
 from signet_actors.searcher.token_similarity import TokenSimilarity
@@ -59,6 +60,7 @@ class Reader:
         self.flags = RowFlags(index_dir, self.columns)
         self.episodes = Episodes(self.columns)
         self.tokens = TokenSimilarity()
+        self.unrelated = UnrelatedCosines()
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)
@@ -134,8 +136,11 @@ class Reader:
         if not codes:
             return 0
         policy = read_policy(snapshot, read.agent_id)
-        readable = self._access_masks.mask(policy, read.scope, project)
-        return self._subjects.find((policy, read.scope, project), readable, codes)
+        return self._subjects.find((policy, read.scope, project), self.readable_rows(snapshot, read, project), codes)
+
+    def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: str | None) -> Mask:
+        """Return a mask of the rows that the caller may read, of one project if given. Read-only, shape (size,)."""
+        return self._access_masks.mask(read_policy(snapshot, read.agent_id), read.scope, project)
 
     def vector_legs(self) -> Iterable[VectorLeg]:
         """Return the vector legs that are open."""

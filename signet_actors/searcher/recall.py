@@ -28,6 +28,7 @@ from signet_actors.searcher.episodes import NONE, positions
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.relevance import Measure
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import contents_by_seq, recalled_by_seq
 from signet_actors.store.rows import decode_tags
@@ -132,14 +133,20 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
     # 8. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
+    readable = reader.readable_rows(snapshot, command.read, command.filters.project)
+    legs = [leg for leg, _ in vector_queries]
+    measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, legs)
     keep = strong >= command.min_score
+    if command.min_relevance > 0.0:
+        keep &= measure.relevance(seqs, cosine) >= command.min_relevance
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
 
     # 9. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, -scores))[: command.limit]
-    by_hint = np.isin(seqs[order], keyword_hits.hint_only)
-    rows = _fetch_rows(snapshot, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
+    seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
+    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), np.isin(seqs, keyword_hits.hint_only)
+    rows = _fetch_rows(snapshot, command, seqs, *measures)
     watch.lap("final_rank")
     return Recalled(
         rows=rows,
@@ -327,6 +334,7 @@ def _fetch_rows(
     scores: npt.NDArray[np.float64],
     bm25: npt.NDArray[np.float64],
     cosine: npt.NDArray[np.float64],
+    relevances: npt.NDArray[np.float64],
     by_hint: Mask,
 ) -> list[RecalledRow]:
     """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
@@ -335,9 +343,8 @@ def _fetch_rows(
     """
     found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
     rows = []
-    for seq, score, strength, similarity, hint_only in zip(
-        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), by_hint.tolist(), strict=True
-    ):
+    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint))
+    for seq, score, strength, similarity, relevant, hint_only in zip(*measures, strict=True):
         row = found.get(seq)
         if row is None:
             continue
@@ -352,6 +359,7 @@ def _fetch_rows(
                 id=row.id,
                 content=row.content[: command.content_chars],
                 score=round(min(1.0, score), 6),
+                relevance=relevant,
                 source=source,
                 type=row.type,
                 tags=decode_tags(row.tags),

@@ -49,13 +49,25 @@ class KeywordHits(NamedTuple):
     rarity: Mapping[str, float] = {}
 
 
+class SearchedTerm(NamedTuple):
+    """A term of a query, and the expression that finds the rows with it.
+
+    ``alternatives`` were searched as well, because no memory has the term.
+    """
+
+    text: str
+    expression: str
+    alternatives: tuple[str, ...] = ()
+
+
 class KeywordLeg:
-    """The index of words as one searcher sees it."""
+    """The index of words as one searcher sees it. ``terms`` are those of the last query, without pruned ones."""
 
     def __init__(self, columns: MemoryColumns, postings: Postings) -> None:
         self._columns = columns
         self._postings = postings
         self.frequencies = TermFrequencies()
+        self.terms: list[SearchedTerm] = []
         self._strength = np.zeros(0, np.float64)  # by seq; of the last query
         self._touched: list[Seqs] = []  # the rows that it matched
 
@@ -65,7 +77,8 @@ class KeywordLeg:
         self.frequencies.resize(columns.size)
         budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))
         phrases = self.frequencies.prune(snapshot, terms.phrases, budget)
-        expressions = [*map(phrase_expression, phrases), *map(pair_expression, terms.pairs)]
+        self.terms = [SearchedTerm(phrase, phrase_expression(phrase)) for phrase in phrases]
+        self.terms += [SearchedTerm(pair, pair_expression(pair)) for pair in terms.pairs]
         for earlier in self._touched:
             self._strength[earlier] = 0.0
         if len(self._strength) < columns.size:
@@ -73,9 +86,9 @@ class KeywordLeg:
         self._touched, identifier_hits = [NO_ROWS], [NO_ROWS]
         rarity: dict[str, float] = {}
         missing: list[str] = []
-        for at, expression in enumerate(expressions):
+        for at, term in enumerate(self.terms):
             snapshot.check_preempted()
-            holding = self._postings.lookup(snapshot, MATCH, expression)
+            holding = self._postings.lookup(snapshot, MATCH, term.expression)
             idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
             rows = self._strengthen(holding, allowed, idf)
             if at < len(phrases):
@@ -86,8 +99,10 @@ class KeywordLeg:
                     identifier_hits.append(rows)
         for phrase in missing[:MAX_TERMS]:
             snapshot.check_preempted()
-            for term in alternatives(snapshot, phrase, terms.parts):
-                holding = self._postings.lookup(snapshot, MATCH, phrase_expression(term))
+            others = tuple(alternatives(snapshot, phrase, terms.parts))
+            self.terms[phrases.index(phrase)] = SearchedTerm(phrase, phrase_expression(phrase), others)
+            for other in others:
+                holding = self._postings.lookup(snapshot, MATCH, phrase_expression(other))
                 idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
                 self._strengthen(holding, allowed, UNCERTAIN * idf)
         seqs = np.concatenate(self._touched)

@@ -140,6 +140,10 @@ class VectorLeg:
             return found
         return self._read(snapshot, query, seqs)
 
+    def holds(self, seqs: Seqs) -> Mask:
+        """Return which rows have their newest vector here; all of them while that is not known. Shape (len(seqs),)."""
+        return self._current[seqs] if self.complete else np.ones(len(seqs), np.bool_)
+
     @property
     def indexed_records(self) -> int:
         """The number of records of the matrix that are indexed by row."""

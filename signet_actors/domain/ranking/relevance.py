@@ -1,0 +1,82 @@
+"""Relevance: how likely it is that a memory is about a query, in [0, 1]. A score orders; relevance can be compared.
+
+It has two signals. *Coverage* is the share of the query's informative words that the memory has, weighted by how rare
+they are. *Standing* is the cosine in spreads above what unrelated memories of the store have, so that its scale is the
+same for every encoder. A logistic function of both, calibrated on questions with known answers, is the relevance.
+
+Source: docs/quality.md "Relevance"; docs/decisions.md 49.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+_ASKING: Final = """
+    ask asked tell told show give gave know known knew remember recall remind find found please want wanted need needs
+    needed like say said get got let lets much many long often ever also still already currently usually exactly
+    anything something
+"""
+ASKING_WORDS: Final = frozenset(_ASKING.split())
+"""Words of questions that say nothing about the subject, apart from stop words."""
+_PRIOR_ROWS: Final = 200
+"""A word is weighed as if the caller had so many further memories without it: in a store of one memory, a word that it
+has must count as much as one that it has not."""
+DECIMALS: Final = 4
+
+
+class Unrelated(NamedTuple):
+    """The mean cosine of unrelated pairs of memories and its standard deviation (``spread``)."""
+
+    mean: float
+    spread: float
+
+
+EMBEDDED_PRIOR: Final = Unrelated(0.055, 0.08)
+OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
+"""What is expected where there are too few memories to measure: for the embedded model, and for transformers."""
+_PRIOR_PAIRS: Final = 100
+"""The expectation counts as much as so many pairs, which 15 memories have."""
+_LEAST_SPREAD: Final = 0.02
+
+_WITH_VECTOR: Final = (-7.8, 11.0, 1.2)
+_BY_WORDS: Final = (-6.7, 14.0)
+"""Constants of the logistic function: base, coverage and standing. Fitted on the calibration half of the set."""
+
+
+def word_weight(rows: int, holding: int) -> float:
+    """Return the weight of a word that ``holding`` of ``rows`` memories have; > 0, greatest if none has it."""
+    return math.log((rows + _PRIOR_ROWS) / (holding + 1))
+
+
+def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unrelated:
+    """Return the mean and spread of the cosines of all pairs of a sample. Shape (n, dimensions), of unit length.
+
+    Some pairs are related: so the mean is estimated by the median, and the spread by the lower half. Equal vectors
+    count once. In a small sample ``prior`` counts as well.
+    """
+    vectors = np.unique(vectors, axis=0)
+    n = len(vectors)
+    if n < 3:
+        return prior
+    cosines = (vectors @ vectors.T)[np.triu_indices(n, 1)]
+    low, median = np.percentile(cosines, (15.87, 50.0))
+    share = len(cosines) / (len(cosines) + _PRIOR_PAIRS)
+    return Unrelated(
+        share * float(median) + (1 - share) * prior.mean,
+        max(_LEAST_SPREAD, share * float(median - low) + (1 - share) * prior.spread),
+    )
+
+
+def relevance(coverage: Floats, standing: Floats) -> Floats:
+    """Return the relevance of each candidate. ``standing`` is NaN for a row without a vector. Shape (n,)."""
+    base, by_coverage, by_standing = _WITH_VECTOR
+    logit = base + by_coverage * coverage + by_standing * standing
+    base, by_coverage = _BY_WORDS
+    logit = np.where(np.isnan(standing), base + by_coverage * coverage, logit)
+    return np.round(1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))), DECIMALS)

@@ -1,0 +1,118 @@
+"""The relevance of candidates to a query: the words that they cover, and their cosine beside that of unrelated pairs.
+
+Words are compared by the posting lists, so stems are those of the index. Their weights count the memories that the
+caller may read, in the project of the request, and nothing else. What unrelated pairs have is measured once for each
+vector space and again whenever the number of its vectors has doubled, on records that are the same in every searcher.
+
+Source: docs/quality.md "Relevance"; docs/decisions.md 49.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.config.schema import EMBEDDED_MODEL
+from signet_actors.domain.query_words import phrase_expression
+from signet_actors.domain.ranking import relevance
+from signet_actors.domain.ranking.relevance import ASKING_WORDS, Unrelated
+from signet_actors.searcher.columns import Mask, Seqs
+from signet_actors.searcher.legs.keyword import UNCERTAIN, SearchedTerm
+from signet_actors.searcher.legs.vector import VectorLeg
+from signet_actors.searcher.postings import MATCH, Postings, Rows
+from signet_actors.store.engine import Snapshot
+
+SAMPLE: Final = 256
+_LEAST_SAMPLE: Final = 4
+
+Floats = npt.NDArray[np.float64]
+
+
+class UnrelatedCosines:
+    """The cosines of unrelated memories by vector space, each measured on at most ``SAMPLE`` vectors."""
+
+    def __init__(self) -> None:
+        self._measured: dict[VectorLeg, tuple[tuple[int, int], Unrelated]] = {}
+
+    def get(self, leg: VectorLeg) -> Unrelated:
+        """Return what unrelated pairs have in the space of ``leg``."""
+        prior = relevance.EMBEDDED_PRIOR if leg.matrix.model == EMBEDDED_MODEL else relevance.OTHER_PRIOR
+        span = 1 << max(leg.indexed_records, 1).bit_length() - 1
+        if not leg.complete or span < _LEAST_SAMPLE:
+            return prior
+        key = (leg.matrix.generation, span)
+        known = self._measured.get(leg)
+        if known is None or known[0] != key:
+            # Evenly spaced among the first records: every searcher has these at the same places.
+            sample = leg.matrix.vectors[: span : max(1, span // SAMPLE)]
+            known = self._measured[leg] = key, relevance.unrelated_cosines(sample, prior)
+        return known[1]
+
+
+class _WeighedTerm(NamedTuple):
+    """``rows`` have the term, ``likely_rows`` one that it may have been meant as."""
+
+    weight: float
+    rows: Rows
+    likely_rows: list[Rows]
+
+
+class Measure:
+    """Measures candidates of one query. ``readable`` marks the rows that count, shape (size,).
+
+    If none of ``terms`` is informative, all count. ``legs`` are those that were searched.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        postings: Postings,
+        terms: Sequence[SearchedTerm],
+        readable: Mask,
+        unrelated: UnrelatedCosines,
+        legs: Sequence[VectorLeg],
+    ) -> None:
+        self._unrelated, self._legs = unrelated, legs
+        self._terms = []
+        count = int(np.count_nonzero(readable))
+        for term in [term for term in terms if term.text not in ASKING_WORDS] or terms:
+            rows = postings.lookup(snapshot, MATCH, term.expression)
+            likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in term.alternatives]
+            weight = relevance.word_weight(count, int(np.count_nonzero(readable[rows])))
+            self._terms.append(_WeighedTerm(weight, rows, likely))
+
+    def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
+        """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
+        return relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines))
+
+    def coverage(self, seqs: Seqs) -> Floats:
+        """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""
+        covered = np.zeros(len(seqs))
+        for term in self._terms:
+            has = rows_hold(term.rows, seqs).astype(np.float64)
+            for rows in term.likely_rows:
+                has = np.maximum(has, UNCERTAIN * rows_hold(rows, seqs))
+            covered += term.weight * has
+        return covered / max(sum(term.weight for term in self._terms), 1e-12)
+
+    def standing(self, seqs: Seqs, cosines: Floats) -> Floats:
+        """Return each cosine in spreads above the mean of unrelated pairs of its space. Shape (len(seqs),)."""
+        found = np.full(len(seqs), np.nan)
+        for leg in self._legs:
+            mean, spread = self._unrelated.get(leg)
+            of_leg = np.isnan(found) & leg.holds(seqs)
+            found[of_leg] = (cosines[of_leg] - mean) / spread
+        return found
+
+
+def rows_hold(rows: Rows, seqs: Seqs) -> Mask:
+    """Return which of ``seqs`` are among the ascending ``rows``. Shape (len(seqs),)."""
+    if not len(rows):
+        return np.zeros(len(seqs), np.bool_)
+    narrow = seqs.astype(np.int32)  # the type of the lists: another one would copy them
+    at = np.minimum(np.searchsorted(rows, narrow), len(rows) - 1)
+    held: Mask = rows[at] == narrow
+    return held

@@ -1,0 +1,62 @@
+"""The formula of relevance. Source: docs/quality.md "Relevance"."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from signet_actors.domain.ranking.relevance import Unrelated, relevance, unrelated_cosines, word_weight
+
+PRIOR = Unrelated(0.1, 0.1)
+
+
+def sample(rows: int, seed: int = 1) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    vectors = np.random.default_rng(seed).normal(size=(rows, 64)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_relevance_rises_with_coverage_and_with_standing_and_stays_in_its_range() -> None:
+    steps = np.linspace(0, 1, 11)
+    for values in (
+        relevance(steps, np.full(11, 1.0)),
+        relevance(np.full(11, 0.5), 20 * steps - 5),
+        relevance(steps, np.full(11, np.nan)),
+    ):
+        assert (np.diff(values) >= 0).all()
+        assert values[-1] > values[0]
+        assert values.min() >= 0
+        assert values.max() <= 1
+
+
+@pytest.mark.parametrize("standing", [-1e6, 1e6])
+def test_an_extreme_standing_does_not_overflow(standing: float) -> None:
+    with np.errstate(all="raise"):
+        assert relevance(np.zeros(1), np.array([standing]))[0] in {0.0, 1.0}
+
+
+def test_a_word_weighs_less_the_more_memories_have_it_and_always_something() -> None:
+    weights = [word_weight(500, holding) for holding in (0, 1, 10, 100, 500)]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] > 0
+    assert word_weight(1, 1) > word_weight(1, 0) / 2  # a store of one memory
+
+
+def test_unrelated_pairs_are_measured_although_some_pairs_are_related() -> None:
+    vectors = sample(256)
+    plain = unrelated_cosines(vectors, PRIOR)
+    assert plain.mean == pytest.approx(0.0, abs=0.02)
+    assert plain.spread == pytest.approx(0.125, abs=0.02)
+    related = vectors.copy()
+    related[:64] = vectors[0]  # a sixteenth of all pairs
+    assert unrelated_cosines(related, PRIOR).mean == pytest.approx(plain.mean, abs=0.02)
+    assert unrelated_cosines(related, PRIOR).spread == pytest.approx(plain.spread, abs=0.02)
+
+
+def test_few_different_vectors_count_little_beside_the_expectation() -> None:
+    assert unrelated_cosines(sample(2), PRIOR) == PRIOR
+    leaning = sample(256) + 1.0
+    leaning /= np.linalg.norm(leaning, axis=1, keepdims=True)
+    few, many = (unrelated_cosines(leaning[:rows], PRIOR).mean for rows in (4, 256))
+    assert PRIOR.mean < few < 0.5 < many
+    repeated = np.repeat(leaning[:4], 64, axis=0)
+    assert unrelated_cosines(repeated, PRIOR).mean == pytest.approx(few)
