@@ -12,7 +12,7 @@ WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
-	bench-searchers bench-isolation bench-pipeline bench-recall clean
+	bench-searchers bench-isolation bench-pipeline bench-recall bench-stages bench-generality bench-questions clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -94,6 +94,15 @@ bench-pipeline: install ## recall and remember beside a hung model, and extract 
 
 bench-recall: install ## evidence recall on a LoCoMo file: make bench-recall LOCOMO=path/to/file.json
 	$(BIN)/python -m bench.locomo $(LOCOMO)
+
+bench-stages: install ## what each stage of a recall is worth and costs: make bench-stages LOCOMO=path/to/file.json
+	$(BIN)/python -m bench.ablation $(LOCOMO)
+
+bench-generality: install ## recall on facts, mixed and short stores and German; LOCOMO=path/to/file.json, else generated
+	$(BIN)/python -m bench.generality $(LOCOMO)
+
+bench-questions: install ## the rank of the right note for 60 questions of a coding agent
+	$(BIN)/python -m bench.natural_questions
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

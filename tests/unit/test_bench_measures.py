@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from bench.ablation import WEIGHTS, variants
 from bench.figures import percentile
+from bench.generality import facts_of, short
 from bench.locomo import Store
+from bench.made_talks import ENGLISH, GERMAN, SESSIONS, made_conversations
 from bench.report import Line
 from bench.texts import Texts
-from signet_actors.domain.evaluation.question_set import Question
+from signet_actors.domain.evaluation.locomo import question_set
+from signet_actors.domain.evaluation.question_set import Question, QuestionSet, StoredText
+from signet_actors.domain.ranking import context
 
 
 def test_a_percentile_is_the_value_that_this_share_does_not_exceed() -> None:
@@ -39,3 +46,40 @@ def test_a_target_is_met_at_its_bound() -> None:
     assert Line("a", 2.1, "ms", limit=2.0).met is False
     assert Line("a", 1500.0, "/s", least=1500.0).met is True
     assert Line("a", 1.0, "ms").met is None
+
+
+def test_generated_conversations_are_the_same_for_a_seed_and_their_labels_name_turns() -> None:
+    for language in (ENGLISH, GERMAN):
+        talks = made_conversations(language, 2, 5)
+        assert talks == made_conversations(language, 2, 5)
+        asked = question_set(talks)
+        assert len(asked.questions) == sum(len(talk.questions) for talk in talks)
+        assert len({memory.key for memory in asked.memories}) == len(asked.memories)
+
+
+def test_a_fact_is_dated_after_its_turn_and_answers_the_questions_about_it() -> None:
+    (talk,) = made_conversations(ENGLISH, 1, 5)
+    turns = [memory.line["createdAt"] for memory in talk.memories()]
+    facts = facts_of(talk)
+    assert len(facts.memories) == 3 * SESSIONS
+    assert facts.memories[0].line["createdAt"] > turns[0]
+    assert facts.questions[0].evidence == (facts.memories[0].key,)
+    assert len(facts.questions) == len(talk.questions)
+
+
+def test_a_short_store_has_few_rows_and_the_questions_that_it_answers_alone() -> None:
+    memories = [StoredText(str(number), {"content": f"{number}", "agentId": "a"}) for number in range(200)]
+    questions = [Question("one", "", ("5", "80")), Question("two", "", ("5", "95")), Question("gone", "", ("999",))]
+    found = short(QuestionSet(memories, questions))
+    sizes = Counter(memory.agent for memory in found.memories)
+    assert sizes == {"a-0": 90, "a-1": 90, "a-2": 20}
+    assert [(question.text, question.agent) for question in found.questions] == [("one", "a-0")]
+
+
+def test_an_ablation_has_a_row_without_and_only_with_each_stage() -> None:
+    names = [variant.name for variant in variants()]
+    assert names[0] == "default"
+    for stage in ("search.context", "search.priors", "search.date_boost", "neighbours", "subject"):
+        assert {f"without {stage}", f"only {stage}"} <= set(names)
+    for weight in WEIGHTS:
+        assert isinstance(getattr(context, weight), float)
