@@ -142,7 +142,7 @@ class SearchConfig(Struct, frozen=True):
             "Prefer memories about the subject that the query names, and those with the time or number it asks for"
         ),
     ] = True
-    date_boost: Annotated[bool, described("Raise memories created on or near a full date in the query")] = True
+    date_boost: Annotated[bool, described("Raise memories created at or near a time that the query names")] = True
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):

@@ -68,7 +68,7 @@ def epoch_ms(text: str) -> int | None:
 def iso(wall_ms: int) -> str:
     """Return ``wall_ms`` (milliseconds since 1970) in the stored form."""
     moment = datetime.fromtimestamp(wall_ms / 1000, tz=UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"
 
 
 def moved(moment: str, by: timedelta) -> str:

@@ -5,24 +5,15 @@ Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.domain.memories import TIME_FACETS, TimeFacet
 from signet_actors.domain.permissions import Permission
-from signet_actors.domain.timestamps import moved, normalize_timestamp
-from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import (
-    MAX_NAME_CHARS,
     MAX_QUERY_CHARS,
-    ArgumentForm,
     Clamped,
-    FieldType,
-    Given,
     MemoryType,
     SecretRule,
     Text,
@@ -30,69 +21,14 @@ from signet_actors.operations.field_types import (
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, FilterFields, SelectionText, not_yet
+from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
 
-TIME_MODES: Final = ("auto", "timeline", "filter")
 MAX_ROWS: Final = 1000
 
 QueryText = Annotated[str, Text(max_chars=MAX_QUERY_CHARS, secret=SecretRule.KEEP)]
 
 
-class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A time window; ``end`` is exclusive and defaults to 24 hours after ``start``."""
-
-    start: str
-    end: str | None = None
-    facets: Annotated[
-        list[TimeFacet] | None,
-        not_yet(
-            "other than captured are not available yet; the time window filters by the capture time",
-            *(facet for facet in TIME_FACETS if facet != "captured"),
-        ),
-    ] = None
-    mode: Annotated[
-        Literal["auto", "timeline", "filter"] | None,
-        not_yet("timeline is not available yet; the time window is used as a filter", "timeline"),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeWindow(FieldType):
-    """A ``RecallTime`` whose start and end are in storage form. Source: docs/compatibility.md "Temporal requests"."""
-
-    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
-
-    def read(self, given: Given) -> Any:
-        value = given.value
-        if not isinstance(value, dict):
-            raise given.invalid("must be an object")
-        if value.get("start") is None:
-            raise InvalidRequest("time.start is required when time is provided", field="time.start")
-        start = _time(value["start"], "time.start")
-        end = moved(start, timedelta(days=1)) if value.get("end") is None else _time(value["end"], "time.end")
-        if end <= start:  # also true if 24 hours later is outside the calendar
-            raise InvalidRequest("time.end must be after time.start", field="time.end")
-        facets = value.get("facets")
-        if facets is not None:
-            if not isinstance(facets, list):
-                raise InvalidRequest("time.facets must be an array", field="time.facets")
-            if not all(isinstance(facet, str) and facet in TIME_FACETS for facet in facets):
-                raise InvalidRequest(
-                    f"time.facets entries must be one of: {', '.join(TIME_FACETS)}", field="time.facets"
-                )
-        mode = value.get("mode")
-        if mode is not None and (not isinstance(mode, str) or mode not in TIME_MODES):
-            raise InvalidRequest(f"time.mode must be one of: {', '.join(TIME_MODES)}", field="time.mode")
-        return RecallTime(start=start, end=end)
-
-
-def _time(value: object, name: str) -> str:
-    moment = normalize_timestamp(value) if isinstance(value, str) and len(value) <= MAX_NAME_CHARS else None
-    if moment is None:
-        raise InvalidRequest(f"{name} must be a valid ISO timestamp", field=name)
-    return moment
-
-
-class RecallFields(FilterFields, frozen=True, kw_only=True, omit_defaults=True):
+class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
     """What both forms of recall accept."""
 
     limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Maximum number of results")] = 10
@@ -150,6 +86,8 @@ class RecallResult(msgspec.Struct, frozen=True):
     """One ranked memory; ``content`` may be cut, ``content_length`` is its full length in characters.
 
     ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
+    ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
+    time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
     """
 
     id: str
@@ -168,6 +106,11 @@ class RecallResult(msgspec.Struct, frozen=True):
     scope: str | None
     visibility: str
     created_at: str
+    temporal_facet: str | UnsetType = UNSET
+    temporal_start_at: str | UnsetType | None = UNSET
+    temporal_end_at: str | UnsetType | None = UNSET
+    subject_type: str | UnsetType = UNSET
+    subject_id: str | UnsetType = UNSET
     supplementary: bool = False
     already_recalled: bool = False
 
@@ -193,18 +136,6 @@ class Dedupe(msgspec.Struct, frozen=True, rename="camel"):
     context_epoch: int = 0
     suppressed: int = 0
     repeated_returned: int = 0
-
-
-class Temporal(msgspec.Struct, frozen=True, rename="camel"):
-    """The time window that was applied."""
-
-    mode: str
-    source: str
-    original_query: str
-    content_query: str
-    start: str
-    end: str
-    facets: list[str]
 
 
 class RecallMeta(msgspec.Struct, frozen=True, rename="camel"):

@@ -39,8 +39,21 @@ class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common
     project: str | None = None
 
 
+class RowTime(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a row lies in a time window: the facet and its start and end (None if open).
+
+    ``subject_type``: memory or session.
+    """
+
+    facet: str
+    start: str | None
+    end: str | None
+    subject_type: str
+    subject_id: str
+
+
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One ranked memory.
+    """One ranked memory, or with ``time`` one entry of a timeline.
 
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
@@ -64,6 +77,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     session_id: str | None = None
     content_length: int | None = None
     relevance: float = 0.0
+    seq: int = 0
+    time: RowTime | None = None
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -81,6 +96,18 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     stale_spaces: tuple[tuple[str, int], ...] = ()
 
 
+class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rows with a time in the window, in milliseconds since 1970, the end exclusive. ``facets``: which times count.
+
+    ``fill``: rows outside the window follow those within it, until the limit is reached.
+    """
+
+    start_ms: int
+    end_ms: int
+    facets: tuple[str, ...]
+    fill: bool = False
+
+
 class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     """Hybrid recall. With ``vector_model`` the query vector is a frame; without any model, keyword only.
 
@@ -92,8 +119,9 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``hints``: search the questions that memories may answer, too. ``rerank_top``: sort so many of the best rows again
     by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
     ``context``: rows are supported by their neighbours in a conversation. ``priors``: rows are preferred by subject,
-    question, time and number. ``near_day``: prefer rows of this day (UTC, since 1970-01-01) and of those around it.
-    ``words``: the embedded words of the query with the token codes of ``vector_model``; empty = no token similarity.
+    question, time and number. ``near_ms``: prefer rows from the first instant to before the second (milliseconds since
+    1970), and those of the days around. ``within``: only or first rows of a time window. ``words``: the embedded
+    words of the query with the token codes of ``vector_model``; empty = no token similarity.
     """
 
     query: str
@@ -112,8 +140,25 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     content_chars: int | None = None
     context: bool = True
     priors: bool = True
-    near_day: int | None = None
+    near_ms: tuple[int, int] | None = None
+    within: TimeFilter | None = None
     words: tuple[tuple[str, bytes], ...] = ()
+    min_relevance: float = 0.0
+
+
+class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):
+    """List what has a time in a window: sessions, then explicit times, then captured memories, each the latest first.
+
+    ``words``: if any entry contains all of them, only such entries. ``min_score`` and ``min_relevance``: entries below
+    are dropped.
+    """
+
+    window: TimeFilter
+    read: ReadScope
+    filters: Filters = Filters()
+    words: str = ""
+    limit: int = 10
+    min_score: float = 0.0
     min_relevance: float = 0.0
 
 
@@ -375,6 +420,7 @@ class FindCandidates(Request[CandidatesFound], frozen=True, tag="searcher.find_c
 
 SearcherQuery = (
     Recall
+    | ListTimeline
     | FindCandidates
     | GetCommonWords
     | ListMemories

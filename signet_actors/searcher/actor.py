@@ -31,6 +31,7 @@ from signet_actors.protocol.searcher import (
     LegacySearch,
     ListAuthors,
     ListMemories,
+    ListTimeline,
     Recall,
     SearcherQuery,
     SearcherReply,
@@ -42,9 +43,19 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.queries import candidates, embeddings, forget, memories, pipeline, stats, transfer
+from signet_actors.searcher.queries import (
+    candidates,
+    embeddings,
+    forget,
+    memories,
+    pipeline,
+    stats,
+    timeline,
+    transfer,
+)
 from signet_actors.searcher.reader import Reader
-from signet_actors.searcher.recall import common_words, probe, recall
+from signet_actors.searcher.recall import common_words, probe
+from signet_actors.searcher.within import recall_within
 from signet_actors.store.engine import Preempted, Snapshot, SnapshotEnded
 from signet_actors.store.errors import (
     BROKEN_DISK,
@@ -314,7 +325,9 @@ class Searcher:
         query = incoming.body
         match query:
             case Recall():
-                return recall(reader, snapshot, query, incoming.frames), []
+                return recall_within(reader, snapshot, query, incoming.frames), []
+            case ListTimeline():
+                return timeline.timeline(reader, snapshot, query), []
             case FindCandidates():
                 return candidates.find(reader, snapshot, query, incoming.frames), []
             case GetCommonWords():

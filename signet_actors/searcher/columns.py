@@ -127,10 +127,36 @@ class MemoryColumns:
             mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
 
-    def days(self, rows: Seqs) -> Seqs:
-        """Return the days of creation (UTC) since 1970-01-01 of ``rows``."""
-        days: Seqs = self.created_ms[rows] // DAY_MS
+    def days_from(self, rows: Seqs, start_ms: int, end_ms: int) -> Seqs:
+        """Return how many days ``rows`` were created after the times from ``start_ms`` to before ``end_ms``.
+
+        0 within them, negative before them; the first instant of the next day is one day after.
+        """
+        created = self.created_ms[rows]
+        early, late = (start_ms - created + DAY_MS - 1) // DAY_MS, (created - end_ms) // DAY_MS + 1
+        days: Seqs = np.maximum(late, 0) - np.maximum(early, 0)
         return days
+
+    def with_session(self, rows: Seqs) -> Seqs:
+        """Return those of ``rows`` that have a session id."""
+        with_session: Seqs = rows[self._codes["session_id"][rows] != 0]
+        return with_session
+
+    def session_numbers(self, rows: Seqs) -> Seqs:
+        """Return a number for each row that is equal for rows with the same agent and session id."""
+        numbers: Seqs = self._codes["agent_id"][rows].astype(np.int64) << 32 | self._codes["session_id"][rows]
+        return numbers
+
+    def has_session_rows_outside(self, allowed: Mask, numbers: Seqs, start_ms: int, end_ms: int) -> Mask:
+        """Return which of the sessions with these ``session_numbers`` have allowed rows not created in the window."""
+        if not len(numbers):
+            return np.zeros(0, np.bool_)
+        n = len(allowed)
+        wanted = np.zeros(len(self._dictionary["session_id"]), np.bool_)
+        wanted[numbers & 0xFFFFFFFF] = True
+        created = self.created_ms[:n]
+        outside = allowed & wanted[self._codes["session_id"][:n]] & ((created < start_ms) | (created >= end_ms))
+        return np.isin(numbers, self.session_numbers(np.flatnonzero(outside)))
 
     def session_key(self, seq: int) -> tuple[int, int, int, int]:
         """Return the codes of the row's agent, scope, project and session."""

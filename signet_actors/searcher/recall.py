@@ -35,6 +35,8 @@ from signet_actors.store.rows import decode_tags
 
 DATE_CANDIDATES = 200
 """At most this many rows are candidates because of their date alone."""
+MOST_NEAR_MS = 8 * DAY_MS
+"""Longer times than this add no candidates of their own."""
 _MAX_IDENTIFIERS = 64
 """Identifiers of one query that are looked for literally; further ones are ignored."""
 
@@ -56,8 +58,10 @@ class _Stopwatch:
         self._last = now
 
 
-def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]) -> Recalled:
-    """Return the best memories that the caller may read, best first.
+def recall(
+    reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes], *, among: Mask | None = None
+) -> Recalled:
+    """Return the best memories that the caller may read, best first; only rows of ``among``, if it is given.
 
     ``frames`` holds the query's vector in ``command.vector_model`` and, after a change of model, a second one in
     ``command.former_model``. Without a vector, recall searches by keywords alone.
@@ -67,6 +71,8 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
     # 1. Bring the in-memory caches up to date, then mark the rows that the caller may read and that pass the filters.
     reader.sync(snapshot)
     allowed = reader.allowed_rows(snapshot, command.read, command.filters)
+    if among is not None:
+        allowed = allowed & among
     changed_words = _changed_common_words(reader, snapshot, command)
     pool = max(command.pool, command.limit)
     watch.lap("admit")
@@ -118,8 +124,8 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
         is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
         scores = scores + context.priors(flags, is_subject, wanted_flags(command.query))
-    if command.near_day is not None and command.fusion == "convex":
-        scores = scores + context.date_boost(reader.columns.days(seqs) - command.near_day)
+    if command.near_ms is not None and command.fusion == "convex":
+        scores = scores + context.date_boost(reader.columns.days_from(seqs, *command.near_ms))
     watch.lap("priors")
 
     # 7. Context: in a conversation, the neighbours and the episode of a row support it.
@@ -221,8 +227,8 @@ def _candidates(
 ) -> tuple[Seqs, Mask]:
     """Return the candidates' ``seqs``, ascending, each once, and which of them are part of a conversation."""
     found = [keyword_hits.seqs, *(hits.seqs for hits in vector_hits)]
-    if command.near_day is not None:
-        found.append(_rows_near(reader, allowed, command.near_day))
+    if command.near_ms is not None:
+        found.append(_rows_near(reader, allowed, *command.near_ms))
     seqs = np.unique(np.concatenate(found))
     if not command.context:
         return seqs, np.zeros(len(seqs), np.bool_)
@@ -240,12 +246,17 @@ def _candidates(
     return seqs, in_conversation
 
 
-def _rows_near(reader: Reader, allowed: Mask, day: int) -> Seqs:
-    """Return at most ``DATE_CANDIDATES`` allowed rows of ``day``, or else of the days before and after it."""
+def _rows_near(reader: Reader, allowed: Mask, start_ms: int, end_ms: int) -> Seqs:
+    """Return at most ``DATE_CANDIDATES`` allowed rows of these times, or else of the days before and after them.
+
+    None if they are longer than a week and a day: then a date says little about a row, and there may be very many.
+    """
+    if end_ms - start_ms > MOST_NEAR_MS:
+        return np.zeros(0, np.int64)
     columns = reader.columns
     created = columns.created_ms[: len(allowed)]
-    near: Seqs = np.flatnonzero(allowed & (created >= (day - 1) * DAY_MS) & (created < (day + 2) * DAY_MS))
-    return near[np.lexsort((created[near], columns.days(near) != day))[:DATE_CANDIDATES]]
+    near: Seqs = np.flatnonzero(allowed & (created >= start_ms - DAY_MS) & (created < end_ms + DAY_MS))
+    return near[np.lexsort((created[near], columns.days_from(near, start_ms, end_ms) != 0))[:DATE_CANDIDATES]]
 
 
 def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
@@ -373,6 +384,7 @@ def _fetch_rows(
                 created_at=row.created_at,
                 session_id=row.session_id,
                 content_length=length if length > (command.content_chars or length) else None,
+                seq=seq,
             )
         )
     return rows

@@ -88,25 +88,6 @@ def test_the_kill_switch_leaves_access_times_alone(tmp_path: Path) -> None:
     assert api.bus.told == []
 
 
-def test_a_time_object_filters_by_the_captured_time(api: MemoryApi) -> None:
-    answer = api.request(
-        "POST",
-        RECALL,
-        {"query": "editor", "since": "2026-01-01", "time": {"start": "2026-05-13", "facets": ["source"]}},
-    )
-    filters = api.bus.only(Recall).body.filters
-    assert (filters.since, filters.until) == ("2026-05-13T00:00:00.000Z", "2026-05-13T23:59:59.999Z")
-    assert answer.json["meta"]["temporal"] == {
-        "mode": "filter",
-        "source": "request",
-        "originalQuery": "editor",
-        "contentQuery": "editor",
-        "start": "2026-05-13T00:00:00.000Z",
-        "end": "2026-05-14T00:00:00.000Z",
-        "facets": ["captured"],
-    }
-
-
 @pytest.mark.parametrize(("failure", "status"), [(Busy(), 503), (Unavailable(), 503), (InvalidRequest("no"), 400)])
 def test_an_error_of_a_searcher_keeps_its_code(api: MemoryApi, failure: Exception, status: int) -> None:
     api.bus.script[Recall] = failure

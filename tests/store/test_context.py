@@ -227,6 +227,12 @@ def conversation(room: StoreRoom) -> dict[str, str]:
     return stored
 
 
+def near(start: datetime, end: datetime | None = None) -> tuple[int, int]:
+    """The window from ``start`` to ``end``, or of a day, in milliseconds."""
+    end = end or start + timedelta(days=1)
+    return round(start.timestamp() * 1000), round(end.timestamp() * 1000)
+
+
 class TestRanking:
     def test_the_answer_beside_a_matching_question_is_found(self, room: StoreRoom) -> None:
         stored = conversation(room)
@@ -271,10 +277,29 @@ class TestRanking:
         for number in range(250):
             room.remember(f"the day before, {number}", created_at="2025-06-06T10:00:00.000Z")
         late = room.remember("we met the plumber again", created_at="2025-06-07T10:00:00.000Z")
-        day = (datetime(2025, 6, 7, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
-        assert [row.id for row in room.recall("plumber", near_day=day, min_score=0.1).rows] == [late.id, early.id]
-        assert [row.id for row in room.recall("plumber", near_day=day - 98, min_score=0.1).rows] == [early.id, late.id]
-        assert late.id in [row.id for row in room.recall("unheard", near_day=day, limit=10).rows], "before other days"
+        day, march = near(datetime(2025, 6, 7, tzinfo=UTC)), near(datetime(2025, 3, 1, tzinfo=UTC))
+        assert [row.id for row in room.recall("plumber", near_ms=day, min_score=0.1).rows] == [late.id, early.id]
+        assert [row.id for row in room.recall("plumber", near_ms=march, min_score=0.1).rows] == [early.id, late.id]
+        assert late.id in [row.id for row in room.recall("unheard", near_ms=day, limit=10).rows], "before other days"
+
+    def test_every_day_of_a_longer_time_counts_as_the_day_itself(self, room: StoreRoom) -> None:
+        days = {
+            day: room.remember(f"the plumber came, {day}", created_at=f"2025-06-{day:02}T23:59:59.999Z").id
+            for day in (1, 8, 9, 10, 11, 20)
+        }
+        start, end = datetime(2025, 6, 8, tzinfo=UTC), datetime(2025, 6, 10, tzinfo=UTC)
+        rows = room.recall("plumber", near_ms=near(start, end), context=False, priors=False).rows
+        scores = {day: next(row.score for row in rows if row.id == id_) for day, id_ in days.items()}
+        best = 1.3
+        expected = {8: 0.3, 9: 0.3, 10: 0.24, 11: 0.12, 1: 0.09, 20: 0.0}
+        assert {day: round(score * best - 1, 2) for day, score in scores.items()} == pytest.approx(expected, abs=0.05)
+        assert scores[8] == scores[9]
+
+    def test_a_time_of_many_days_adds_no_candidates(self, room: StoreRoom) -> None:
+        room.remember("we met the plumber", created_at="2025-06-07T10:00:00.000Z")
+        start = datetime(2025, 6, 1, tzinfo=UTC)
+        assert len(room.recall("unheard", near_ms=near(start, start + timedelta(days=8))).rows) == 1
+        assert room.recall("unheard", near_ms=near(start, start + timedelta(days=9))).rows == []
 
     def test_the_subject_that_a_query_names_is_preferred(self, room: StoreRoom) -> None:
         for number in range(6):

@@ -18,6 +18,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
 from signet_actors.searcher.queries import embeddings, pipeline, transfer
+from signet_actors.store.reads import temporal_edges
 from tests.support.pipeline_harness import PipelineHarness, change, configured
 from tests.support.store_room import connection_of, plan_of
 
@@ -93,3 +94,17 @@ def test_leased_jobs_are_found_among_those_that_are_leased(room: PipelineHarness
     assert len(questions) == 3
     for sql in questions:
         assert "idx_memory_jobs_leased" in plan_of(room.connection, sql)[0], sql
+
+
+def test_the_times_in_a_window_are_read_from_an_index(room: PipelineHarness) -> None:
+    asked = Asked(connection_of(room.reader.engine))
+    with room.reader.open_snapshot() as view:
+        for facet in ("occurred", "valid"):
+            temporal_edges.overlapping(view, facet, "2026-05-13", "2026-05-14", 10)
+    connection_of(room.reader.engine).exec_trace = None
+    questions = [sql for sql in asked.questions if "temporal_edges" in sql]
+    assert len(questions) == 3
+    for sql in questions:
+        plan = plan_of(room.connection, sql)
+        assert any("idx_temporal_edges_start" in step for step in plan), plan
+        assert not any(step.startswith(("SCAN t", "SCAN m")) for step in plan), plan

@@ -18,7 +18,7 @@ from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
-from signet_actors.searcher.recall import recall
+from signet_actors.searcher.within import recall_within
 from signet_actors.store.engine import Engine, ReaderEngine, WriterEngine
 from signet_actors.store.sqlite.checks import scrub
 from signet_actors.store.sqlite.reader import SqliteEngine, read_engine
@@ -164,7 +164,7 @@ class StoreRoom:
         fields.setdefault("read", ReadScope())
         command = Recall(query=query, vector_model=None if vector is None else MODEL, **fields)
         with self.reader.open_snapshot() as view:
-            return recall(self.reader, view, command, frames)
+            return recall_within(self.reader, view, command, frames)
 
     def value(self, sql: str, *bindings: Any) -> Any:
         row = self.connection.execute(sql, bindings).fetchone()

@@ -7,6 +7,7 @@ import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from signet_actors.domain.extraction import (
     prompts,
 )
 from signet_actors.domain.redaction import scan, values
+from signet_actors.domain.temporal.intent import intent_of_query
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.server import framing
@@ -39,7 +41,6 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "config.load": {"_read_text:search": FIXED, "_with_environment:fullmatch": FIXED},
     "domain.backups": {"_PATTERN": WHOLE},
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
-    "domain.date_phrases": dict.fromkeys(("_NUMBERS", "_MONTH_FIRST", "_DAY_FIRST", "_YEAR"), SEARCHED),
     "domain.evaluation.locomo": {"_DIA_ID": SEARCHED},
     "domain.ranking.text_flags": {
         **dict.fromkeys(("_ASKS", "_TOKEN"), SEARCHED),
@@ -105,6 +106,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),
         "_PORT": MATCHED,
     },
+    "domain.temporal.full_dates": dict.fromkeys(
+        ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS"), SEARCHED
+    ),
+    "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
@@ -278,6 +283,7 @@ UNITS: Final = (
         "machine a login a ",
     ),
     *("bearer a", "authorization: ", "connect.sid=", "AccountKey=", "S" + "G.", "-us1", "hooks.slack.com/services/a/"),
+    *("2026-", "2026-1-1/", "may 1 ", "may  ", "1 may ", "1.1.", "last 3 ", "a few ", "in the "),
     *("0123456789abcdef0123456789abcdef-us1 twilio ", "discord M", "123456789:", "ldap -w ", "-p a -pa "),
 )
 
@@ -391,6 +397,7 @@ def redacted(text: str) -> None:
         assert "secrets" in refused.detail  # noqa: PT017  the other outcome is as good
 
 
+NOON: Final = datetime(2026, 11, 25, 12, tzinfo=UTC)
 SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "redaction": redacted,
     "secrets": lambda text: scan.secrets_in(text[:4_000]),
@@ -417,6 +424,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
     "time": timestamps.normalize_timestamp,
+    "date phrase": lambda text: intent_of_query(text, NOON),
     "request head": lambda text: framing.plain_request(b"GET /" + text.encode("utf-8", "replace")),
     "headers": lambda text: framing.plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }

@@ -3,28 +3,27 @@
 Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/compatibility.md "Recall";
 docs/architecture.md "The path of a recall".
 Departs: scores have four decimals, so that similar rows can be told apart; an aggregate recall ends with
-``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router; a ``time``
-object filters on the captured facet.
+``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from itertools import islice
 from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET
 
-from signet_actors.domain.date_phrases import date_phrase
+from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
-from signet_actors.domain.timestamps import moved
+from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.http.endpoints import Call, filters_of, serve
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
+from signet_actors.gateway.temporal import recall_intent, temporal_meta, time_filter
 from signet_actors.operations.recall import (
     LEGACY_SEARCH,
     RECALL,
@@ -47,29 +46,31 @@ from signet_actors.operations.recall import (
     SimilarRequest,
     SimilarResult,
     Stage,
-    Temporal,
     Timings,
 )
+from signet_actors.operations.temporal import RecallTime
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import (
     FindSimilar,
     LegacySearch,
     ListAuthors,
+    ListTimeline,
     Recall,
     Recalled,
     RecalledRow,
+    RowTime,
 )
 from signet_actors.protocol.writer import TouchMemories
 
 TRUNCATED: Final = " [truncated]"
-_EPOCH: Final = date(1970, 1, 1)
+TIMELINE_SOURCE: Final = "temporal_"
+TIMELINE_CHARS: Final = 900
+"""Characters of a content in a timeline, with the mark that it is cut."""
 
 
 async def recall(call: Call[RecallRequest]) -> HttpResponse:
     """Recall from a JSON body."""
-    time = call.request.time
-    window = None if time is None or time.end is None else (time.start, time.end)
-    return await _recall(call, call.request.query, call.request, window)
+    return await _recall(call, call.request.query, call.request, call.request.time)
 
 
 async def search(call: Call[SearchRequest]) -> HttpResponse:
@@ -77,57 +78,18 @@ async def search(call: Call[SearchRequest]) -> HttpResponse:
     return await _recall(call, call.request.query, call.request, None)
 
 
-async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tuple[str, str] | None) -> HttpResponse:
-    """Answer a recall and record the access asynchronously, so that the caller does not wait for a write.
-
-    ``window`` is the start and the (exclusive) end of a ``time`` object.
-    """
+async def _recall(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> HttpResponse:
+    """Answer a recall and record the access asynchronously, so that the caller does not wait for a write."""
     request, state = call.http, call.state
-    phrase = date_phrase(query) if window is None else None
-    boosted = phrase is not None and state.config.search.date_boost
-    if phrase is not None:
-        effect = "memories of that day rank higher" if boosted else "its words are searched for"
-        request.warnings.append(f'the date "{phrase.text}" in the query is not used as a time filter yet; {effect}')
-    clock = state.clock
+    clock, config = state.clock, state.config
     started = clock.monotonic_ns()
-    filters = filters_of(fields)
-    vector, former = await query_vectors(state, query, call.read, filters.project, trace_id=request.trace_id)
-    embedded = clock.monotonic_ns()
-    search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
-    found, _ = await state.bus.ask_searcher(
-        Recall(
-            query=query,
-            read=call.read,
-            filters=_restrict_to_window(filters, window),
-            limit=fields.limit,
-            fusion=search_config.fusion,
-            alpha=search_config.alpha,
-            min_score=search_config.min_score if fields.min_score is None else max(0.0, min(1.0, fields.min_score)),
-            min_relevance=max(0.0, min(1.0, fields.min_relevance or 0.0)),
-            pool=search_config.pool,
-            vector_model=vector.model,
-            former_model=former.model,
-            common_words_version=vector.common_words_version,
-            hints=pipeline.hints.enabled,
-            rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
-            content_chars=max(
-                pipeline.guardrails.recall_truncate_chars,
-                MAX_RESULT_CHARS + 1 if pipeline.reranker.use_extraction_model else 0,
-            ),
-            context=search_config.context,
-            priors=search_config.priors,
-            words=vector.words if search_config.token_similarity else (),
-            near_day=(phrase.date - _EPOCH).days if phrase is not None and boosted else None,
-        ),
-        trace_id=request.trace_id,
-        frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
-    )
+    intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=config.search.date_boost)
+    if intent is not None and intent.mode == "timeline":
+        found, stages = await _timeline(call, fields, intent)
+    else:
+        found, stages = await _hybrid(call, query if intent is None else intent.search_text, fields, intent)
     answered = clock.monotonic_ns()
-    state.previous_embedder.observe_stale(
-        former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
-    )
-    if found.common_words is not None:
-        state.common_words.learn(call.read, filters.project, found.common_words)
+    pipeline = config.memory.pipeline_v2
     rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
     card = await summary_card(request, query, fields.limit, rows, spent_ms=(answered - started) // 1_000_000)
     if card is not None:
@@ -135,9 +97,6 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
     _touch(request, rows)
     results = [] if card is None else [card]
     results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
-    stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
-    stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
-    stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return HttpResponse(
@@ -151,44 +110,99 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, window: tup
                 no_hits=not results,
                 timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
                 dedupe=Dedupe(),
-                temporal=_temporal(query, window),
+                temporal=temporal_meta(intent, query),
             ),
             aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
         )
     )
 
 
+async def _hybrid(
+    call: Call[Any], query: str, fields: RecallFields, intent: Intent | None
+) -> tuple[Recalled, list[Stage]]:
+    """Return the memories that match ``query`` by words and by meaning, and what each stage took."""
+    request, state = call.http, call.state
+    clock = state.clock
+    started = clock.monotonic_ns()
+    filters = filters_of(fields)
+    vector, former = await query_vectors(state, query, call.read, filters.project, trace_id=request.trace_id)
+    embedded = clock.monotonic_ns()
+    search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
+    found, _ = await state.bus.ask_searcher(
+        Recall(
+            query=query,
+            read=call.read,
+            filters=filters,
+            limit=fields.limit,
+            fusion=search_config.fusion,
+            alpha=search_config.alpha,
+            min_score=_min_score(state.config, fields),
+            min_relevance=_min_relevance(fields),
+            pool=search_config.pool,
+            vector_model=vector.model,
+            former_model=former.model,
+            common_words_version=vector.common_words_version,
+            hints=pipeline.hints.enabled,
+            rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
+            content_chars=max(
+                pipeline.guardrails.recall_truncate_chars,
+                MAX_RESULT_CHARS + 1 if pipeline.reranker.use_extraction_model else 0,
+            ),
+            context=search_config.context,
+            priors=search_config.priors,
+            words=vector.words if search_config.token_similarity else (),
+            near_ms=None if intent is None or not search_config.date_boost else intent.window,
+            within=None if intent is None or intent.mode != "filter" else time_filter(intent),
+        ),
+        trace_id=request.trace_id,
+        frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
+    )
+    answered = clock.monotonic_ns()
+    state.previous_embedder.observe_stale(
+        former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
+    )
+    if found.common_words is not None:
+        state.common_words.learn(call.read, filters.project, found.common_words)
+    stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
+    stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
+    stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
+    return found, stages
+
+
+async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tuple[Recalled, list[Stage]]:
+    """Return what happened in the window of ``intent``."""
+    clock = call.state.clock
+    started = clock.monotonic_ns()
+    found = await call.ask_searcher(
+        ListTimeline(
+            window=time_filter(intent),
+            read=call.read,
+            filters=filters_of(fields),
+            words=intent.search_text,
+            limit=fields.limit,
+            min_score=_min_score(call.state.config, fields),
+            min_relevance=_min_relevance(fields),
+        )
+    )
+    stages = [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
+    return found, [*stages, Stage(name="searcher_round_trip", duration_ms=_ms(clock.monotonic_ns() - started))]
+
+
+def _min_score(config: Config, fields: RecallFields) -> float:
+    return config.search.min_score if fields.min_score is None else max(0.0, min(1.0, fields.min_score))
+
+
+def _min_relevance(fields: RecallFields) -> float:
+    return max(0.0, min(1.0, fields.min_relevance or 0.0))
+
+
 def _touch(request: HttpRequest, rows: Sequence[RecalledRow]) -> None:
     config = request.state.config
-    ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
+    times = ((row.id, row.time) for row in rows)
+    memories = (id_ if time is None else time.subject_id for id_, time in times if _is_of_memory(time))
+    ids = tuple(dict.fromkeys(islice(memories, config.gateway.touch_limit)))
     if ids and not config.memory.pipeline_v2.mutations_frozen:
         request.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=request.trace_id)
-
-
-def _restrict_to_window(filters: Filters, window: tuple[str, str] | None) -> Filters:
-    """Return ``filters`` restricted to ``window``. Stored times can be compared as text."""
-    if window is None:
-        return filters
-    start, last = window[0], moved(window[1], timedelta(milliseconds=-1))
-    return msgspec.structs.replace(
-        filters,
-        since=max(start, filters.since or start),
-        until=min(last, filters.until or last),
-    )
-
-
-def _temporal(query: str, window: tuple[str, str] | None) -> Temporal | msgspec.UnsetType:
-    if window is None:
-        return UNSET
-    return Temporal(
-        mode="filter",
-        source="request",
-        original_query=query,
-        content_query=query,
-        start=window[0],
-        end=window[1],
-        facets=["captured"],
-    )
 
 
 def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
@@ -203,12 +217,18 @@ def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
     )
 
 
+def _is_of_memory(time: RowTime | None) -> bool:
+    return time is None or time.subject_type == "memory"
+
+
 def _result(row: RecalledRow, cut: int) -> RecallResult:
     length = len(row.content) if row.content_length is None else row.content_length
-    truncated = length > cut
+    truncated, content, time = length > cut, row.content, row.time
+    if time is not None and row.source.startswith(TIMELINE_SOURCE):
+        cut, truncated = TIMELINE_CHARS - len(TRUNCATED), length > TIMELINE_CHARS
     return RecallResult(
         id=row.id,
-        content=row.content[:cut] + TRUNCATED if truncated else row.content,
+        content=content[:cut] + TRUNCATED if truncated else content,
         content_length=length,
         truncated=truncated,
         score=round(row.score, 4),
@@ -223,6 +243,11 @@ def _result(row: RecalledRow, cut: int) -> RecallResult:
         scope=row.scope,
         visibility=row.visibility,
         created_at=row.created_at,
+        temporal_facet=UNSET if time is None else time.facet,
+        temporal_start_at=UNSET if time is None else time.start,
+        temporal_end_at=UNSET if time is None else time.end,
+        subject_type=UNSET if time is None else time.subject_type,
+        subject_id=UNSET if time is None else time.subject_id,
     )
 
 

@@ -1,0 +1,128 @@
+"""Full dates in a query: ``2026-05-13``, ``May 13, 2026``, and with the day first ``13 May 2026``, ``13.05.2026``.
+
+The documented forms, which activate a filter, are the numbers with the year first and the names with the month first;
+each may name two days (``2026-07-25/26``). Every repetition is bounded, so that matching is linear.
+
+Source: memory-api.txt "POST /api/memory/recall" (exact date phrases); docs/compatibility.md "Temporal requests".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        ("jan jän", "feb", "mar mär mrz", "apr", "may mai", "jun", "jul", "aug", "sep", "oct okt", "nov", "dec dez"), 1
+    )
+    for name in names.split()
+}
+"""Number of a month by its first three letters, in English and German."""
+FIRST_YEAR: Final = 1000
+LAST_YEAR: Final = 9998
+
+# A full date contains four digits. Most queries do not, so this pattern alone rules them out.
+_YEAR: Final = re.compile(r"[0-9]{4}")
+_MONTH: Final = (
+    r"(?P<month>jan(?:uary|uar)?|j[\u00e4\u00c4]nner|feb(?:ruary|ruar)?|mar(?:ch)?|m[\u00e4\u00c4]rz|mrz|apr(?:il)?|may"
+    r"|mai|june?|juni|july?|juli|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+)
+_DAY: Final = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_OTHER_DAY: Final = r"(?:/(?P<last>[0-9]{1,2}))?"
+# A time of day may follow ("2026-05-13T10:00"). What looks like a second day but is none makes the whole no date.
+_YEAR_FIRST: Final = re.compile(
+    rf"\b(?P<year>[0-9]{{4}})[/-](?P<month>[0-9]{{1,2}})[/-](?P<day>[0-9]{{1,2}}){_OTHER_DAY}"
+    r"(?!/[0-9])(?:(?=T[0-9]{2})|(?![0-9A-Za-z_]))",
+    re.ASCII,
+)
+_MONTH_FIRST: Final = re.compile(
+    rf"\b{_MONTH}\s{{1,3}}{_DAY}{_OTHER_DAY}(?:,\s{{0,3}}|\s{{1,3}})(?P<year>[0-9]{{4}})\b", re.IGNORECASE | re.ASCII
+)
+_DAY_FIRST: Final = re.compile(
+    rf"\b{_DAY}\.?\s{{0,3}}(?:of\s{{1,3}})?{_MONTH}(?:,\s{{0,3}}|\s{{1,3}})(?P<year>[0-9]{{4}})\b",
+    re.IGNORECASE | re.ASCII,
+)
+_DAY_FIRST_NUMBERS: Final = re.compile(
+    r"(?<![0-9.])(?P<day>[0-9]{1,2})\. ?(?P<month>[0-9]{1,2})\. ?(?P<year>[0-9]{4})(?![0-9])", re.ASCII
+)
+_LIMITS: Final = "before after since until till by between vor nach seit bis zwischen"
+_OTHER_TIMES: Final = frozenset(_LIMITS.split())
+"""With such a word before it, a date is a limit of the time that is meant."""
+_MOST_WORD_CHARS: Final = 12
+
+
+class FullDate(NamedTuple):
+    """A date in a query, at ``start`` to ``end``: the days from ``first`` to before ``after``.
+
+    ``is_exact``: it has a documented form and stands alone, not in a path or a file name, and not as in "before May 13,
+    2026". ``first`` is None for a date
+    that does not exist.
+    """
+
+    start: int
+    end: int
+    first: date | None
+    after: date | None
+    is_exact: bool
+
+
+def full_dates(query: str) -> list[FullDate]:
+    """Return the full dates of ``query`` in order, also those that do not exist."""
+    if _YEAR.search(query) is None:
+        return []
+    return sorted(_found(query), key=lambda found: (found.start, -found.end))
+
+
+def day(year: int, month: int, number: int) -> date | None:
+    """Return the date; None if it does not exist or its year is out of range."""
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        return None
+    try:
+        return date(year, month, number)
+    except ValueError:
+        return None
+
+
+def month_number(name: str) -> int:
+    """Return the number of a month that is given by name or in digits."""
+    return int(name) if name.isdecimal() else MONTHS[name[:3].lower()]
+
+
+def _found(query: str) -> Iterator[FullDate]:
+    for pattern, is_documented in (
+        (_YEAR_FIRST, True),
+        (_MONTH_FIRST, True),
+        (_DAY_FIRST, False),
+        (_DAY_FIRST_NUMBERS, False),
+    ):
+        for match in pattern.finditer(query):
+            parts = match.groupdict()
+            year, month = int(match["year"]), month_number(match["month"])
+            first = day(year, month, int(match["day"]))
+            last = first if parts.get("last") is None else day(year, month, int(match["last"]))
+            is_exact = is_documented and not (
+                _is_part_of_name(query, match.start(), match.end()) or _is_limit(query, match.start())
+            )
+            if first is None or last is None or last < first:
+                yield FullDate(match.start(), match.end(), None, None, is_exact)
+            else:
+                yield FullDate(match.start(), match.end(), first, last + timedelta(days=1), is_exact)
+
+
+def _is_part_of_name(query: str, start: int, end: int) -> bool:
+    """Return True if the text at ``start`` to ``end`` is a part of a path, a file name or a time."""
+    before, behind = query[start - 1 : start] if start else "", query[end : end + 2]
+    return (
+        before in {".", "/", "\\", "-"}
+        or behind[:1] in {"/", "\\", "-", "T"}
+        or (behind[:1] == "." and behind[1:].isalnum())
+    )
+
+
+def _is_limit(query: str, start: int) -> bool:
+    """Return True if the word before ``start`` says that another time is meant."""
+    words = query[max(0, start - _MOST_WORD_CHARS) : start].split()
+    return bool(words) and words[-1].lower() in _OTHER_TIMES
