@@ -19,8 +19,12 @@ def test_both_legs_are_scaled_by_their_maximum_and_blended() -> None:
     assert convex(array(4, 2, 0), array(0.3, 0.6, 0.6), alpha=0.5) == pytest.approx([0.75, 0.75, 0.5])
 
 
-def test_a_candidate_without_a_vector_or_word_match_gets_zero_for_that_leg() -> None:
-    assert convex(array(4, 0), array(NAN, 0.6), alpha=0.25) == pytest.approx([0.75, 0.25])
+def test_a_candidate_without_a_word_match_gets_zero_for_that_leg() -> None:
+    assert convex(array(4, 0), array(0.3, 0.6), alpha=0.25) == pytest.approx([0.875, 0.25])
+
+
+def test_a_candidate_whose_vector_is_still_to_come_is_rated_by_its_words_alone() -> None:
+    assert convex(array(4, 2, 0, 0), array(NAN, NAN, NAN, 0.6), alpha=0.25) == pytest.approx([1, 0.5, 0, 0.25])
 
 
 def test_without_any_matching_word_the_score_is_the_cosine_itself() -> None:

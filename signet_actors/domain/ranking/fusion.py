@@ -1,7 +1,8 @@
 """Fuse a keyword leg and a vector leg into one score per candidate.
 
 ``convex`` scales each leg by its best candidate and blends the two. A candidate that a leg did not find counts 0 there,
-so the caller must first supply the true cosine of keyword-only candidates. ``rrf`` uses only ranks.
+so the caller must first supply the true cosine of keyword-only candidates; one that has no vector counts its keyword
+part twice. ``rrf`` uses only ranks.
 
 Source: docs/quality.md rules 1 and 2; docs/decisions.md 6, 7.
 Departs: the specification's ``1/(1+|score|)`` and "single-leg rows keep their score" (memory-system.txt "Alpha
@@ -36,7 +37,8 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
         return np.minimum(dense, 1.0)
     if dense.max(initial=0.0) <= 0.0:
         return scaled(bm25)
-    blended: Floats = alpha * (dense / dense.max()) + (1.0 - alpha) * scaled(bm25)
+    strength = scaled(bm25)
+    blended: Floats = alpha * np.where(np.isnan(cosine), strength, dense / dense.max()) + (1.0 - alpha) * strength
     return blended
 
 
