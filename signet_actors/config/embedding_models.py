@@ -101,7 +101,7 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
 
 def makes_token_codes(model: str) -> bool:
     """Return whether the vectors of ``model`` are stored with codes of their tokens."""
-    return model == EMBEDDED_MODEL
+    return model in {EMBEDDED_MODEL, MINILM_MODEL}
 
 
 def embedded_model_folder() -> Path:

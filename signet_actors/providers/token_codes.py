@@ -73,7 +73,7 @@ class WordPieceCodes:
     def _telling_pieces(self, word: str) -> bytes:
         known = self._telling.get(word)
         if known is None:
-            known = array("H", [token.id for token in self._tokens(word) if _tells(token.value)]).tobytes()
+            known = array("H", [token.id for token in self._tokens(word) if _is_compared(token.value)]).tobytes()
             if len(word) <= _MAX_WORD_CHARS:
                 if len(self._telling) >= _MAX_CACHED_WORDS:
                     self._telling = {}
@@ -87,7 +87,12 @@ class WordPieceCodes:
         return self._model.tokenize(_WORD_MARK + word[:_MAX_WORD_CHARS])
 
 
-def _tells(piece: str) -> bool:
-    """Return False for a stop word, the tail of a contraction, a digit, punctuation, and a byte ("<0xE3>")."""
+def is_telling(piece: str) -> bool:
+    """Return False for a stop word, the tail of a contraction, punctuation and a special token ("[CLS]")."""
     bare = piece.strip(_WORD_MARK).lower()
-    return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalpha, bare)) and not bare.startswith("<")
+    return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalnum, bare)) and not bare.startswith("[")
+
+
+def _is_compared(piece: str) -> bool:
+    """Return whether the piece tells and is no digit and no byte ("<0xE3>"), which every number or script shares."""
+    return is_telling(piece) and any(map(str.isalpha, piece)) and not piece.startswith("<")

@@ -113,8 +113,10 @@ def recall(
 
     # 5. Token similarity: the best candidates are compared with the query token by token.
     is_refined = command.fusion == "convex" and bool(bm25.any())
-    if command.words and is_refined and reader.tokens.supports(command.vector_model):
-        base = fusion.with_tokens(base, _token_likeness(reader, snapshot, command, keyword_hits, seqs, base))
+    model = command.vector_model
+    if model is not None and command.words and is_refined and reader.tokens.supports(model):
+        likeness = _token_likeness(reader, snapshot, model, command.words, keyword_hits, seqs, base)
+        base = fusion.with_tokens(base, likeness)
         watch.lap("token_similarity")
 
     # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
@@ -283,13 +285,19 @@ def _cosines(
 
 
 def _token_likeness(
-    reader: Reader, snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, base: Scores
+    reader: Reader,
+    snapshot: Snapshot,
+    model: str,
+    words: Sequence[tuple[str, bytes]],
+    keyword_hits: KeywordHits,
+    seqs: Seqs,
+    base: Scores,
 ) -> Scores:
     """Return the token similarity of the best candidates, NaN for the others and for rows without token codes."""
     likeness = np.full(len(seqs), np.nan)
     best = np.lexsort((-seqs, -base))[: token_similarity.ROWS]
     numbers = reader.columns.embedding_seq[seqs[best]].astype(np.int64)
-    likeness[best] = reader.tokens.likeness(snapshot, command.words, keyword_hits.rarity, numbers)
+    likeness[best] = reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
     return likeness
 
 

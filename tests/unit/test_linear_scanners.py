@@ -72,7 +72,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.memories": {"_TAGS": WHOLE, "_TYPE_NAME": WHOLE, "_TYPE_RULES": SEARCHED},
     "domain.normalization": {"_SURROGATE": SEARCHED},
     "domain.query_words": {
-        **dict.fromkeys(("_ASCII_WORD", "_CJK_OR_NOT", "_CJK_RUN", "_CONTRACTION", "_MAYBE_CJK", "_PIECE"), SEARCHED),
+        **dict.fromkeys(
+            ("_ASCII_WORD", "_CJK_OR_NOT", "_CJK_RUN", "_CONTRACTION", "_MAYBE_CJK", "_PIECE", "_WORD_OF_CAMEL"),
+            SEARCHED,
+        ),
         **dict.fromkeys(("_HYPHENATED_QUANTITY", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
         **dict.fromkeys(("_words_of_hyphenated:search", "match_terms:split"), FIXED),  # one character
     },
@@ -414,6 +417,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "chunks": lambda text: chunking.distinct_chunks(text, 300),
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,
+    "identifier": query_words.identifier_parts,
     "bigrams": query_words.cjk_bigrams,
     "bigrams beside a character": lambda text: query_words.cjk_bigrams("\u4e00" + text),
     "compatibility form": normalization.compatibility_form,

