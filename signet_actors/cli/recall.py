@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signet_actors.cli.explanations import print_explained_id, print_explained_results
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
 from signet_actors.cli.presentation import on_terminal, print_memories, print_message
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
 @click.option("--min-relevance", type=click.FloatRange(0, 1), help="Drop results below this relevance.")
+@click.option("--explain", is_flag=True, default=None, help="Tell how the score of each result came about.")
+@click.option("--explain-id", metavar="ID", help="Tell why the memory with this id is there or not.")
 @agent_option
 @shared_options
 @click.pass_obj
@@ -52,6 +55,8 @@ def recall(
     importance_min: float | None,
     min_score: float | None,
     min_relevance: float | None,
+    explain: bool | None,
+    explain_id: str | None,
     agent: str | None,
 ) -> None:
     """Find memories that answer a question.
@@ -75,6 +80,8 @@ def recall(
             "importance_min": importance_min,
             "min_score": min_score,
             "min_relevance": min_relevance,
+            "explain": explain,
+            "explainId": explain_id,
             "agentId": agent,
         },
     )
@@ -82,11 +89,16 @@ def recall(
     if invocation.as_json:
         print_answer(answer)
         return
+    explained = answer.body.get("explained")
     if not results:
         print_message("Nothing found.")
-        return
-    print_memories(results, scored=True)
-    if on_terminal():
+    elif explain:
+        print_explained_results(results)
+    else:
+        print_memories(results, scored=True)
+    if explained:
+        print_explained_id(explained)
+    if results and on_terminal():
         timings = (answer.body.get("meta") or {}).get("timings") or {}
         took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
         print_message(f"{len(results)} found{took} ({answer.body.get('method')})")

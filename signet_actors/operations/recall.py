@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.field_types import (
     MAX_QUERY_CHARS,
     Clamped,
@@ -37,6 +38,11 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
         Annotated[float, Meta(description="Drop results below this relevance (0 to 1), which no other result changes")]
         | None
     ) = None
+    explain: Annotated[bool, Meta(description="Tell for each result how its score came about")] = False
+    explain_id: Annotated[
+        SelectionText | None,
+        Meta(description="Tell in `explained` what became of the memory with this id, also if it is not a result"),
+    ] = msgspec.field(default=None, name="explainId")
     aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
     expand: Annotated[bool, not_yet("is not available yet; no transcript is added")] = False
     aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
@@ -113,6 +119,7 @@ class RecallResult(msgspec.Struct, frozen=True):
     subject_id: str | UnsetType = UNSET
     supplementary: bool = False
     already_recalled: bool = False
+    explanation: Explanation | UnsetType = UNSET
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
@@ -163,13 +170,17 @@ class Aggregate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecallReply(msgspec.Struct, frozen=True):
-    """Ranked memories, best first; ``method`` is hybrid when vectors took part, else keyword."""
+    """Ranked memories, best first; ``method`` is hybrid when vectors took part, else keyword.
+
+    ``explained`` is present if the request has ``explainId``.
+    """
 
     results: list[RecallResult]
     query: str
     method: str
     meta: RecallMeta
     aggregate: Aggregate | UnsetType = UNSET
+    explained: ExplainedId | UnsetType = UNSET
 
 
 class LegacyResult(msgspec.Struct, frozen=True):

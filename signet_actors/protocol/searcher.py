@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
+from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
@@ -57,7 +58,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
-    between queries (docs/quality.md "Relevance").
+    between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it.
     """
 
     id: str
@@ -79,6 +80,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     relevance: float = 0.0
     seq: int = 0
     time: RowTime | None = None
+    explanation: Explanation | None = None
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -86,7 +88,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
 
     ``common_words`` is set when its version differs from the request's, to update the caller's cache. ``stale_spaces``
     lists, as far as the searcher knows, other models and dimensions than ``vector_model``'s in which some memories have
-    their newest vector.
+    their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``.
     """
 
     rows: list[RecalledRow]
@@ -94,6 +96,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     timings: list[StageTiming]
     common_words: CommonWords | None = None
     stale_spaces: tuple[tuple[str, int], ...] = ()
+    explained: ExplainedId | None = None
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,6 +125,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     question, time and number. ``near_ms``: prefer rows from the first instant to before the second (milliseconds since
     1970), and those of the days around. ``within``: only or first rows of a time window. ``words``: the embedded
     words of the query with the token codes of ``vector_model``; empty = no token similarity.
+    ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     """
 
     query: str
@@ -144,6 +148,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     within: TimeFilter | None = None
     words: tuple[tuple[str, bytes], ...] = ()
     min_relevance: float = 0.0
+    explain: bool = False
+    explain_id: str | None = None
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

@@ -9,7 +9,7 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 import msgspec
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.domain.ranking import context, fusion, rerank
+from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -25,6 +26,7 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
 from signet_actors.searcher.episodes import NONE, positions
+from signet_actors.searcher.explain import Candidates, Explained, Moves, Ranking, Stages, explain
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader
@@ -66,7 +68,7 @@ def recall(
     ``frames`` holds the query's vector in ``command.vector_model`` and, after a change of model, a second one in
     ``command.former_model``. Without a vector, recall searches by keywords alone.
     """
-    watch = _Stopwatch()
+    watch, moves = _Stopwatch(), Moves(wanted=command.explain or command.explain_id is not None)
 
     # 1. Bring the in-memory caches up to date, then mark the rows that the caller may read and that pass the filters.
     reader.sync(snapshot)
@@ -112,11 +114,11 @@ def recall(
     watch.lap("fusion")
 
     # 5. Token similarity: the best candidates are compared with the query token by token.
-    is_refined = command.fusion == "convex" and bool(bm25.any())
+    fused, is_refined = base, command.fusion == "convex" and bool(bm25.any())
     model = command.vector_model
     if model is not None and command.words and is_refined and reader.tokens.supports(model):
         likeness = _token_likeness(reader, snapshot, model, command.words, keyword_hits, seqs, base)
-        base = fusion.with_tokens(base, likeness)
+        base = moves.between("token_similarity", base, fusion.with_tokens(base, likeness))
         watch.lap("token_similarity")
 
     # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
@@ -125,36 +127,49 @@ def recall(
     if command.priors and is_refined:
         subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
         is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
-        scores = scores + context.priors(flags, is_subject, wanted_flags(command.query))
+        points = context.priors(flags, is_subject, wanted_flags(command.query))
+        scores = scores + sum(points.values())
+        moves.note(points)
     if command.near_ms is not None and command.fusion == "convex":
-        scores = scores + context.date_boost(reader.columns.days_from(seqs, *command.near_ms))
+        boost = context.date_boost(reader.columns.days_from(seqs, *command.near_ms))
+        scores = scores + boost
+        moves.note({"date": boost})
     watch.lap("priors")
 
     # 7. Context: in a conversation, the neighbours and the episode of a row support it.
     strong = base
     if command.context and is_refined:
         near = _neighbours(reader, seqs, in_conversation)
-        scores, strong = context.with_context(base, scores, flags, near), context.strongest_beside(base, near)
-    scores = np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0)
+        supported, strong = context.with_context(base, scores, flags, near), context.strongest_beside(base, near)
+        moves.note_context(scores, supported)
+        scores = supported.scores
+    scores = moves.between("scale", scores, np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0))
     watch.lap("context")
 
     # 8. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
-    scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
+    scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
     readable = reader.readable_rows(snapshot, command.read, command.filters.project)
     legs = [leg for leg, _ in vector_queries]
     measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, legs)
     keep = strong >= command.min_score
     if command.min_relevance > 0.0:
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
+    candidates = Candidates(seqs, bm25, cosine, fused, scores, strong)
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
 
-    # 9. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
-    order = np.lexsort((-seqs, -scores))[: command.limit]
+    # 9. Sort (the newer memory wins a tie), explain on request, authorise once more in SQL, and read the content.
+    order = np.lexsort((-seqs, -scores))
+    explained = Explained()
+    if moves.wanted:
+        ranking = Ranking(seqs[order], scores[order])
+        stages = Stages(allowed, keyword_hits, vector_hits, vector_queries, measure, candidates, moves, ranking)
+        explained = explain(reader, snapshot, command, stages)
+    order = order[: command.limit]
     seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
     measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), np.isin(seqs, keyword_hits.hint_only)
-    rows = _fetch_rows(snapshot, command, seqs, *measures)
+    rows = _fetch_rows(snapshot, command, seqs, *measures, explained.results)
     watch.lap("final_rank")
     return Recalled(
         rows=rows,
@@ -162,6 +177,7 @@ def recall(
         timings=watch.stages,
         common_words=changed_words,
         stale_spaces=_stale_spaces(reader, command, frames),
+        explained=explained.named,
     )
 
 
@@ -355,6 +371,7 @@ def _fetch_rows(
     cosine: npt.NDArray[np.float64],
     relevances: npt.NDArray[np.float64],
     by_hint: Mask,
+    explanations: Mapping[int, Explanation],
 ) -> list[RecalledRow]:
     """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
 
@@ -379,6 +396,7 @@ def _fetch_rows(
                 content=row.content[: command.content_chars],
                 score=round(min(1.0, score), 6),
                 relevance=relevant,
+                explanation=explanations.get(seq),
                 source=source,
                 type=row.type,
                 tags=decode_tags(row.tags),

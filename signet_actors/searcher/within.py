@@ -10,8 +10,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from signet_actors.domain.ranking.explanation import ExplainedId, Move
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, RowTime, StageTiming
+from signet_actors.searcher.explain import TIME_WINDOW
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.searcher.times import OPEN_MS, Times, rows_in
@@ -36,10 +38,14 @@ def recall_within(reader: Reader, snapshot: Snapshot, command: Recall, frames: l
     if not window.fill or missing <= 0:
         return msgspec.structs.replace(first, rows=rows)
     others = recall(reader, snapshot, msgspec.structs.replace(command, limit=missing), frames, among=~inside)
+    fate = first.explained
+    if fate is not None and fate.filters == [TIME_WINDOW]:
+        fate = _after(len(rows), others.explained)
     took = sum(stage.duration_ms for stage in others.timings)
     return msgspec.structs.replace(
         first,
         rows=rows + _below(rows, others.rows),
+        explained=fate,
         timings=[*first.timings, StageTiming("outside_window", round(took, 3))],
     )
 
@@ -68,4 +74,20 @@ def _below(rows: list[RecalledRow], others: list[RecalledRow]) -> list[RecalledR
     if not rows or not others or others[0].score <= rows[-1].score:
         return others
     ratio = rows[-1].score / others[0].score
-    return [msgspec.structs.replace(row, score=round(row.score * ratio, 6)) for row in others]
+    return [_lowered(row, ratio) for row in others]
+
+
+def _lowered(row: RecalledRow, ratio: float) -> RecalledRow:
+    score, why = round(row.score * ratio, 6), row.explanation
+    if why is not None:
+        moves = [*why.moves, Move("outside_window", round(score - why.score, 6))]
+        why = msgspec.structs.replace(why, moves=moves, score=score)
+    return msgspec.structs.replace(row, score=score, explanation=why)
+
+
+def _after(count: int, fate: ExplainedId | None) -> ExplainedId | None:
+    """Return ``fate`` with its rank and limit counted after ``count`` rows of the window."""
+    if fate is None or fate.rank is None:
+        return fate
+    threshold = None if fate.threshold is None else fate.threshold + count
+    return msgspec.structs.replace(fate, rank=fate.rank + count, threshold=threshold)

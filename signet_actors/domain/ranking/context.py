@@ -47,18 +47,21 @@ class Neighbours(NamedTuple):
     in_conversation: Bools
 
 
-def priors(flags: npt.NDArray[np.uint8], is_subject: Bools, wanted: int) -> Floats:
-    """Return what each candidate is worth by its text alone.
+def priors(flags: npt.NDArray[np.uint8], is_subject: Bools, wanted: int) -> dict[str, Floats]:
+    """Return what each candidate is worth by its text alone, by prior; the sum counts.
 
     Rows about the subject that the query names gain 0.15, rows that ask lose 0.1; where the query asks for a time,
     rows that tell one gain 0.1, where it asks for a number, rows that hold one gain 0.05.
     """
-    worth = SUBJECT * is_subject - QUESTION * ((flags & ASKS) > 0)
+    points: dict[str, Floats] = {
+        "subject": np.where(is_subject, SUBJECT, 0.0),
+        "question": np.where((flags & ASKS) > 0, -QUESTION, 0.0),
+    }
     if wanted & TELLS_TIME:
-        worth += TIME * ((flags & TELLS_TIME) > 0)
+        points["time"] = np.where((flags & TELLS_TIME) > 0, TIME, 0.0)
     if wanted & HOLDS_NUMBER:
-        worth += NUMBER * ((flags & HOLDS_NUMBER) > 0)
-    return worth
+        points["number"] = np.where((flags & HOLDS_NUMBER) > 0, NUMBER, 0.0)
+    return points
 
 
 def date_boost(days_apart: Ints) -> Floats:
@@ -67,7 +70,17 @@ def date_boost(days_apart: Ints) -> Floats:
     return DATE * np.select([days_apart == 0, np.abs(days_apart) == 1, after, before], [1.0, 0.8, 0.4, 0.3], 0.0)
 
 
-def with_context(b: Floats, y: Floats, flags: npt.NDArray[np.uint8], near: Neighbours) -> Floats:
+class InContext(NamedTuple):
+    """``scores`` with context, and what each candidate gained from its neighbours, a question before it, and its
+    episode. What a row outside conversations gained is compensation."""
+
+    scores: Floats
+    neighbours: Floats
+    answer: Floats
+    episode: Floats
+
+
+def with_context(b: Floats, y: Floats, flags: npt.NDArray[np.uint8], near: Neighbours) -> InContext:
     """Return ``y`` with the support of each candidate's context.
 
     In a conversation: 0.3 of the better neighbour's base score, 0.2 of the previous row's if that one asks a question,
@@ -76,20 +89,23 @@ def with_context(b: Floats, y: Floats, flags: npt.NDArray[np.uint8], near: Neigh
     """
     beside = np.append(b, 0.0)
     asked = np.append(b * ((flags & ASKS) > 0), 0.0)
-    support = NEIGHBOUR * np.maximum(beside[near.left], beside[near.right]) + ANSWER * asked[near.left]
+    neighbours = NEIGHBOUR * np.maximum(beside[near.left], beside[near.right])
+    answer = ANSWER * asked[near.left]
+    support = neighbours + answer
     opened = np.flatnonzero(near.in_conversation)
-    final = y.copy()
+    final, episode = y.copy(), np.zeros(len(y))
     if not len(opened):
-        return final
+        return InContext(final, neighbours, answer, episode)
     best = np.full(int(near.episode.max()) + 1, -np.inf)
     np.maximum.at(best, near.episode[opened], (y + support)[opened])
-    gained = support[opened] + EPISODE * best[near.episode[opened]]
+    episode[opened] = EPISODE * best[near.episode[opened]]
+    gained = (support + episode)[opened]
     final[opened] += gained
     first = np.argsort(-y[opened], kind="stable")[:_COMPENSATION_ROWS]
     total = float(y[opened][first].sum())
     ratio = min(_MOST_COMPENSATION, max(0.0, float(gained[first].sum()) / total)) if total > 0 else 0.0
     final[~near.in_conversation] *= 1.0 + COMPENSATION * ratio
-    return final
+    return InContext(final, neighbours, answer, episode)
 
 
 def strongest_beside(b: Floats, near: Neighbours) -> Floats:

@@ -113,6 +113,7 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, time: Recal
                 temporal=temporal_meta(intent, query),
             ),
             aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
+            explained=UNSET if found.explained is None else found.explained,
         )
     )
 
@@ -138,6 +139,8 @@ async def _hybrid(
             alpha=search_config.alpha,
             min_score=_min_score(state.config, fields),
             min_relevance=_min_relevance(fields),
+            explain=fields.explain,
+            explain_id=fields.explain_id,
             pool=search_config.pool,
             vector_model=vector.model,
             former_model=former.model,
@@ -173,6 +176,8 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     """Return what happened in the window of ``intent``."""
     clock = call.state.clock
     started = clock.monotonic_ns()
+    if fields.explain or fields.explain_id is not None:
+        call.http.warnings.append("a timeline is in order of its facets and times; explain has no effect")
     found = await call.ask_searcher(
         ListTimeline(
             window=time_filter(intent),
@@ -248,6 +253,7 @@ def _result(row: RecalledRow, cut: int) -> RecallResult:
         temporal_end_at=UNSET if time is None else time.end,
         subject_type=UNSET if time is None else time.subject_type,
         subject_id=UNSET if time is None else time.subject_id,
+        explanation=UNSET if row.explanation is None else row.explanation,
     )
 
 

@@ -72,7 +72,7 @@ class HintsLeg:
         if not len(seqs):
             return content
         merged, strength, only_hint = fusion.merge_by_max(content.seqs, content.strengths, seqs, strengths)
-        return content._replace(seqs=merged, strengths=strength, hint_only=merged[only_hint])
+        return content._replace(seqs=merged, strengths=strength, hint_only=merged[only_hint], hints=seqs)
 
     def search(
         self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int

@@ -37,8 +37,9 @@ class KeywordHits(NamedTuple):
     """``seqs`` and ``strengths`` (BM25, > 0), best first, of the same length.
 
     ``identifiers`` are those of the query. ``identifier_hits`` are hits that may contain one of them literally, because
-    they contain its parts next to each other. ``hint_only`` are hits that were found through a hint alone. ``rarity``
-    is the inverse document frequency of each phrase that was searched.
+    they contain its parts next to each other. ``hints`` are the rows that were found through a hint, best first,
+    ``hint_only`` those found through a hint alone. ``rarity`` is the inverse document frequency of each phrase that was
+    searched.
     """
 
     seqs: Seqs
@@ -47,6 +48,7 @@ class KeywordHits(NamedTuple):
     identifiers: tuple[str, ...]
     hint_only: Seqs = NO_ROWS
     rarity: Mapping[str, float] = {}
+    hints: Seqs = NO_ROWS
 
 
 class SearchedTerm(NamedTuple):

@@ -19,6 +19,7 @@ _PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
+_SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
 _AUTHORS = "SELECT DISTINCT m.who FROM memories m WHERE {} AND m.who IS NOT NULL ORDER BY m.who"
 _NEWEST = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {_NEWEST_FIRST} LIMIT :limit"
@@ -59,6 +60,13 @@ def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
     """Return True if the memory exists, deleted or not, and the caller may read it in any scope."""
     predicate, bindings = readable_in_any_scope(snapshot, read.agent_id)
     return snapshot.one(_EXISTS.format(predicate), {"id": memory_id, **bindings}) is not None
+
+
+def seq_of_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> int | None:
+    """Return ``memories.seq`` of the live memory, in any scope; None if it is missing or not readable."""
+    predicate, bindings = readable_in_any_scope(snapshot, read.agent_id)
+    seq: int | None = snapshot.value(_SEQ.format(predicate), {"id": memory_id, **bindings})
+    return seq
 
 
 def versions_and_recalls(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:

@@ -1,0 +1,88 @@
+"""Print why memories are among the results of a recall, and why a named one is not.
+
+Source: docs/cli.md "Memories"; docs/compatibility.md "Recall".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.presentation import in_colour, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_SCALES = {"keyword": "BM25 {:.2f}", "hint": "{:.2f} of the best match of words", "vector": "cosine {:.3f}"}
+_STAGES = {
+    "token_similarity": "word by word",
+    "subject": "about the subject of the question",
+    "question": "asks itself",
+    "time": "tells a time",
+    "number": "has a number",
+    "date": "is near the date",
+    "neighbours": "a neighbour matches",
+    "answer": "follows a question that matches",
+    "episode": "the best of its conversation",
+    "compensation": "outside conversations",
+    "scale": "scaled to 1",
+    "outside_window": "outside the time window",
+    "rerank": "reranked by cosine",
+    "exact_match": "has the identifier literally",
+}
+_OUTCOMES = {
+    "not_found": "there is no such memory, or you may not read it",
+    "filtered": "left out by the filter {filters}",
+    "not_a_candidate": "no candidate: others match better by words and by meaning",
+    "below_min_score": "its score of {value:.3f} before priors and context is below the minimum {threshold:g}",
+    "below_min_relevance": "its relevance {value:.3f} is below the minimum {threshold:g}",
+    "beyond_limit": "at rank {rank}, beyond the limit of {threshold:g}",
+    "returned": "among the results, at rank {rank}",
+}
+
+
+def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print each result in a line, and below it how its score came about."""
+    for rank, row in enumerate(results, start=1):
+        lead = f"{rank}. {one_line(row.get('content'), 90)}"
+        click.echo(click.style(lead, bold=True) if in_colour() else lead)
+        click.echo(f"   {one_line(row.get('id'))}")
+        _print_explanation(row.get("explanation"))
+
+
+def print_explained_id(explained: Mapping[str, Any]) -> None:
+    """Print what became of the memory that the command names."""
+    values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
+    template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
+    click.echo(f"{one_line(explained.get('id'))}: {one_line(template.format(**values))}")
+    _print_explanation(explained.get("explanation"))
+
+
+def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
+    if not explanation:
+        return
+    for name, text in _lines(explanation):
+        if text:
+            click.echo(f"   {name:<10} {one_line(text)}")
+
+
+def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "found by", ", ".join(_leg(leg) for leg in explanation["legs"]) or "context or date alone"
+    yield "words", ", ".join(explanation["terms"])
+    yield "similar", ", ".join(explanation["similar_terms"])
+    yield "without", ", ".join(explanation["missing_terms"])
+    moves = [f"{move['points']:+.3f} {_STAGES.get(move['stage'], move['stage'])}" for move in explanation["moves"]]
+    yield (
+        "score",
+        " ".join([f"{explanation['base']:.3f} by words and meaning", *moves, f"= {explanation['score']:.3f}"]),
+    )
+    standing = explanation["standing"]
+    meaning = "" if standing is None else f", {standing:+.1f} spreads from unrelated memories"
+    yield "relevance", f"{explanation['relevance']:.3f}: {explanation['coverage']:.0%} of the words by weight{meaning}"
+
+
+def _leg(leg: Mapping[str, Any]) -> str:
+    scale = _SCALES.get(leg["leg"], "{:.3f}").format(leg["score"])
+    rank = "not among its best" if leg["rank"] is None else f"rank {leg['rank']}"
+    return f"{leg['leg']} ({rank}, {scale})"

@@ -1,0 +1,102 @@
+"""``signet recall --explain`` and ``--explain-id`` with a scripted daemon. Source: docs/cli.md "Memories"."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import Result
+
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
+EXPLANATION: dict[str, Any] = {
+    "legs": [
+        {"leg": "keyword", "rank": 3, "score": 5.124},
+        {"leg": "vector", "rank": None, "score": 0.6125},
+    ],
+    "terms": ["port", "heron"],
+    "missing_terms": ["production"],
+    "similar_terms": ["product"],
+    "base": 0.8,
+    "moves": [{"stage": "subject", "points": 0.15}, {"stage": "question", "points": -0.1}],
+    "score": 0.85,
+    "coverage": 0.71,
+    "standing": 2.34,
+    "relevance": 0.93,
+}
+ROW: dict[str, Any] = {"id": ID, "content": "heron listens\non port 7420", "score": 0.85, "explanation": EXPLANATION}
+
+
+def answer(daemon: ScriptedDaemon, results: list[dict[str, Any]], **fields: Any) -> None:
+    daemon.on(
+        "POST", "/api/memory/recall", {"results": results, "query": "q", "method": "hybrid", "meta": {}, **fields}
+    )
+
+
+def test_each_result_is_printed_with_the_way_of_its_score(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    answer(daemon, [ROW])
+    result = signet("recall", "which port?", "--explain")
+    assert (result.exit_code, daemon.asked[0].body) == (0, {"query": "which port?", "limit": 10, "explain": True})
+    assert result.stdout.splitlines() == [
+        "1. heron listens on port 7420",
+        f"   {ID}",
+        "   found by   keyword (rank 3, BM25 5.12), vector (not among its best, cosine 0.613)",
+        "   words      port, heron",
+        "   similar    product",
+        "   without    production",
+        "   score      0.800 by words and meaning +0.150 about the subject of the question -0.100 asks itself = 0.850",
+        "   relevance  0.930: 71% of the words by weight, +2.3 spreads from unrelated memories",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("explained", "text"),
+    [
+        ({"outcome": "not_found"}, "there is no such memory, or you may not read it"),
+        ({"outcome": "filtered", "filters": ["type", "project"]}, "left out by the filter type, project"),
+        ({"outcome": "not_a_candidate"}, "no candidate: others match better by words and by meaning"),
+        (
+            {"outcome": "below_min_score", "value": 0.04, "threshold": 0.1},
+            "its score of 0.040 before priors and context is below the minimum 0.1",
+        ),
+        (
+            {"outcome": "below_min_relevance", "value": 0.2, "threshold": 0.5},
+            "its relevance 0.200 is below the minimum 0.5",
+        ),
+        ({"outcome": "beyond_limit", "rank": 14, "threshold": 10.0}, "at rank 14, beyond the limit of 10"),
+        ({"outcome": "returned", "rank": 2}, "among the results, at rank 2"),
+    ],
+)
+def test_a_named_memory_is_told_in_a_sentence_also_without_results(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], explained: dict[str, Any], text: str
+) -> None:
+    answer(daemon, [], explained={"id": ID, "filters": [], "rank": None, "explanation": None, **explained})
+    result = signet("recall", "q", "--explain-id", ID)
+    assert (result.exit_code, result.stdout) == (0, f"{ID}: {text}\n")
+    assert daemon.asked[0].body["explainId"] == ID
+
+
+def test_terms_of_a_query_do_not_control_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    evil = "a\x1b]0;owned\x07b\u202ec"
+    row = {
+        **ROW,
+        "content": evil,
+        "explanation": {**EXPLANATION, "terms": [evil], "missing_terms": [evil], "similar_terms": [evil]},
+    }
+    answer(daemon, [row], explained={"id": evil, "outcome": "filtered", "filters": [evil], "explanation": EXPLANATION})
+    result = signet("recall", "q", "--explain", "--explain-id", ID)
+    assert result.exit_code == 0
+    assert not set(result.stdout) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_json_is_the_response(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    answer(daemon, [ROW])
+    result = signet("recall", "q", "--explain", "--json")
+    assert json.loads(result.stdout)["results"] == [ROW]
