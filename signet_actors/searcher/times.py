@@ -19,8 +19,8 @@ from signet_actors.searcher.columns import DAY_MS, Mask, MemoryColumns, Seqs
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import temporal_edges
 
-MOST_EDGES: Final = 5_000
-"""Explicit times of a facet that one query considers, those that begin last."""
+MOST_EDGES: Final = 2_000
+"""Explicit times of a facet that begin in the window, those that begin last; as many may have begun before it."""
 MOST_SESSION_ROWS: Final = 50_000
 """Memories with a session that one query considers, the newest."""
 OPEN_MS: Final = np.iinfo(np.int64).min

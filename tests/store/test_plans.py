@@ -103,7 +103,7 @@ def test_the_times_in_a_window_are_read_from_an_index(room: PipelineHarness) -> 
             temporal_edges.overlapping(view, facet, "2026-05-13", "2026-05-14", 10)
     connection_of(room.reader.engine).exec_trace = None
     questions = [sql for sql in asked.questions if "temporal_edges" in sql]
-    assert len(questions) == 3
+    assert len(questions) == 5
     for sql in questions:
         plan = plan_of(room.connection, sql)
         assert any("idx_temporal_edges_start" in step for step in plan), plan

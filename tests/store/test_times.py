@@ -256,3 +256,11 @@ class TestTimeline:
         assert listed(room, window()).rows == []
         remember(room, "note", 30, "s1")
         assert listed(room, window()).rows == []
+
+
+def test_times_that_last_are_found_from_their_middle(room: StoreRoom) -> None:
+    lasting = remember(room, "the editor was repaired", temporal=(edge("occurred", -30, 30),))
+    ended = remember(room, "the editor was moved", temporal=(edge("occurred", -30, 0),))
+    found = {row.id: row.time for row in room.recall("editor", within=window(facets=("occurred",))).rows}
+    assert found == {lasting: RowTime("occurred", at(-30), at(30), "memory", lasting)}
+    assert ended not in found
