@@ -233,8 +233,8 @@ class TestSecrecy:
                     assert msgspec.structs.replace(fate, id="") == nothing
 
     def test_hidden_rows_do_not_change_what_a_result_s_explanation_says(self, room: StoreRoom) -> None:
-        for number in range(6):
-            room.remember(f"staging port {number}" if number % 2 else f"oven {number}")
+        for number in range(20):
+            room.remember(f"staging port {number}" if number < 3 else f"oven {number}")
         before = room.recall("staging port", explain=True)
         for number in range(40):
             room.remember(f"staging oven {number} of the house", agent_id="other", visibility="private")
