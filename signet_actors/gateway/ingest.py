@@ -140,7 +140,9 @@ async def embed_texts(
     rows: Vectors | None
     try:
         if isinstance(embedder, MiniLmEmbedder):
-            rows = await ENCODER_THREAD.embed_if_idle(embedder, texts)
+            # Beside other requests, the extractor's thread of low priority does it.
+            alone = state.counters.in_flight <= 1
+            rows = None if not alone else await ENCODER_THREAD.embed_if_idle(embedder, texts)
         elif embedder is None or not embedder.local:
             rows = None
         elif sum(map(len, texts)) <= INLINE_CHARS:

@@ -56,7 +56,9 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
 
 def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
     """Wrap ``embedder`` for an event loop, if it is not asynchronous already."""
-    return embedder if isinstance(embedder, RemoteEmbedder) else ThreadedEmbedder(embedder)
+    if isinstance(embedder, RemoteEmbedder):
+        return embedder
+    return ThreadedEmbedder(embedder, background=embedder.provider == "minilm")
 
 
 def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:

@@ -1,6 +1,7 @@
 """A local embedder for an event loop.
 
-Short texts of an embedder that takes microseconds are embedded inline; everything else runs in a thread.
+Short texts of an embedder that takes microseconds are embedded inline; everything else runs in a thread. MiniLM, which
+works through series of texts, has one thread of low priority.
 
 Source: docs/decisions.md 22 and 23.
 """
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Embedder, Vectors
 from signet_actors.providers.llm.provider import Availability
 from signet_actors.providers.token_codes import TokenCodes
+from signet_actors.runtime.processes.priority import lower_thread_priority
 
 _INLINE_CHARS: Final = 2048
 
@@ -22,8 +25,10 @@ _INLINE_CHARS: Final = 2048
 class ThreadedEmbedder:
     """Runs ``inner`` without blocking the loop. A call that times out occupies its thread until it finishes."""
 
-    def __init__(self, inner: Embedder) -> None:
+    def __init__(self, inner: Embedder, *, background: bool = False) -> None:
+        """``background`` runs the embedder in one thread of low priority."""
         self._inner = inner
+        self._executor = ThreadPoolExecutor(1, "embedder", initializer=lower_thread_priority) if background else None
 
     @property
     def provider(self) -> str:
@@ -50,7 +55,7 @@ class ThreadedEmbedder:
             if self._inner.local and sum(map(len, texts)) <= _INLINE_CHARS:
                 return self._inner.embed(texts)
             async with asyncio.timeout(timeout_ms / 1000):
-                return await asyncio.to_thread(self._inner.embed, texts)
+                return await asyncio.get_running_loop().run_in_executor(self._executor, self._inner.embed, texts)
         except TimeoutError as error:
             raise self._late(timeout_ms) from error
         except (SignetError, OSError, ValueError, RuntimeError) as error:
@@ -61,7 +66,8 @@ class ThreadedEmbedder:
             if self._inner.local and len(text) <= _INLINE_CHARS:
                 return self._inner.embed_query(text)
             async with asyncio.timeout(timeout_ms / 1000):
-                return await asyncio.to_thread(self._inner.embed_query, text)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._executor, self._inner.embed_query, text)
         except TimeoutError as error:
             raise self._late(timeout_ms) from error
         except (SignetError, OSError, ValueError, RuntimeError) as error:
@@ -71,7 +77,9 @@ class ThreadedEmbedder:
         return Availability(True, f"{self.model} is loaded")
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """End the thread when its work is done."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
 
     def _late(self, timeout_ms: int) -> ProviderError:
         return ProviderError(ProviderErrorKind.TIMEOUT, f"{self.provider} returned no vectors within {timeout_ms} ms")

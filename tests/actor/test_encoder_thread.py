@@ -31,6 +31,7 @@ class HeldEncoder(MiniLmEmbedder):
     """The encoder without its model. Each text waits until ``released`` is set."""
 
     def __init__(self) -> None:
+        self.token_codes = None  # type: ignore[assignment]
         self.begun: list[str] = []
         self.busy = threading.Event()
         self.released = threading.Event()
@@ -106,6 +107,14 @@ def test_a_memory_is_committed_without_a_vector_while_the_encoder_is_at_work(
     assert encoder.begun == ["the first"]
     assert [sent.body.memory.content for sent in remembers(api)] == ["the second", "the first"]
     assert not [sent for sent in api.bus.asked if isinstance(sent.body, AwaitVectors)], "nobody waits for a job"
+
+
+def test_beside_another_request_a_memory_is_left_to_the_extractor(api: MemoryApi, encoder: HeldEncoder) -> None:
+    api.state.counters.in_flight = 1
+    assert api.request("POST", REMEMBER, {"content": "User prefers vim"}).json["embedded"] is False
+    api.state.counters.in_flight = 0
+    assert api.request("POST", REMEMBER, {"content": "User prefers vim"}).json["embedded"] is True
+    assert encoder.begun == ["User prefers vim"]
 
 
 def test_a_long_text_is_left_to_the_extractor(api: MemoryApi, encoder: HeldEncoder) -> None:
