@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import Remember, Remembered
 from signet_actors.providers.embedding import Vectors
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
+from signet_actors.providers.select import for_event_loop
 from tests.support.bus_harness import eventually
 from tests.support.memory_api import Answer, MemoryApi
 
@@ -153,3 +156,27 @@ def test_a_query_waits_for_the_text_before_it_and_is_then_embedded(api: MemoryAp
 
 def test_vectors_of_minilm_stay_searchable_after_a_change_to_another_model() -> None:
     assert previous_config((MINILM_MODEL, MINILM_DIMENSIONS), EmbeddingConfig()) == EmbeddingConfig(provider="minilm")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+def test_series_of_texts_are_embedded_in_one_thread_of_low_priority(encoder: HeldEncoder) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        thread = threading.get_native_id()
+        seen.append((thread, os.getpriority(os.PRIO_PROCESS, thread)))
+        return np.zeros((len(texts), MINILM_DIMENSIONS), np.float32)
+
+    encoder.embed = embed  # type: ignore[method-assign]
+
+    async def work() -> None:
+        background = for_event_loop(encoder)
+        await asyncio.gather(*(background.embed_async(["a", "b"]) for _ in range(3)))
+        await background.close()
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    asyncio.run(work())
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+    assert seen[0][1] > before
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
