@@ -86,6 +86,7 @@ def eval_(
     with temporary_daemon(invocation.environ) as daemon:
         for plan in plans:
             mapping = measured_mapping(configured, plan.overrides)
+            plan.embedding = mapping["embedding"]
             plan.text = settings_text(mapping, plan.overrides, daemon.workspace.parent)
         measured = _measure(invocation, daemon, plans, asked, limit, agent)
     _print(invocation, measured)
@@ -93,11 +94,15 @@ def eval_(
 
 @dataclass
 class Plan:
-    """A configuration to measure: its name, the overrides, and the text of its ``agent.yaml``."""
+    """A configuration to measure: its name, the overrides, and the text of its ``agent.yaml``.
+
+    ``embedding`` is its section: plans with the same one can share a store.
+    """
 
     name: str
     overrides: Overrides
     text: str = ""
+    embedding: Any = None
 
 
 @dataclass(frozen=True)
@@ -175,10 +180,16 @@ def _measure(
     limit: int,
     agent: str | None,
 ) -> Measured:
-    """Fill the daemon once, and ask the questions once for each plan."""
+    """Fill the daemon, and ask the questions once for each plan.
+
+    A plan with another model gets a new store: a store that exists already gets its new vectors only after a while.
+    """
     store: FilledStore | None = None
     answers = []
-    for plan in plans:
+    for before, plan in zip((None, *plans), plans, strict=False):
+        if before is not None and before.embedding != plan.embedding:
+            daemon.clear()
+            store = None
         daemon.start(plan.text)
         client = DaemonClient(daemon.address, print_warnings=False)
         invocation.last_client = client

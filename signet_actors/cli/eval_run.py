@@ -91,18 +91,19 @@ def fill(client: DaemonClient, asked: QuestionSet, agent: str | None) -> FilledS
 def wait_for_vectors(client: DaemonClient) -> None:
     """Wait until every memory has a vector of the current model; print a message if some do not get one."""
     with progress_bar("embedding", None) as advance:
-        best, until = -1, time.monotonic() + IDLE_S
+        most, until = -1, time.monotonic() + IDLE_S
         while True:
             health = client.get("/api/embeddings/health").body
-            total, embedded = int(health["total"]), int(health["embedded"])
-            foreign = next((check["score"] < 1 for check in health["checks"] if check["name"] == "model-drift"), False)
-            if health["config"]["provider"] == "none" or (embedded >= total and not foreign):
+            total, current = int(health["total"]), health["config"]["model"]
+            by_model = next(check["detail"]["byModel"] for check in health["checks"] if check["name"] == "model-drift")
+            embedded = int(by_model.get(current, 0))
+            if health["config"]["provider"] == "none" or embedded >= total:
                 return
-            if embedded > best:
-                best, until = embedded, time.monotonic() + IDLE_S
+            if embedded > most:
+                most, until = embedded, time.monotonic() + IDLE_S
                 advance(embedded)
             if time.monotonic() > until:
-                print_message(f"Only {embedded} of {total} memories have a vector; measured as they are.")
+                print_message(f"Only {embedded} of {total} memories have a vector of {current}; measured as they are.")
                 return
             time.sleep(POLL_S)
 

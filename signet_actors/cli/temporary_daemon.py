@@ -7,6 +7,7 @@ of the user's memories. Its directory has the mode 0700.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -58,6 +59,10 @@ class TemporaryDaemon:
             output = start_log.read_text(errors="replace")[-SHOWN_OUTPUT_CHARS:]
             raise Unavailable(f"the temporary daemon did not start: {output}")
         self.ready_s = time.perf_counter() - began
+
+    def clear(self) -> None:
+        """Delete the workspace of the stopped daemon."""
+        shutil.rmtree(self.workspace)
 
     def stop(self) -> None:
         """Stop the daemon if it runs: let it finish, and kill it if that fails."""

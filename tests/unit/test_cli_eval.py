@@ -13,6 +13,7 @@ from click.testing import Result
 
 from signet_actors.cli import eval as eval_command
 from signet_actors.cli import eval_run
+from signet_actors.cli.connection import DaemonClient, address_from_url
 from signet_actors.cli.eval import Measured, Plan
 from signet_actors.cli.eval_run import Answers, FilledStore
 from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
@@ -180,6 +181,45 @@ def test_equal_memories_share_a_row_and_ids_of_the_store_are_kept() -> None:
     assert ids[kept.upper()] != {kept.upper()}, "the store writes ids in lower case"
     assert len(lines) == 4
     assert [line["id"] for line in lines.values()] == list(lines)
+
+
+# Vectors
+
+
+def embedding_health(total: int, by_model: dict[str, int], provider: str = "ollama") -> dict[str, Any]:
+    checks = [
+        {"name": "coverage", "score": 1.0, "detail": {}},
+        {"name": "model-drift", "score": 0.5, "detail": {"byModel": by_model}},
+    ]
+    return {"total": total, "embedded": total, "checks": checks, "config": {"provider": provider, "model": "new"}}
+
+
+def waited(daemon: ScriptedDaemon, *health: dict[str, Any]) -> int:
+    """Wait for the vectors of a daemon with these states of its embeddings; return how often it was asked."""
+    daemon.script("GET", "/api/embeddings/health", *health)
+    client = DaemonClient(address_from_url(daemon.url))
+    try:
+        eval_run.wait_for_vectors(client)
+    finally:
+        client.close()
+    return len(daemon.asked)
+
+
+def test_vectors_of_a_former_model_are_waited_for(daemon: ScriptedDaemon) -> None:
+    states = [{"old": 3}, {"old": 2, "new": 1}, {"new": 3}]
+    assert waited(daemon, *(embedding_health(3, by_model) for by_model in states)) == 3
+
+
+def test_without_a_provider_no_vector_is_waited_for(daemon: ScriptedDaemon) -> None:
+    assert waited(daemon, embedding_health(3, {}, provider="none")) == 1
+
+
+def test_vectors_that_do_not_come_are_reported_and_not_waited_for(
+    daemon: ScriptedDaemon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(eval_run, "IDLE_S", 0.0)
+    waited(daemon, embedding_health(3, {"new": 2}))
+    assert "Only 2 of 3 memories have a vector of new" in capsys.readouterr().err
 
 
 # What is printed
