@@ -99,9 +99,9 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
     return model, width(config)
 
 
-def makes_token_codes(model: str) -> bool:
-    """Return whether the vectors of ``model`` are stored with codes of their tokens."""
-    return model in {EMBEDDED_MODEL, MINILM_MODEL}
+def makes_token_codes(config: EmbeddingConfig) -> bool:
+    """Return whether vectors of ``config`` are stored with codes of their tokens."""
+    return config.provider in {"auto", "embedded", "minilm"}
 
 
 def embedded_model_folder() -> Path:

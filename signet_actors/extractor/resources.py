@@ -22,7 +22,7 @@ from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRef
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Encoded
 
 
 _DECISIONS_PER_CALL = 2
@@ -97,17 +97,17 @@ class Resources:
                 self._embedder_of = wanted
             return self._embedder
 
-    async def embed(self, texts: Sequence[str]) -> tuple[AsyncEmbedder, Vectors] | None:
-        """Return the embedder and one vector per text; None without texts or if embedding is switched off.
+    async def embed(self, texts: Sequence[str]) -> tuple[AsyncEmbedder, Encoded] | None:
+        """Return the embedder, one vector per text and their codes; None without texts or if embedding is switched off.
 
         White space in the texts is collapsed first.
         """
         embedder = await self.embedder()
         if embedder is None or not texts:
             return None
-        vectors = await embedder.embed_async([collapsed(text) for text in texts])
+        encoded = await embedder.encode_async([collapsed(text) for text in texts])
         self._embedded_ns = self.actor.clock.monotonic_ns()
-        return embedder, vectors
+        return embedder, encoded
 
     def embedded_since(self, moment_ns: int) -> bool:
         """Return True if a text was embedded after ``moment_ns`` (monotonic)."""

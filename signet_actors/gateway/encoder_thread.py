@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from signet_actors.domain.normalization import collapsed
-from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.embedding import Encoded, Vectors, Words, encode, encode_query
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 
 IDLE_CHARS: Final = 600
@@ -32,15 +32,15 @@ class EncoderThread:
         self._lock = threading.Lock()
         self._admitted = 0
 
-    async def embed_query(self, embedder: MiniLmEmbedder, text: str) -> Vectors:
-        """Return the vector of a query after the texts that came before it."""
-        return await self._run(lambda: embedder.embed_query(text))
+    async def encode_query(self, embedder: MiniLmEmbedder, text: str) -> tuple[Vectors, Words]:
+        """Return the vector of a query and the codes of its words, after the texts that came before it."""
+        return await self._run(lambda: encode_query(embedder, text))
 
-    async def embed_if_idle(self, embedder: MiniLmEmbedder, texts: Sequence[str]) -> Vectors | None:
-        """Return the vectors of ``texts``, or None if they are long or the thread is at work."""
+    async def encode_if_idle(self, embedder: MiniLmEmbedder, texts: Sequence[str]) -> Encoded | None:
+        """Return the vectors and codes of ``texts``, or None if they are long or the thread is at work."""
         if self._admitted or sum(map(len, texts)) > IDLE_CHARS:
             return None
-        return await self._run(lambda: embedder.embed([collapsed(text) for text in texts]))
+        return await self._run(lambda: encode(embedder, [collapsed(text) for text in texts]))
 
     async def _run(self, work: Callable[[], T]) -> T:
         with self._lock:

@@ -26,9 +26,8 @@ from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
-from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.embedding import Embedder, Encoded, Vectors, encode
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
-from signet_actors.providers.token_codes import codes_of
 
 INLINE_CHARS: Final = 2048
 """Embedding a text of this length takes about two milliseconds."""
@@ -137,26 +136,26 @@ async def embed_texts(
     still found by keyword.
     """
     embedder = state.embedder
-    rows: Vectors | None
+    encoded: Encoded | None
     try:
         if isinstance(embedder, MiniLmEmbedder):
             # Beside other requests, the extractor's thread of low priority does it.
             alone = state.counters.in_flight <= 1
-            rows = None if not alone else await ENCODER_THREAD.embed_if_idle(embedder, texts)
+            encoded = None if not alone else await ENCODER_THREAD.encode_if_idle(embedder, texts)
         elif embedder is None or not embedder.local:
-            rows = None
+            encoded = None
         elif sum(map(len, texts)) <= INLINE_CHARS:
-            rows = embedder.embed([collapsed(text) for text in texts])
+            encoded = encode(embedder, [collapsed(text) for text in texts])
         else:
-            rows = await TEXT_EXECUTOR.run_unbounded(lambda: embedder.embed([collapsed(text) for text in texts]))
+            encoded = await TEXT_EXECUTOR.run_unbounded(lambda: encode(embedder, [collapsed(text) for text in texts]))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Log only the type: the message of a tokenizer may quote the text.
         name = None if embedder is None else embedder.model
         state.log.warning("embedding_failed", model=name, error=type(error).__name__, trace=trace_id)
-        rows = None
-    if embedder is None or rows is None:
+        encoded = None
+    if embedder is None or encoded is None:
         return [None] * len(texts)
-    return [_vector(embedder, text, row, frames) for text, row in zip(texts, rows, strict=True)]
+    return [_vector(embedder, row, codes, frames) for row, codes in zip(*encoded, strict=True)]
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
@@ -175,11 +174,11 @@ def raw_frame(row: Vectors) -> bytes:
     return np.ascontiguousarray(row, dtype="<f4").tobytes()
 
 
-def _vector(embedder: Embedder, text: str, row: Vectors, frames: list[bytes]) -> Vector | None:
+def _vector(embedder: Embedder, row: Vectors, codes: bytes | None, frames: list[bytes]) -> Vector | None:
     if not row.dot(row):  # zero vector: there is no embedding
         return None
     frames.append(raw_frame(row))
-    return Vector(embedder.model, embedder.dimensions, len(frames) - 1, codes_of(embedder.token_codes, text))
+    return Vector(embedder.model, embedder.dimensions, len(frames) - 1, codes)
 
 
 def _prepare_text(state: GatewayState, raw: str) -> PreparedText:

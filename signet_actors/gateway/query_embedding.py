@@ -18,7 +18,7 @@ from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.providers.embedding import Embedder, Vectors
+from signet_actors.providers.embedding import Embedder, Vectors, Words, encode_query
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
@@ -73,23 +73,22 @@ async def query_vector(
     content_words = dense_query(query, known.words)
     try:
         vector: Vectors
+        words: Words = ()
         if embedder.local and len(content_words) <= INLINE_CHARS:
-            vector = embedder.embed_query(content_words)
+            vector, words = encode_query(embedder, content_words)
         elif isinstance(embedder, RemoteEmbedder):
             vector = await embedder.embed_query_async(content_words, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
         elif isinstance(embedder, MiniLmEmbedder):
-            vector = await asyncio.wait_for(
-                ENCODER_THREAD.embed_query(embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
+            vector, words = await asyncio.wait_for(
+                ENCODER_THREAD.encode_query(embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
             )
         else:
-            vector = await asyncio.wait_for(
-                asyncio.to_thread(embedder.embed_query, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
+            vector, words = await asyncio.wait_for(
+                asyncio.to_thread(encode_query, embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
             )
     except (SignetError, TimeoutError, OSError, ValueError, RuntimeError) as error:
         state.log.warning("query_embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return QueryVector(None, None, known.version)
     if not vector.any():
         return QueryVector(None, None, known.version)
-    codes = embedder.token_codes
-    words = () if codes is None else tuple(codes.of_query(content_words))
     return QueryVector(embedder.model, raw_frame(vector), known.version, words)

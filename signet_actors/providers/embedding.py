@@ -6,7 +6,7 @@ Source: docs/architecture.md "Directories"; docs/decisions.md 22 and 23.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,19 @@ from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.token_codes import TokenCodes
 
 Vectors = npt.NDArray[np.float32]
+Words = tuple[tuple[str, bytes], ...]
+"""The words of a query with their token codes."""
 
 QUERY_TIMEOUT_MS: Final = 2000
 BATCH_TIMEOUT_MS: Final = 30_000
 _LEAST_NORM: Final = 1e-12
+
+
+class Encoded(NamedTuple):
+    """Vectors, shape (n, dimensions), and for each the token codes of its text, None if the model makes none."""
+
+    vectors: Vectors
+    token_codes: Sequence[bytes | None]
 
 
 class Embedder(Protocol):
@@ -77,8 +86,9 @@ class AsyncEmbedder(Protocol):
     @property
     def endpoint(self) -> str | None: ...
 
-    @property
-    def token_codes(self) -> TokenCodes | None: ...
+    async def encode_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Encoded:
+        """Return the vectors as ``embed_async`` does, and the token codes of the same pass."""
+        ...
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         """Embed any number of texts in batches, within one deadline for all; see ``Embedder.embed``.
@@ -94,6 +104,25 @@ class AsyncEmbedder(Protocol):
     async def close(self) -> None:
         """Close all sockets of the embedder."""
         ...
+
+
+def encode(embedder: Embedder, texts: Sequence[str]) -> Encoded:
+    """Return the vectors of ``texts`` as ``Embedder.embed`` does, and their token codes. May block."""
+    codes = embedder.token_codes
+    if codes is None:
+        return Encoded(embedder.embed(texts), [None] * len(texts))
+    vectors = np.zeros((len(texts), embedder.dimensions), np.float32)
+    made: list[bytes | None] = []
+    for row, text in enumerate(texts):
+        vectors[row] = embedder.embed_query(text)
+        made.append(codes.of_text(text))
+    return Encoded(vectors, made)
+
+
+def encode_query(embedder: Embedder, text: str) -> tuple[Vectors, Words]:
+    """Return the vector of a query as ``Embedder.embed_query`` does, and its words with their codes. May block."""
+    vector = embedder.embed_query(text)
+    return vector, () if embedder.token_codes is None else tuple(embedder.token_codes.of_query(text))
 
 
 def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:

@@ -18,7 +18,7 @@ import numpy as np
 
 from signet_actors.config.embedding_models import KnownModel, known_model
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Vectors, unit_vectors
+from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Encoded, Vectors, unit_vectors
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
 from signet_actors.providers.llm.provider import Availability
 
@@ -73,6 +73,9 @@ class RemoteEmbedder:
     @property
     def endpoint(self) -> str:
         return self._client.endpoint
+
+    async def encode_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Encoded:
+        return Encoded(await self.embed_async(texts, timeout_ms=timeout_ms), [None] * len(texts))
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         return await self._guarded(texts, self._document_prefix, timeout_ms)

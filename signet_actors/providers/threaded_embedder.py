@@ -14,9 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
-from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Embedder, Vectors
+from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Embedder, Encoded, Vectors, encode
 from signet_actors.providers.llm.provider import Availability
-from signet_actors.providers.token_codes import TokenCodes
 from signet_actors.runtime.processes.priority import lower_thread_priority
 
 _INLINE_CHARS: Final = 2048
@@ -46,20 +45,19 @@ class ThreadedEmbedder:
     def endpoint(self) -> str | None:
         return self._inner.endpoint
 
-    @property
-    def token_codes(self) -> TokenCodes | None:
-        return self._inner.token_codes
-
-    async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
+    async def encode_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Encoded:
         try:
             if self._inner.local and sum(map(len, texts)) <= _INLINE_CHARS:
-                return self._inner.embed(texts)
+                return encode(self._inner, texts)
             async with asyncio.timeout(timeout_ms / 1000):
-                return await asyncio.get_running_loop().run_in_executor(self._executor, self._inner.embed, texts)
+                return await asyncio.get_running_loop().run_in_executor(self._executor, encode, self._inner, texts)
         except TimeoutError as error:
             raise self._late(timeout_ms) from error
         except (SignetError, OSError, ValueError, RuntimeError) as error:
             raise self._failed(error) from error
+
+    async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
+        return (await self.encode_async(texts, timeout_ms=timeout_ms)).vectors
 
     async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
         try:

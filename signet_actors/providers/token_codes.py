@@ -8,6 +8,8 @@ Source: docs/quality.md "Token similarity".
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Final, Protocol
 
 from signet_actors.domain.stop_words import STOP_WORDS
@@ -15,6 +17,7 @@ from signet_actors.domain.stop_words import STOP_WORDS
 MAX_CODES: Final = 64
 """A text's first telling tokens; further ones would cost space and time, and gain nothing (docs/quality.md)."""
 _MAX_TEXT_WORDS: Final = 256
+_MAX_BYTES: Final = 2 * MAX_CODES
 _MAX_CACHED_WORDS: Final = 16_384
 _MAX_WORD_CHARS: Final = 64
 _WORD_MARK: Final = "\u2581"
@@ -43,11 +46,6 @@ class TokenCodes(Protocol):
         ...
 
 
-def codes_of(maker: TokenCodes | None, text: str) -> bytes | None:
-    """Return the codes that are stored with the vector of ``text``; None if the model has no ``maker`` of codes."""
-    return None if maker is None else maker.of_text(text)
-
-
 class WordPieceCodes:
     """The numbers of word pieces, two bytes each (native order)."""
 
@@ -57,18 +55,20 @@ class WordPieceCodes:
 
     def of_text(self, text: str) -> bytes:
         """Return the numbers of the first ``MAX_CODES`` telling pieces, or of all pieces if none tells."""
-        words = text.split()[:_MAX_TEXT_WORDS]
-        try:
-            codes = b"".join([self._telling[word] for word in words])
-        except KeyError:
-            codes = b"".join(map(self._telling_pieces, words))
-        return (codes or b"".join(map(self._all_pieces, words[:MAX_CODES])))[: 2 * MAX_CODES]
+        words = text.split(maxsplit=_MAX_TEXT_WORDS)[:_MAX_TEXT_WORDS]
+        codes = _joined(map(self._telling_pieces, words))
+        return codes or _joined(map(self._all_pieces, words))
 
     def of_query(self, text: str) -> list[tuple[str, bytes]]:
-        """Return the words that have telling pieces, at most ``MAX_CODES``; all words with all pieces if none has."""
+        """Return the words that have telling pieces; all words with all pieces if none has.
+
+        Only as many as have ``MAX_CODES`` pieces together.
+        """
         words = list(dict.fromkeys(text.split()))[:MAX_CODES]
         telling = [(word, codes) for word in words if (codes := self._telling_pieces(word))]
-        return telling or [(word, codes) for word in words if (codes := self._all_pieces(word))]
+        found = telling or [(word, codes) for word in words if (codes := self._all_pieces(word))]
+        lengths = accumulate(len(codes) for _, codes in found)
+        return [word for word, length in zip(found, lengths, strict=True) if length <= _MAX_BYTES]
 
     def _telling_pieces(self, word: str) -> bytes:
         known = self._telling.get(word)
@@ -85,6 +85,16 @@ class WordPieceCodes:
 
     def _tokens(self, word: str) -> list[_Token]:
         return self._model.tokenize(_WORD_MARK + word[:_MAX_WORD_CHARS])
+
+
+def _joined(codes: Iterable[bytes]) -> bytes:
+    """Return the first ``MAX_CODES`` codes; the rest is not computed."""
+    found = bytearray()
+    for more in codes:
+        found += more
+        if len(found) >= _MAX_BYTES:
+            break
+    return bytes(found[:_MAX_BYTES])
 
 
 def is_telling(piece: str) -> bool:

@@ -2,7 +2,7 @@
 
 Everything is computed from rows that the caller may read: a row that is not among them is ``not_found``, whether it
 exists or not. The strength of a keyword match is counted over these rows too, because the weight of a word in the whole
-store would tell how many hidden rows have it.
+store would tell how many hidden rows have it. Terms that no memory of the whole store holds have alternatives.
 
 Source: docs/compatibility.md "Recall"; docs/decisions.md 35.
 """

@@ -117,8 +117,8 @@ def recall(
     fused, is_refined = base, command.fusion == "convex" and bool(bm25.any())
     model = command.vector_model
     if model is not None and command.words and is_refined and reader.tokens.supports(model):
-        likeness = _token_likeness(reader, snapshot, model, command.words, keyword_hits, seqs, base)
-        base = moves.between("token_similarity", base, fusion.with_tokens(base, likeness))
+        likeness, compared = _token_likeness(reader, snapshot, model, command.words, keyword_hits, seqs, base)
+        base = moves.between("token_similarity", base, fusion.with_tokens(base, likeness, compared))
         watch.lap("token_similarity")
 
     # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
@@ -137,10 +137,10 @@ def recall(
     watch.lap("priors")
 
     # 7. Context: in a conversation, the neighbours and the episode of a row support it.
-    strong = base
+    strong = np.maximum(fused, base)
     if command.context and is_refined:
         near = _neighbours(reader, seqs, in_conversation)
-        supported, strong = context.with_context(base, scores, flags, near), context.strongest_beside(base, near)
+        supported, strong = context.with_context(base, scores, flags, near), context.strongest_beside(strong, near)
         moves.note_context(scores, supported)
         scores = supported.scores
     scores = moves.between("scale", scores, np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0))
@@ -274,7 +274,14 @@ def _rows_near(reader: Reader, allowed: Mask, start_ms: int, end_ms: int) -> Seq
     columns = reader.columns
     created = columns.created_ms[: len(allowed)]
     near: Seqs = np.flatnonzero(allowed & (created >= start_ms - DAY_MS) & (created < end_ms + DAY_MS))
-    return near[np.lexsort((created[near], columns.days_from(near, start_ms, end_ms) != 0))[:DATE_CANDIDATES]]
+    inside = (created[near] >= start_ms) & (created[near] < end_ms)
+    first = _earliest(near[inside], created, DATE_CANDIDATES)
+    return np.concatenate((first, _earliest(near[~inside], created, DATE_CANDIDATES - len(first))))
+
+
+def _earliest(rows: Seqs, created: Seqs, count: int) -> Seqs:
+    """Return the ``count`` rows that were created first, in any order."""
+    return rows if len(rows) <= count else rows[np.argpartition(created[rows], count)[:count]]
 
 
 def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
@@ -308,13 +315,14 @@ def _token_likeness(
     keyword_hits: KeywordHits,
     seqs: Seqs,
     base: Scores,
-) -> Scores:
-    """Return the token similarity of the best candidates, NaN for the others and for rows without token codes."""
-    likeness = np.full(len(seqs), np.nan)
+) -> tuple[Scores, Mask]:
+    """Return the token similarity of each candidate, NaN if it is not known, and which were compared: the best."""
+    likeness, compared = np.full(len(seqs), np.nan), np.zeros(len(seqs), np.bool_)
     best = np.lexsort((-seqs, -base))[: token_similarity.ROWS]
     numbers = reader.columns.embedding_seq[seqs[best]].astype(np.int64)
     likeness[best] = reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
-    return likeness
+    compared[best] = True
+    return likeness, compared
 
 
 def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:

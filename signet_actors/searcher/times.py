@@ -20,7 +20,7 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import temporal_edges
 
 MOST_EDGES: Final = 2_000
-"""Explicit times of a facet that begin in the window, those that begin last; as many may have begun before it."""
+"""Explicit times of a facet, of allowed rows, that begin last in the window; as many may have begun before it."""
 MOST_SESSION_ROWS: Final = 50_000
 """Memories with a session that one query considers, the newest."""
 OPEN_MS: Final = np.iinfo(np.int64).min
@@ -56,8 +56,9 @@ def captured(columns: MemoryColumns, allowed: Mask, start_ms: int, end_ms: int) 
 
 def explicit(snapshot: Snapshot, allowed: Mask, facet: str, start_ms: int, end_ms: int) -> Times:
     """Return the explicit times of a facet in the window, of allowed rows, the latest start first."""
-    edges = temporal_edges.overlapping(snapshot, facet, iso(start_ms), iso(end_ms), MOST_EDGES)
-    edges = [edge for edge in edges if edge.seq < len(allowed) and allowed[edge.seq]]
+    edges = temporal_edges.overlapping(
+        snapshot, facet, iso(start_ms), iso(end_ms), MOST_EDGES, lambda seq: seq < len(allowed) and bool(allowed[seq])
+    )
     return Times(
         np.array([edge.seq for edge in edges], np.int64),
         np.array([OPEN_MS if edge.start_ms is None else edge.start_ms for edge in edges], np.int64),
@@ -71,7 +72,7 @@ def sessions(columns: MemoryColumns, allowed: Mask, start_ms: int, end_ms: int) 
     rows = columns.with_session(captured(columns, allowed, start_ms - DAY_MS, end_ms + DAY_MS))
     if len(rows) > MOST_SESSION_ROWS:
         created = columns.created_ms[rows]
-        rows = rows[np.lexsort((rows, created))[-MOST_SESSION_ROWS:]]
+        rows = rows[np.argpartition(created, -MOST_SESSION_ROWS)[-MOST_SESSION_ROWS:]]
         rows.sort()
     numbers, session = np.unique(columns.session_numbers(rows), return_inverse=True)
     created = columns.created_ms[rows]

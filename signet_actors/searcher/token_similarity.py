@@ -23,6 +23,8 @@ from signet_actors.store.reads import vectors
 
 ROWS: Final = 64
 """So many of the best candidates are compared; between 50 and 200 quality is the same."""
+_MAX_CODES: Final = 64
+"""An encoder makes at most so many codes of a text."""
 _COMPARISONS: Final[Mapping[str, Callable[[], CodeComparison]]] = {
     EMBEDDED_MODEL: PieceComparison,
     MINILM_MODEL: StateComparison,
@@ -62,9 +64,10 @@ class TokenSimilarity:
         found = np.full(len(embedding_seqs), np.nan)
         comparison = self._comparisons[model]
         stored = vectors.token_codes(snapshot, model, embedding_seqs.tolist())
-        codes = [stored.get(seq, b"") for seq in embedding_seqs.tolist()]
+        codes = [_usable(stored.get(seq), comparison.code_bytes) for seq in embedding_seqs.tolist()]
         lengths = np.array([len(code) // comparison.code_bytes for code in codes], np.int64)
         present = np.flatnonzero(lengths)
+        words = [(word, code) for word, code in words if len(code) % comparison.query_bytes == 0]
         if not len(present) or not words:
             return found
         counts = [len(code) // comparison.query_bytes for _, code in words]
@@ -81,6 +84,12 @@ class TokenSimilarity:
         """Free what is quickly read again, while the process is idle."""
         for comparison in self._comparisons.values():
             comparison.release_memory()
+
+
+def _usable(codes: object, code_bytes: int) -> bytes:
+    """Return ``codes`` as stored, or nothing for a value that no encoder made: a damaged row must fail no recall."""
+    is_whole = isinstance(codes, bytes) and len(codes) % code_bytes == 0 and len(codes) <= _MAX_CODES * code_bytes
+    return codes if isinstance(codes, bytes) and is_whole else b""
 
 
 def _rarity(word: str, rarity: Mapping[str, float]) -> float:

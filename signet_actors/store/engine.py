@@ -159,8 +159,8 @@ class Snapshot(Reads, Protocol):
         """Return how many rows contain the stemmed term."""
         ...
 
-    def terms(self, beginning: str, most: int) -> list[str]:
-        """Return the first ``most`` stemmed terms of the text index with this beginning, in order."""
+    def terms(self, beginning: str, shortest: int, longest: int, most: int) -> list[str]:
+        """Return the first ``most`` stemmed terms of the text index with this beginning and so many characters."""
         ...
 
     def has_vector_index(self, model: str, dimensions: int) -> bool:

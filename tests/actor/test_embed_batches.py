@@ -17,6 +17,7 @@ from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.jobs import embed as embed_jobs
 from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.protocol.pipeline import StoreVector, VectorStored
+from signet_actors.providers.embedding import Encoded
 from tests.support.store_room import SetClock
 
 DIMENSIONS = 8
@@ -46,7 +47,7 @@ class FakeResources:
             raise error
         self.embedded_ns = self.clock.monotonic_ns()
         vectors = np.array([[len(self.calls), *[1.0] * (DIMENSIONS - 1)] for _ in texts], np.float32)
-        return SimpleNamespace(model="m", dimensions=DIMENSIONS), vectors
+        return SimpleNamespace(model="m", dimensions=DIMENSIONS), Encoded(vectors, [b"\x01\x02"] * len(texts))
 
     def embedded_since(self, moment_ns: int) -> bool:
         return self.embedded_ns > moment_ns
@@ -87,7 +88,7 @@ def test_waiting_texts_are_sent_as_one_batch_and_get_their_own_vectors() -> None
     ends = work(resources, kind, TEXTS)
     assert resources.calls == [TEXTS[:3], TEXTS[3:6], TEXTS[6:]]
     for text, (request, frames) in zip(TEXTS, ends, strict=True):
-        assert request == StoreVector(text, "lease", f"hash of {text}", "m", DIMENSIONS)
+        assert request == StoreVector(text, "lease", f"hash of {text}", "m", DIMENSIONS, b"\x01\x02")
         call = next(number for number, texts in enumerate(resources.calls, 1) if text in texts)
         assert np.frombuffer(frames[0], "<f4")[0] == call
     tracker = kind.tracker()

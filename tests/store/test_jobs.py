@@ -518,7 +518,7 @@ def test_a_dead_embed_job_is_retried_only_with_another_model(room: PipelineHarne
 def test_after_a_model_change_every_memory_is_embedded_again_and_found_by_its_old_vector_until_then(
     room: PipelineHarness,
 ) -> None:
-    first, second = stored(room, "The first"), stored(room, "The second")
+    second, first = stored(room, "The second to be embedded"), stored(room, "The first, being newer")
     assert reconciled(room) == 0
     room.reconfigure(embedded_by("another-model"))
     answer = room.ask(ReconcileJobs())
@@ -535,7 +535,7 @@ def test_after_a_model_change_every_memory_is_embedded_again_and_found_by_its_ol
     job = room.take("embed")
     room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, second), "another-model", DIMENSIONS), [vector])
     assert reconciled(room) == 0, "a round later there is nothing left to do"
-    assert found_by_both(room) == ([second, first], ())
+    assert found_by_both(room) == ([first, second], ())
 
 
 def found_by_both(room: PipelineHarness) -> tuple[list[str], tuple[tuple[str, int], ...]]:

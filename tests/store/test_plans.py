@@ -100,7 +100,7 @@ def test_the_times_in_a_window_are_read_from_an_index(room: PipelineHarness) -> 
     asked = Asked(connection_of(room.reader.engine))
     with room.reader.open_snapshot() as view:
         for facet in ("occurred", "valid"):
-            temporal_edges.overlapping(view, facet, "2026-05-13", "2026-05-14", 10)
+            temporal_edges.overlapping(view, facet, "2026-05-13", "2026-05-14", 10, lambda seq: True)
     connection_of(room.reader.engine).exec_trace = None
     questions = [sql for sql in asked.questions if "temporal_edges" in sql]
     assert len(questions) == 5

@@ -19,6 +19,7 @@ from signet_actors.protocol.searcher import ListTimeline, Recalled, RowTime, Tim
 from signet_actors.protocol.writer import TemporalEdge
 from signet_actors.searcher import times
 from signet_actors.searcher.queries import timeline
+from signet_actors.store.reads import temporal_edges
 from tests.support.store_room import StoreRoom, kept_sound
 
 DAY = datetime(2026, 5, 13, tzinfo=UTC)
@@ -264,3 +265,17 @@ def test_times_that_last_are_found_from_their_middle(room: StoreRoom) -> None:
     found = {row.id: row.time for row in room.recall("editor", within=window(facets=("occurred",))).rows}
     assert found == {lasting: RowTime("occurred", at(-30), at(30), "memory", lasting)}
     assert ended not in found
+
+
+def test_times_that_the_caller_may_not_read_displace_no_others(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(times, "MOST_EDGES", 2)
+    monkeypatch.setattr(temporal_edges, "_PAGE_ROWS", 3)
+    for facet in ("occurred", "valid"):
+        mine = remember(room, f"the editor, {facet}", temporal=(edge(facet, 1, 23),))
+        for hours in range(2, 12):
+            dated = (edge(facet, hours, hours),)
+            remember(room, f"theirs {facet} {hours}", temporal=dated, agent_id="other", visibility="private")
+        for among in (window(facets=(facet,)), window(2, start=20, facets=(facet,))):
+            assert [row.id for row in room.recall("editor", within=among).rows] == [mine]

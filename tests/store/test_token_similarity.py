@@ -62,13 +62,13 @@ def test_a_memory_with_a_synonym_of_a_rare_word_gains(room: StoreRoom) -> None:
     assert "token_similarity" not in [stage.name for stage in without.timings]
 
 
-def test_memories_without_codes_are_found_as_before_and_gain_nothing(room: StoreRoom) -> None:
+def test_memories_without_codes_keep_their_scores(room: StoreRoom) -> None:
     for note in NOTES:
         store(room, note, codes=note in NOTES[3:])
     without, found = (ask(room, "appointment with the doctor", tokens=tokens) for tokens in (False, True))
     assert set(scores(found)) == set(scores(without))
     for note in NOTES[:3]:
-        assert scores(found)[note] == pytest.approx((1 - fusion.TOKEN_WEIGHT) * scores(without)[note])
+        assert scores(found)[note] == pytest.approx(scores(without)[note])
 
 
 def test_a_memory_that_is_modified_has_the_codes_of_its_new_text(room: StoreRoom) -> None:
@@ -83,7 +83,22 @@ def test_a_memory_that_is_modified_has_the_codes_of_its_new_text(room: StoreRoom
 
 def test_only_what_exceeds_the_median_counts() -> None:
     base, likeness = np.array([0.8, 0.6, 0.4, 0.2]), np.array([0.5, 0.9, 0.7, np.nan])
-    mixed = fusion.with_tokens(base, likeness)
+    mixed = fusion.with_tokens(base, likeness, np.array([True, True, True, False]))
     assert mixed == pytest.approx(0.7 * base + 0.3 * np.array([0, 1, 0, 0]))
+    unknown = fusion.with_tokens(base, likeness, np.ones(4, np.bool_))
+    assert unknown == pytest.approx([*mixed[:3], base[3]])
     for alone in (np.full(4, np.nan), np.array([0.9, np.nan, np.nan, np.nan])):
-        assert fusion.with_tokens(base, alone) == pytest.approx(base)
+        assert fusion.with_tokens(base, alone, np.ones(4, np.bool_)) == pytest.approx(base)
+
+
+@pytest.mark.parametrize("codes", [b"\x01", bytes(2 * 65), bytes(2 * 20_000)])
+def test_codes_that_no_encoder_made_fail_no_recall(room: StoreRoom, codes: bytes) -> None:
+    for note in NOTES:
+        store(room, note)
+    room.connection.execute("UPDATE embeddings SET token_codes = ? WHERE seq = 1", (codes,))
+    assert set(scores(ask(room, "appointment with the doctor"))) >= set(NOTES[:3])
+
+
+def test_the_codes_of_a_long_query_are_bounded() -> None:
+    words = CODES.of_query(" ".join(f"{number:x}" * 20 for number in range(10**9, 10**9 + 64)))
+    assert sum(len(codes) for _, codes in words) <= 2 * 64

@@ -42,10 +42,11 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
     return blended
 
 
-def with_tokens(base: Floats, likeness: Floats) -> Floats:
-    """Return base scores in which token similarity (MaxSim, NaN = no tokens) counts ``TOKEN_WEIGHT``; same shape.
+def with_tokens(base: Floats, likeness: Floats, compared: Bools) -> Floats:
+    """Return base scores in which token similarity (MaxSim, NaN = unknown) counts ``TOKEN_WEIGHT``; same shape.
 
-    Only what exceeds the median counts, relative to the best. The scores stay if nothing does, as for a single row.
+    Only what exceeds the median counts, relative to the best. The scores stay if nothing does, as for a single row. A
+    compared row without token codes keeps its score; one that is too weak to be ``compared`` has no similarity.
 
     Source: docs/quality.md "Token similarity".
     """
@@ -54,7 +55,7 @@ def with_tokens(base: Floats, likeness: Floats) -> Floats:
     if not above.any():
         return base
     mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * above / above.max()
-    return mixed
+    return np.where(compared & np.isnan(likeness), base, mixed)
 
 
 def scaled(bm25: Floats) -> Floats:

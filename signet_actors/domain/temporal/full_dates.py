@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 MONTHS: Final = {
@@ -48,18 +49,21 @@ _DAY_FIRST: Final = re.compile(
 _DAY_FIRST_NUMBERS: Final = re.compile(
     r"(?<![0-9.])(?P<day>[0-9]{1,2})\. ?(?P<month>[0-9]{1,2})\. ?(?P<year>[0-9]{4})(?![0-9])", re.ASCII
 )
-_LIMITS: Final = "before after since until till by between vor nach seit bis zwischen"
+_LIMITS: Final = "before after since until till by between to than not vor nach seit bis zwischen ab nicht"
 _OTHER_TIMES: Final = frozenset(_LIMITS.split())
 """With such a word before it, a date is a limit of the time that is meant."""
-_MOST_WORD_CHARS: Final = 12
+_BETWEEN_ENDS: Final = frozenset(
+    {"and", "to", "until", "till", "through", "und", "bis", "bis zum", "-", "\u2013", "\u2014"}
+)
+_ARTICLES: Final = frozenset({"the", "der", "dem", "den"})
+_MOST_WORD_CHARS: Final = 20
 
 
 class FullDate(NamedTuple):
     """A date in a query, at ``start`` to ``end``: the days from ``first`` to before ``after``.
 
     ``is_exact``: it has a documented form and stands alone, not in a path or a file name, and not as in "before May 13,
-    2026". ``first`` is None for a date
-    that does not exist.
+    2026". ``first`` is None for a date that does not exist.
     """
 
     start: int
@@ -73,7 +77,12 @@ def full_dates(query: str) -> list[FullDate]:
     """Return the full dates of ``query`` in order, also those that do not exist."""
     if _YEAR.search(query) is None:
         return []
-    return sorted(_found(query), key=lambda found: (found.start, -found.end))
+    found = sorted(_found(query), key=lambda date: (date.start, -date.end))
+    for one, (before, after) in enumerate(pairwise(found)):
+        if query[before.end : after.start].strip().lower() in _BETWEEN_ENDS:
+            # The ends of a longer time: neither is the whole.
+            found[one], found[one + 1] = before._replace(is_exact=False), after._replace(is_exact=False)
+    return found
 
 
 def day(year: int, month: int, number: int) -> date | None:
@@ -104,7 +113,7 @@ def _found(query: str) -> Iterator[FullDate]:
             first = day(year, month, int(match["day"]))
             last = first if parts.get("last") is None else day(year, month, int(match["last"]))
             is_exact = is_documented and not (
-                _is_part_of_name(query, match.start(), match.end()) or _is_limit(query, match.start())
+                _is_part_of_name(query, match.start(), match.end()) or is_limit(query, match.start())
             )
             if first is None or last is None or last < first:
                 yield FullDate(match.start(), match.end(), None, None, is_exact)
@@ -122,7 +131,15 @@ def _is_part_of_name(query: str, start: int, end: int) -> bool:
     )
 
 
-def _is_limit(query: str, start: int) -> bool:
-    """Return True if the word before ``start`` says that another time is meant."""
-    words = query[max(0, start - _MOST_WORD_CHARS) : start].split()
-    return bool(words) and words[-1].lower() in _OTHER_TIMES
+def is_limit(query: str, start: int) -> bool:
+    """Return True if the word before ``start`` says that another time is meant, or the word there ("since Monday").
+
+    German "vor" there belongs to the time ("vor drei Tagen").
+    """
+    own = query[start : start + _MOST_WORD_CHARS].lower().split()
+    if own and own[0] != "vor" and own[0] in _OTHER_TIMES:
+        return True
+    words = query[max(0, start - _MOST_WORD_CHARS) : start].lower().split()
+    if words and words[-1] in _ARTICLES:
+        words.pop()
+    return bool(words) and words[-1] in _OTHER_TIMES

@@ -68,7 +68,7 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
         topic = _content(phrase.rest, WEAK_WORDS)
     else:
         topic = _content(phrase.rest, _EMPTY_WORDS)
-        if topic or phrase.kind is PhraseKind.FULL:
+        if topic or phrase.is_limit or phrase.kind is PhraseKind.FULL:
             return Intent("auto", query, query, window, ("captured",), is_requested=False)
     shown = " ".join(_core(token).lower() for token in topic)
     return Intent("filter" if topic else "timeline", shown, " ".join(topic), window, ALL_FACETS, is_requested=False)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import Enum
 from typing import Final, NamedTuple
 
-from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates
+from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates, is_limit
 from signet_actors.domain.temporal.relative_dates import relative_date
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ class PhraseKind(Enum):
 class DatePhrase(NamedTuple):
     """A time as it is written in a query; it means the days from ``first`` to before ``after``.
 
-    ``rest`` is the query without it.
+    ``rest`` is the query without it. ``is_limit``: a word before it says that another time is meant ("since Monday").
     """
 
     text: str
@@ -39,6 +39,7 @@ class DatePhrase(NamedTuple):
     first: date
     after: date
     kind: PhraseKind
+    is_limit: bool
 
 
 class Window(NamedTuple):
@@ -72,7 +73,7 @@ def window_of(phrase: DatePhrase, zone: tzinfo) -> Window:
 
 
 def _phrase(query: str, start: int, end: int, first: date, after: date, kind: PhraseKind) -> DatePhrase:
-    return DatePhrase(query[start:end], f"{query[:start]} {query[end:]}", first, after, kind)
+    return DatePhrase(query[start:end], f"{query[:start]} {query[end:]}", first, after, kind, is_limit(query, start))
 
 
 def _midnight_ms(of: date, zone: tzinfo) -> int:

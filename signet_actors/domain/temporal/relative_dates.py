@@ -168,6 +168,8 @@ def _calendar_unit(text: _Words, at: int) -> tuple[int, Days] | None:
     back = 1 if word in _LAST else 0 if word in _THIS else None
     if back is None or not follows:
         return None
+    if follows == "may" and (word in _THIS or text.at(at + 2)):
+        return None  # "this may happen", "last may i"
     if follows in _WEEKDAYS:
         return at + 2, _weekday(text, _WEEKDAYS[follows], today_counts=not back)
     if follows in _MONTH_NAMES:

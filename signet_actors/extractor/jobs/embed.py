@@ -23,10 +23,9 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaiters
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
-from signet_actors.providers.token_codes import codes_of
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Encoded
 
 MIN_BACKOFF_MS: Final = 1_000
 MAX_BACKOFF_MS: Final = 60_000
@@ -190,12 +189,11 @@ class Embed:
             self._deliver(batch, *embedded)
         self._last_cycle_at = iso(self._resources.actor.clock.wall_ms())
 
-    def _deliver(self, batch: list[_Waiting], embedder: AsyncEmbedder, vectors: Vectors) -> None:
+    def _deliver(self, batch: list[_Waiting], embedder: AsyncEmbedder, encoded: Encoded) -> None:
         self._backoff_ms = 0
-        for waiting, vector in zip(batch, vectors, strict=True):
+        for waiting, vector, codes in zip(batch, *encoded, strict=True):
             if not waiting.vector.done():
                 raw = vector.astype("<f4").tobytes()
-                codes = codes_of(embedder.token_codes, waiting.text)
                 waiting.vector.set_result(Embedded(embedder.model, embedder.dimensions, raw, codes))
 
     def _fail(self, batch: list[_Waiting], error: Exception) -> None:

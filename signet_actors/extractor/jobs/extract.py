@@ -32,12 +32,11 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
-from signet_actors.providers.token_codes import codes_of
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Encoded
 
 _SLOTS_PER_CALL = 2
 """Jobs per model call: while one job waits for the model, the facts of another are decided on and written."""
@@ -116,7 +115,7 @@ class Extract:
         turned_away.update(one.echo for one in decided if one.echo is not None)
         await self._apply(run, mode_at_start, result, decided, turned_away, vectors)
 
-    async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
+    async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Encoded] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed job makes them then."""
         try:
             return await self._resources.embed([fact.content for fact in facts])
@@ -125,7 +124,7 @@ class Extract:
             return None
 
     async def _decide_all(
-        self, run: JobRun, facts: Sequence[Fact], vectors: tuple[AsyncEmbedder, Vectors] | None
+        self, run: JobRun, facts: Sequence[Fact], vectors: tuple[AsyncEmbedder, Encoded] | None
     ) -> list[Decided]:
         """Return one decision per fact, in order; the first failure cancels the others."""
         asked = [asyncio.create_task(self._decide(run, fact, at, vectors)) for at, fact in enumerate(facts)]
@@ -136,13 +135,13 @@ class Extract:
                 task.cancel()
 
     async def _decide(
-        self, run: JobRun, fact: Fact, index: int, vectors: tuple[AsyncEmbedder, Vectors] | None
+        self, run: JobRun, fact: Fact, index: int, vectors: tuple[AsyncEmbedder, Encoded] | None
     ) -> Decided:
         """Ask the decider about one fact. Raises ProviderError, which spends no attempt, if it cannot decide now."""
         subject = run.subject
         frames, model = [], None
-        if vectors is not None and vectors[1][index].any():
-            frames, model = [vectors[1][index].astype("<f4").tobytes()], vectors[0].model
+        if vectors is not None and vectors[1].vectors[index].any():
+            frames, model = [vectors[1].vectors[index].astype("<f4").tobytes()], vectors[0].model
         origin = FactOrigin(
             subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope, subject.created_at
         )
@@ -184,7 +183,7 @@ class Extract:
         result: ExtractionResult,
         decided: list[Decided],
         turned_away: Counter[str],
-        vectors: tuple[AsyncEmbedder, Vectors] | None,
+        vectors: tuple[AsyncEmbedder, Encoded] | None,
     ) -> None:
         """Send the whole result of the job to the writer."""
         resources = self._resources
@@ -200,10 +199,10 @@ class Extract:
                 continue
             proposals.append(one.proposal)
             shown.append(one.candidate_ids)
-            if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1][index].any():
+            if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1].vectors[index].any():
                 places.append(len(frames))
-                frames.append(vectors[1][index].astype("<f4").tobytes())
-                token_codes.append(codes_of(vectors[0].token_codes, one.proposal.fact.content))
+                frames.append(vectors[1].vectors[index].astype("<f4").tobytes())
+                token_codes.append(vectors[1].token_codes[index])
             else:
                 places.append(-1)
         await run.report(

@@ -56,7 +56,7 @@ from signet_actors.protocol.writer import (
     TemporalEdge,
     Vector,
 )
-from signet_actors.providers.token_codes import codes_of
+from signet_actors.providers.embedding import encode
 
 MAX_ROWS: Final = 1500
 """Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
@@ -332,18 +332,19 @@ def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
         return unembedded
     texts = [collapsed(text) for line in lines for text in (line.chunks or (line.memory.content,))]
     try:
-        rows = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
+        encoded = encode(embedder, texts)
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Log only the type: a tokenizer's message may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return unembedded
+    rows = np.ascontiguousarray(encoded.vectors, dtype="<f4")
     usable = [bool(row.any()) for row in rows]
     placed: list[ImportLine] = []
     at = 0
     for line in lines:
         count = len(line.chunks) or 1
         vectors = tuple(
-            Vector(embedder.model, embedder.dimensions, place, codes_of(embedder.token_codes, texts[place]))
+            Vector(embedder.model, embedder.dimensions, place, encoded.token_codes[place])
             for place in range(at, at + count)
             if usable[place]
         )

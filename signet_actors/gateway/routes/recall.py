@@ -83,7 +83,8 @@ async def _recall(call: Call[Any], query: str, fields: RecallFields, time: Recal
     request, state = call.http, call.state
     clock, config = state.clock, state.config
     started = clock.monotonic_ns()
-    intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=config.search.date_boost)
+    boosts = config.search.date_boost and config.search.fusion == "convex"
+    intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=boosts)
     if intent is not None and intent.mode == "timeline":
         found, stages = await _timeline(call, fields, intent)
     else:

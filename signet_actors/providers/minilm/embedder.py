@@ -24,7 +24,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL
-from signet_actors.errors import ConfigError
+from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.embedding import Vectors
 from signet_actors.providers.minilm.graph import EMBEDDED, STATES, Model, build, embeddings
 from signet_actors.providers.minilm.onnx_tensors import tensors
@@ -112,10 +112,12 @@ class MiniLmEmbedder:
         rows *= scales.take(ids, axis=0)
         rows += positions[: len(ids)]
         with self._lock:
-            (states,) = self._session.run((STATES,), {EMBEDDED: rows[np.newaxis]})
-        return [Token(piece, begin) for piece, (begin, _) in zip(encoded.tokens, encoded.offsets, strict=True)], states[
-            0
-        ]
+            try:
+                (states,) = self._session.run((STATES,), {EMBEDDED: rows[np.newaxis]})
+            except Exception as error:  # noqa: BLE001 - the runtime's errors have no other class in common
+                raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"onnxruntime: {type(error).__name__}") from None
+        tokens = zip(encoded.tokens, encoded.offsets, strict=True)
+        return [Token(piece, begin) for piece, (begin, _) in tokens], states[0]
 
 
 def _runtime() -> Any:
@@ -163,7 +165,10 @@ def _session(runtime: Any, model: Model) -> Any:
     options.enable_mem_pattern = False
     values = [runtime.OrtValue.ortvalue_from_numpy(numbers) for numbers in model.outside.values()]
     options.add_external_initializers(list(model.outside), values)
-    return runtime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
+    try:
+        return runtime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's errors have no other class in common
+        raise ConfigError(f"the model {MINILM_MODEL} cannot be loaded: onnxruntime: {type(error).__name__}") from error
 
 
 def _tokenizer(vocabulary: str) -> Tokenizer:

@@ -1,15 +1,14 @@
 """Codes of a text's tokens from the states that MiniLM computes for its vector.
 
 A state is projected to 64 of 384 dimensions by a fixed random rotation, which keeps angles, and scaled to length 1. A
-stored code is ``round(127 * x)`` as int8; the query's tokens stay float32. The texts embedded last are remembered,
-since vector and codes come from one pass.
+stored code is ``round(127 * x)`` as int8; the query's tokens stay float32. The text embedded last is remembered, since
+vector and codes come from one pass.
 
 Source: docs/quality.md "Token similarity"; Johnson and Lindenstrauss (1984), random projections.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,7 +21,6 @@ from signet_actors.providers.token_codes import MAX_CODES, is_telling
 
 ROTATION: Final = Path(__file__).with_name("rotation.npy")
 """float32, shape (384, 64), orthonormal columns: the first 64 of a matrix of normal numbers, orthogonalised."""
-_MAX_REMEMBERED: Final = 128
 
 Floats = npt.NDArray[np.float32]
 
@@ -39,14 +37,19 @@ class _Tokens(NamedTuple):
     units: Floats
 
 
+_BLANKS: Final = " \t\n\r\v\f"
+_NO_TOKENS: Final = _Tokens([], np.zeros((0, 64), np.float32))
+
+
 class StateCodes:
-    """The codes of the texts embedded last; those of others are computed."""
+    """The codes of the text embedded last; those of others are computed. For one thread at a time."""
 
     def __init__(self, compute: Callable[[str], object]) -> None:
         """``compute`` embeds a text and calls ``remember``."""
         self._compute = compute
         self._rotation: Floats = np.load(ROTATION, allow_pickle=False)
-        self._remembered: OrderedDict[str, _Tokens] = OrderedDict()
+        self._text = ""
+        self._tokens_of_text = _NO_TOKENS
 
     def remember(self, text: str, tokens: Sequence[Token], states: Floats) -> None:
         """Keep the first ``MAX_CODES`` telling tokens of an embedded text, or the first of all if none tells.
@@ -57,9 +60,11 @@ class StateCodes:
         kept = kept[:MAX_CODES]
         units = states[kept] @ self._rotation
         units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-9)
-        self._remembered[text] = _Tokens([tokens[at] for at in kept], units)
-        if len(self._remembered) > _MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+        self._text, self._tokens_of_text = text, _Tokens([tokens[at] for at in kept], units)
+
+    def forget(self) -> None:
+        """Forget the text embedded last."""
+        self._text, self._tokens_of_text = "", _NO_TOKENS
 
     def of_text(self, text: str) -> bytes:
         """Return the codes of the tokens, 64 bytes each."""
@@ -75,12 +80,7 @@ class StateCodes:
         return [(text[begin:].split(maxsplit=1)[0], b"".join(units)) for begin, units in found.items()]
 
     def _tokens(self, text: str) -> _Tokens:
-        known = self._remembered.get(text)
-        if known is None:
+        if text != self._text:
+            self.forget()
             self._compute(text)
-            known = self._remembered.get(text, _NO_TOKENS)
-        return known
-
-
-_BLANKS: Final = " \t\n\r\v\f"
-_NO_TOKENS: Final = _Tokens([], np.zeros((0, 64), np.float32))
+        return self._tokens_of_text

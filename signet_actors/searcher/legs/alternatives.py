@@ -15,7 +15,7 @@ MAX_TERMS: Final = 4
 """At most so many terms of a query get alternatives."""
 MAX_ALTERNATIVES: Final = 4
 MAX_COMPARED: Final = 4_000
-"""Terms of the index that are compared with one word."""
+"""Terms of the index that are compared with one word, of about its length; the first in the order of the alphabet."""
 _ONE_ERROR_CHARS: Final = 6
 """Shorter stems have too many neighbours (trait, train, trail)."""
 _TWO_ERRORS_CHARS: Final = 9
@@ -38,8 +38,16 @@ def _similar_terms(snapshot: Snapshot, word: str) -> list[str]:
     if len(stems) != 1 or len(stems[0]) < _ONE_ERROR_CHARS or not stems[0].isalpha():
         return []
     stem = stems[0]
-    known = snapshot.terms(stem[:_SAME_BEGINNING], MAX_COMPARED)
-    for errors in (1, 2) if len(stem) >= _TWO_ERRORS_CHARS else (1,):
+    most = 2 if len(stem) >= _TWO_ERRORS_CHARS else 1
+    # An error changes at most two letters of the set; this leaves few terms to compare letter by letter.
+    letters = set(stem)
+    known = [
+        term
+        for term in snapshot.terms(stem[:_SAME_BEGINNING], len(stem) - most, len(stem) + most, MAX_COMPARED)
+        if len(letters.symmetric_difference(term)) <= 2 * most
+    ]
+    snapshot.check_preempted()
+    for errors in range(1, most + 1):
         near = [term for term in known if within_distance(stem, term, errors)]
         found = [_word_of(snapshot, term) for term in near[:MAX_ALTERNATIVES]]
         words = [word for word in found if word is not None]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from signet_actors.store.engine import Snapshot
 
-# Times in the storage form can be compared as text. The inner SELECT bounds the work: it reads an index backwards.
-_COLUMNS = "t.id, t.subject_id, t.start_at, t.end_at, t.confidence FROM temporal_edges t"
-_LAST = "t.subject_type = 'memory' ORDER BY t.start_at DESC, t.id DESC LIMIT :most"
-_WITHIN = f"SELECT {_COLUMNS} WHERE t.facet = :facet AND t.start_at >= :start AND t.start_at < :end AND {_LAST}"
-_BEFORE = f"SELECT {_COLUMNS} WHERE t.facet = :facet AND t.start_at < :start AND {_LAST}"
-_WITHOUT_START = f"SELECT {_COLUMNS} WHERE t.facet = :facet AND t.start_at IS NULL AND {_LAST}"
-_SELECT = (
-    "SELECT m.seq, {}, {}, e.confidence FROM ({}) e CROSS JOIN memories m"
-    " WHERE m.id = e.subject_id AND m.is_deleted = 0 AND {} ORDER BY e.start_at DESC, e.id DESC"
+# Times in the storage form can be compared as text. A page reads an index backwards, from the end of the page before.
+_PAGE = (
+    "SELECT m.seq, {}, {}, e.confidence, CASE WHEN e.end_at > :start THEN 1 ELSE 0 END, e.start_at, e.id FROM"
+    " (SELECT t.id, t.subject_id, t.start_at, t.end_at, t.confidence FROM temporal_edges t"
+    " WHERE t.facet = :facet AND {} AND t.subject_type = 'memory' ORDER BY t.start_at DESC, t.id DESC LIMIT :page) e"
+    " LEFT JOIN memories m ON m.id = e.subject_id AND m.is_deleted = 0 ORDER BY e.start_at DESC, e.id DESC"
 )
-_ANY = "1 = 1"
-_LASTING = "e.end_at > :start"
-_STILL_VALID = "(e.end_at > :start OR e.end_at IS NULL)"
+_EARLIER = "(t.start_at, t.id) < (:last_start, :last_id)"
+_WITHIN = f"t.start_at >= :start AND {_EARLIER}"
+_WITHOUT_START = "t.start_at IS NULL AND t.id < :last_id"
 _VALID = "valid"
 _MOST_LASTING = 1_000
+_PAGE_ROWS = 2_000
+_ABOVE_ALL_IDS = 2**62
 
 
 class Edge(NamedTuple):
@@ -32,25 +32,52 @@ class Edge(NamedTuple):
     confidence: float
 
 
-def overlapping(snapshot: Snapshot, facet: str, start: str, end: str, most: int) -> list[Edge]:
-    """Return the times of live memories that overlap ``start`` to before ``end``, without a check of who may read them.
+def overlapping(
+    snapshot: Snapshot, facet: str, start: str, end: str, most: int, is_allowed: Callable[[int], bool]
+) -> list[Edge]:
+    """Return the times of allowed live memories that overlap ``start`` to before ``end``.
 
-    Considered are the last ``most`` that begin in the window, and of those that began before it the last ``most``
-    validities or the last 1,000 other times. A validity without an end holds still; any other time without an end is a
-    moment.
+    ``is_allowed`` receives a ``memories.seq``. Considered are the last ``most`` that begin in the window, and of those
+    that began before it the last ``most`` validities or the last 1,000 other times; only allowed ones count. A validity
+    without an end holds still; any other time without an end is a moment.
     """
     is_valid = facet == _VALID
-    bindings = {"facet": facet, "start": start, "end": end, "most": most}
-    rows = _rows(snapshot, _WITHIN, _ANY, bindings)
-    del bindings["end"]
-    bindings["most"] = most if is_valid else min(most, _MOST_LASTING)
-    rows += _rows(snapshot, _BEFORE, _STILL_VALID if is_valid else _LASTING, bindings)
+    earlier = most if is_valid else min(most, _MOST_LASTING)
+    found = [edge for edge, _ in _last(snapshot, facet, _WITHIN, start, end, most, is_allowed)]
+    for edge, end_at_is_later in _last(snapshot, facet, _EARLIER, start, start, earlier, is_allowed):
+        if end_at_is_later or (is_valid and edge.end_ms is None):
+            found.append(edge)
     if is_valid:
-        rows += _rows(snapshot, _WITHOUT_START, _LASTING, bindings)
-    return [Edge(*row) for row in rows]
+        without = _last(snapshot, facet, _WITHOUT_START, start, "", earlier, is_allowed)
+        found += [edge for edge, end_at_is_later in without if end_at_is_later]
+    return found
 
 
-def _rows(snapshot: Snapshot, inner: str, condition: str, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _last(
+    snapshot: Snapshot,
+    facet: str,
+    condition: str,
+    start: str,
+    last_start: str,
+    most: int,
+    is_allowed: Callable[[int], bool],
+) -> list[tuple[Edge, bool]]:
+    """Return the last ``most`` allowed times, and of each whether it ends after ``start``."""
     dialect = snapshot.dialect
-    times = dialect.unix_ms("e.start_at"), dialect.unix_ms("e.end_at")
-    return snapshot.rows(_SELECT.format(*times, inner, condition), bindings)
+    sql = _PAGE.format(dialect.unix_ms("e.start_at"), dialect.unix_ms("e.end_at"), condition)
+    found: list[tuple[Edge, bool]] = []
+    last_id = _ABOVE_ALL_IDS if condition == _WITHOUT_START else 0
+    while True:
+        bindings: dict[str, Any] = {"facet": facet, "start": start, "last_id": last_id, "page": _PAGE_ROWS}
+        if condition != _WITHOUT_START:
+            bindings["last_start"] = last_start
+        rows = snapshot.rows(sql, bindings)
+        for seq, start_ms, end_ms, confidence, is_later, _, _ in rows:
+            if seq is not None and is_allowed(seq):
+                found.append((Edge(seq, start_ms, end_ms, confidence), bool(is_later)))
+                if len(found) == most:
+                    return found
+        if len(rows) < _PAGE_ROWS:
+            return found
+        last_start, last_id = rows[-1][-2:]
+        snapshot.check_preempted()

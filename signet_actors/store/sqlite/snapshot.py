@@ -32,7 +32,10 @@ _HINT_POSTINGS: Final = (
     " (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH :match LIMIT :most)"
 )
 _DOCUMENT_FREQUENCY: Final = "SELECT doc FROM memories_fts_terms WHERE term = :term"
-_TERMS: Final = "SELECT term FROM memories_fts_terms WHERE term >= :low AND term <= :high LIMIT :most"
+_TERMS: Final = (
+    "SELECT term FROM memories_fts_terms WHERE term >= :low AND term <= :high"
+    " AND length(term) BETWEEN :shortest AND :longest LIMIT :most"
+)
 _LAST_CHARACTER: Final = "\U0010ffff"
 _OF_MODEL: Final = (
     "SELECT count(*) FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
@@ -84,9 +87,15 @@ class SqliteSnapshot(SqliteReads):
         """Return how many rows contain the stemmed term, from FTS5's vocabulary."""
         return self.value(_DOCUMENT_FREQUENCY, {"term": term}) or 0
 
-    def terms(self, beginning: str, most: int) -> list[str]:
-        """Return the first ``most`` stemmed terms with this beginning, from FTS5's vocabulary."""
-        bindings = {"low": beginning, "high": beginning + _LAST_CHARACTER, "most": most}
+    def terms(self, beginning: str, shortest: int, longest: int, most: int) -> list[str]:
+        """Return the first ``most`` stemmed terms with this beginning and length, from FTS5's vocabulary."""
+        bindings = {
+            "low": beginning,
+            "high": beginning + _LAST_CHARACTER,
+            "shortest": shortest,
+            "longest": longest,
+            "most": most,
+        }
         return [term for (term,) in self.rows(_TERMS, bindings)]
 
     def has_vector_index(self, model: str, dimensions: int) -> bool:

@@ -70,6 +70,9 @@ LOST_LEASE_COLUMNS: Final = "j.seq, j.job_type, j.memory_id, j.attempts, j.max_a
 """The columns of a ``LostLease``."""
 
 _OF_MEMORY: Final = "SELECT 1 FROM memory_jobs j WHERE j.memory_id = :memory_id AND j.job_type = :kind AND"
+_NTH_PENDING: Final = (
+    "SELECT 1 FROM memory_jobs j WHERE j.status = 'pending' AND j.job_type = :kind LIMIT 1 OFFSET :count"
+)
 _HAS_UNFINISHED: Final = f"{_OF_MEMORY} j.status IN ('pending', 'leased') LIMIT 1"
 _SUBJECT: Final = (
     "SELECT m.seq, m.id, m.content_hash, m.source_type, m.extraction_status, e.model, e.dimensions, e.content_hash,"
@@ -127,6 +130,11 @@ _LIVE_MEMORIES: Final = (
 def has_unfinished(tx: WriteTransaction, memory_id: str, kind: str) -> bool:
     """Return whether a job of the kind is pending or leased for the memory."""
     return tx.one(_HAS_UNFINISHED, {"memory_id": memory_id, "kind": kind}) is not None
+
+
+def pending_more_than(tx: WriteTransaction, kind: str, count: int) -> bool:
+    """Return whether more than ``count`` jobs of the kind are pending."""
+    return tx.one(_NTH_PENDING, {"kind": kind, "count": count}) is not None
 
 
 def subject(tx: WriteTransaction, memory_id: str) -> Subject:

@@ -13,6 +13,7 @@ a pin changes nothing that a model reads, and model calls are expensive.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -94,14 +95,20 @@ def enqueue(context: CommandContext, kind: str, memory_id: str) -> bool:
 
 
 Space = tuple[str, int]
+MAX_WAITING: Final = 1_000
+"""A round waits while more vectors are missing: the newest jobs run first, and new memories must not wait."""
 
 
 def _is_embedded_in(subject: Subject, space: Space | None) -> bool:
     """Return whether the memory has a vector of its present content by that model, at that width."""
     embedded = subject.embedded_model, subject.embedded_dimensions
-    if space is not None and makes_token_codes(space[0]) and not subject.has_token_codes:
-        return False  # stored by a release that made none
     return embedded == space and subject.embedded_hash == subject.content_hash
+
+
+def _lacks_codes(context: CommandContext, subject: Subject, space: Space | None) -> bool:
+    """Return whether the vector was stored by a release that made no token codes."""
+    makes_codes = makes_token_codes(context.config.embedding)
+    return makes_codes and not subject.has_token_codes and _is_embedded_in(subject, space)
 
 
 def on_job_end(
@@ -135,7 +142,8 @@ def restore_jobs(context: CommandContext, memory_id: str) -> None:
 
 
 def _required_by(context: CommandContext, subject: Subject) -> tuple[str, ...]:
-    embedded = _is_embedded_in(subject, configured_space(context.config.embedding))
+    space = configured_space(context.config.embedding)
+    embedded = _is_embedded_in(subject, space) and not _lacks_codes(context, subject, space)
     return required_kinds(context.config, derived=subject.source_type == DERIVED, embedded=embedded)
 
 
@@ -244,15 +252,23 @@ def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled
     the operator. A memory that was stored while the pipeline was off is not extracted now. Vectors of a previous model
     stay and are searched until new ones replace them.
     """
+    space = configured_space(context.config.embedding)
+    if job_rows.pending_more_than(context.tx, EMBED, MAX_WAITING):
+        return JobsReconciled(0, command.after, space_name(context.config.embedding))
     subjects = job_rows.live_subjects_after(context.tx, command.after, command.limit)
-    enqueued, space = 0, configured_space(context.config.embedding)
+    enqueued = 0
     for subject in subjects:
-        if subject.extraction_status != "pending" and _is_embedded_in(subject, space):
+        lacks_codes = _lacks_codes(context, subject, space)
+        if subject.extraction_status != "pending" and _is_embedded_in(subject, space) and not lacks_codes:
             continue
         for kind in _required_by(context, subject):
             if kind == EXTRACT and subject.extraction_status != "pending":
                 continue
-            if kind != PROSPECTIVE_INDEX and not _already_attempted(context, kind, subject, space):
+            if kind == EMBED and lacks_codes:
+                attempted = job_rows.has_dead(context.tx, subject.id, kind, subject.content_hash)
+            else:
+                attempted = kind == PROSPECTIVE_INDEX or _already_attempted(context, kind, subject, space)
+            if not attempted:
                 enqueued += enqueue(context, kind, subject.id)
     following = subjects[-1].seq if len(subjects) == command.limit else None
     return JobsReconciled(enqueued, following, space_name(context.config.embedding))

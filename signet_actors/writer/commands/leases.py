@@ -300,8 +300,20 @@ def _ready_rows(
     ]
     waited = iso(context.now_ms - POISON_DELAY_MS)
     rows.sort(key=lambda row: (row[1].since, row[1].seq), reverse=newest_first)
-    rows.sort(key=lambda row: bool(row[1].is_poison) and row[1].since > waited)
+    rows.sort(key=lambda row: _turn(row[1], waited, newest_first))
     return rows[:limit]
+
+
+def _turn(job: ReadyJob, waited: str, newest_first: bool) -> int:
+    """Return the turn of a job: a poison job comes last, and once it has waited like the others.
+
+    Where the newest come first, it comes before them then: as one of them it would come last for good.
+    """
+    if not job.is_poison:
+        return 0
+    if job.since > waited:
+        return 1
+    return -1 if newest_first else 0
 
 
 def _bounds(now_ms: int, *, allow_others: bool, allow_poison: bool) -> Bounds:
