@@ -40,10 +40,14 @@ def scale(short: int, long: int) -> int:
 
 
 def held_bytes(daemon: LiveDaemon) -> int:
-    """Return the memory that only this daemon's processes use."""
+    """Return the memory that only this daemon's processes use; one that ends meanwhile uses none."""
     total = 0
     for pid in daemon.processes():
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        for line in lines:
             if line.startswith(("Private_Clean:", "Private_Dirty:")):
                 total += int(line.split()[1]) << 10
     return total
