@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from bench.client import BlockingClient
+from bench.client import BlockingClient, Connection, encode_request
 
 START_BUDGET_S: Final = 60.0
 STOP_BUDGET_S: Final = 15.0
@@ -222,3 +222,12 @@ def pss_of(rollup: str) -> int:
         if name == "Pss":
             return int(value.split()[0]) * 1024
     return 0
+
+
+async def post_json(daemon: Daemon, connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
+    """Return the decoded response of a POST. Raises ``DaemonFailed`` if it is not a 200."""
+    host = f"{daemon.address.host}:{daemon.address.port}"
+    status, answer = await connection.exchange(encode_request("POST", path, host=host, body=msgspec.json.encode(body)))
+    if status != 200:
+        raise DaemonFailed(f"POST {path} was answered {status}: {answer[:200]!r}")
+    return msgspec.json.decode(answer)

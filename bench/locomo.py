@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.client import Connection, ProtocolError, encode_request
-from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
+from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, post_json, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
 from signet_actors.domain.evaluation.locomo import CATEGORIES, Conversation, read_conversations
 from signet_actors.domain.evaluation.measures import evidence_recall, ndcg
@@ -92,7 +92,7 @@ async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
         connection = await Connection.open(daemon.address.host, daemon.address.port)
         try:
             for memory in conversation.memories():
-                reply = await _post(daemon, connection, "/api/memory/remember", memory.line)
+                reply = await post_json(daemon, connection, "/api/memory/remember", memory.line)
                 store.learn(memory.key, reply)
         finally:
             connection.close()
@@ -133,7 +133,7 @@ async def ask_all(
                     continue
                 body = {"query": question.text, "limit": LIMIT, "agentId": question.agent}
                 before = time.perf_counter()
-                reply = await _post(daemon, connection, "/api/memory/recall", body)
+                reply = await post_json(daemon, connection, "/api/memory/recall", body)
                 took.append((time.perf_counter() - before) * 1000)
                 methods[reply["method"]] = methods.get(reply["method"], 0) + 1
                 found = [result["id"] for result in reply["results"]]
@@ -149,14 +149,6 @@ async def ask_all(
     finally:
         connection.close()
     return scores, took, methods
-
-
-async def _post(daemon: Daemon, connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
-    host = f"{daemon.address.host}:{daemon.address.port}"
-    status, answer = await connection.exchange(encode_request("POST", path, host=host, body=msgspec.json.encode(body)))
-    if status != 200:
-        raise DaemonFailed(f"POST {path} was answered {status}: {answer[:200]!r}")
-    return msgspec.json.decode(answer)
 
 
 class Summary(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.client import Connection, ProtocolError, encode_request
-from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
+from bench.client import Connection, ProtocolError
+from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, post_json, throw_away_workspace
 from bench.figures import circumstances, write_result
 from bench.relevance_texts import EvaluationSet, evaluation_set
 
@@ -59,9 +59,9 @@ async def fill(daemon: Daemon, texts: EvaluationSet) -> dict[str, str]:
     try:
         for related in texts.related:
             body = {"content": related.memory, "project": related.project}
-            ids[related.question] = (await _post(daemon, connection, "/api/memory/remember", body))["id"]
+            ids[related.question] = (await post_json(daemon, connection, "/api/memory/remember", body))["id"]
         for text in texts.others:
-            await _post(daemon, connection, "/api/memory/remember", {"content": text})
+            await post_json(daemon, connection, "/api/memory/remember", {"content": text})
     finally:
         connection.close()
     return ids
@@ -94,17 +94,9 @@ async def ask(daemon: Daemon, texts: EvaluationSet, ids: Mapping[str, str]) -> d
 
 
 async def _recall(daemon: Daemon, connection: Connection, question: str) -> list[dict[str, Any]]:
-    reply = await _post(daemon, connection, "/api/memory/recall", {"query": question, "limit": LIMIT})
+    reply = await post_json(daemon, connection, "/api/memory/recall", {"query": question, "limit": LIMIT})
     results: list[dict[str, Any]] = reply["results"]
     return results
-
-
-async def _post(daemon: Daemon, connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
-    host = f"{daemon.address.host}:{daemon.address.port}"
-    status, answer = await connection.exchange(encode_request("POST", path, host=host, body=msgspec.json.encode(body)))
-    if status != 200:
-        raise DaemonFailed(f"POST {path} was answered {status}: {answer[:200]!r}")
-    return msgspec.json.decode(answer)
 
 
 def measure(texts: EvaluationSet, settings: str, workspace: Path) -> dict[str, dict[str, Measured]]:

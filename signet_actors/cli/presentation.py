@@ -182,6 +182,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, fold: 
     console().print(table)
 
 
+def _memory_id(row: Mapping[str, Any]) -> str:
+    """Return the id of the row's memory; in a timeline it stands beside the entry's own id. A session has none."""
+    if row.get("subject_type") is None:
+        return str(row.get("id") or "")
+    return str(row["subject_id"]) if row["subject_type"] == "memory" else ""
+
+
 def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -> None:
     """Print each memory in a row, with its id on a separate line so that it is easy to copy.
 
@@ -190,7 +197,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
     if not on_terminal():
         for row in rows:
             cells = [
-                row.get("id"),
+                _memory_id(row),
                 row.get("type"),
                 row.get("created_at"),
                 tags_text(row.get("tags")),
@@ -210,7 +217,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
         about = " · ".join(
             part
             for part in (
-                str(row.get("id") or ""),
+                _memory_id(row),
                 one_line(row.get("who")),
                 f"relevance {float(row['relevance']):.2f}" if scored and row.get("relevance") is not None else "",
                 format_minute(row.get("created_at")) if scored else "",

@@ -25,6 +25,10 @@ from signet_actors.errors import ConfigError
 EMBEDDED_WEIGHTS: Final = Path("weights", "l2_supercat_256.safetensors")
 EMBEDDED_TENSOR: Final = "embedding.weight"
 
+MAX_TOKEN_CODES: Final = 64
+"""A text's first telling tokens have codes. Further ones would cost space and time, and gain nothing."""
+MINILM_CODE_DIMENSIONS: Final = 64
+
 _BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 
 

@@ -123,6 +123,8 @@ class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs")
 class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
     """``enqueued`` memories lacked a job; ``next`` is the ``after`` of the next step, None at the end.
 
+    ``next`` is the same ``after`` again if nothing was checked, because many embed jobs are pending.
+
     ``space`` is the ``model:dimensions`` that vectors were compared with, empty if there are to be no vectors.
     """
 

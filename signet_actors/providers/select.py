@@ -39,7 +39,7 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
                 )
             return EmbeddedEmbedder()
         case "minilm":
-            from signet_actors.providers.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - imported only if it is chosen
+            from signet_actors.providers.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - the extractor needs it only if chosen
 
             return MiniLmEmbedder()
         case "ollama":

@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final, Protocol
 
+from signet_actors.config.embedding_models import MAX_TOKEN_CODES
 from signet_actors.domain.stop_words import STOP_WORDS
 
-MAX_CODES: Final = 64
-"""A text's first telling tokens; further ones would cost space and time, and gain nothing (docs/quality.md)."""
 _MAX_TEXT_WORDS: Final = 256
-_MAX_BYTES: Final = 2 * MAX_CODES
+_MAX_BYTES: Final = 2 * MAX_TOKEN_CODES
 _MAX_CACHED_WORDS: Final = 16_384
 _MAX_WORD_CHARS: Final = 64
 _WORD_MARK: Final = "\u2581"
@@ -54,7 +53,7 @@ class WordPieceCodes:
         self._telling: dict[str, bytes] = {}
 
     def of_text(self, text: str) -> bytes:
-        """Return the numbers of the first ``MAX_CODES`` telling pieces, or of all pieces if none tells."""
+        """Return the numbers of the first ``MAX_TOKEN_CODES`` telling pieces, or of all pieces if none tells."""
         words = text.split(maxsplit=_MAX_TEXT_WORDS)[:_MAX_TEXT_WORDS]
         codes = _joined(map(self._telling_pieces, words))
         return codes or _joined(map(self._all_pieces, words))
@@ -62,9 +61,9 @@ class WordPieceCodes:
     def of_query(self, text: str) -> list[tuple[str, bytes]]:
         """Return the words that have telling pieces; all words with all pieces if none has.
 
-        Only as many as have ``MAX_CODES`` pieces together.
+        Only as many as have ``MAX_TOKEN_CODES`` pieces together.
         """
-        words = list(dict.fromkeys(text.split()))[:MAX_CODES]
+        words = list(dict.fromkeys(text.split()))[:MAX_TOKEN_CODES]
         telling = [(word, codes) for word in words if (codes := self._telling_pieces(word))]
         found = telling or [(word, codes) for word in words if (codes := self._all_pieces(word))]
         lengths = accumulate(len(codes) for _, codes in found)
@@ -88,7 +87,7 @@ class WordPieceCodes:
 
 
 def _joined(codes: Iterable[bytes]) -> bytes:
-    """Return the first ``MAX_CODES`` codes; the rest is not computed."""
+    """Return the first ``MAX_TOKEN_CODES`` codes; the rest is not computed."""
     found = bytearray()
     for more in codes:
         found += more

@@ -14,17 +14,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.config.embedding_models import MAX_TOKEN_CODES
 from signet_actors.config.schema import EMBEDDED_MODEL, MINILM_MODEL
 from signet_actors.domain.query_words import search_words
 from signet_actors.errors import ConfigError
-from signet_actors.searcher.token_codes import CodeComparison, PieceComparison, StateComparison
+from signet_actors.searcher.code_comparison import CodeComparison, PieceComparison, StateComparison
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import vectors
 
 ROWS: Final = 64
 """So many of the best candidates are compared; between 50 and 200 quality is the same."""
-_MAX_CODES: Final = 64
-"""An encoder makes at most so many codes of a text."""
 _COMPARISONS: Final[Mapping[str, Callable[[], CodeComparison]]] = {
     EMBEDDED_MODEL: PieceComparison,
     MINILM_MODEL: StateComparison,
@@ -88,7 +87,7 @@ class TokenSimilarity:
 
 def _usable(codes: object, code_bytes: int) -> bytes:
     """Return ``codes`` as stored, or nothing for a value that no encoder made: a damaged row must fail no recall."""
-    is_whole = isinstance(codes, bytes) and len(codes) % code_bytes == 0 and len(codes) <= _MAX_CODES * code_bytes
+    is_whole = isinstance(codes, bytes) and len(codes) % code_bytes == 0 and len(codes) <= MAX_TOKEN_CODES * code_bytes
     return codes if isinstance(codes, bytes) and is_whole else b""
 
 

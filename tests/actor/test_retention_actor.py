@@ -87,6 +87,7 @@ class ScriptedWriter:
         self.damage: str | None = None
         self.more = 0
         self.missing_at = 0
+        self.held_up = 0
         self.space = space_name(EmbeddingConfig())
         self.copies: list[str] = []
         self.copy_state = "copying"
@@ -112,6 +113,9 @@ class ScriptedWriter:
                 if request.accept:
                     self.mark = request.now
                 return known
+            case ReconcileJobs() if self.held_up:
+                self.held_up -= 1
+                return JobsReconciled(0, request.after, self.space)
             case ReconcileJobs():
                 looked = request.after + request.limit
                 found = request.after < self.missing_at <= looked
@@ -479,6 +483,16 @@ def test_all_memories_are_checked_for_missing_jobs_in_small_steps(room: Room) ->
     room.run_for(reconciliation.INTERVAL_MS)
     looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
     assert looked[4:] == [0, 500, 1_000, 1_500]
+
+
+def test_a_reconciliation_that_the_writer_holds_up_asks_again_once_a_second(room: Room) -> None:
+    room.writer.more, room.writer.held_up = 900, 3
+    room.run_for(reconciliation.FIRST_AFTER_MS + 2 * reconciliation.WAIT_MS)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 0]
+    room.run_for(10_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 0, 0, 0, 500]
 
 
 def test_an_interrupted_reconciliation_continues_where_it_was(room: Room) -> None:

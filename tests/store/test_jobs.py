@@ -48,6 +48,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
+from signet_actors.writer.commands import jobs as job_commands
 from signet_actors.writer.job_waiters import MAX_WAITERS, JobWaiters
 from tests.support.pipeline_harness import LEASE_MS, PipelineHarness, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, kept_sound, raw, remembering
@@ -773,3 +774,34 @@ def test_a_vector_of_the_embedded_model_without_token_codes_is_made_again(room: 
         made[codes] = room.ask(Remember(memory, ME, None), [numbers]).id
     assert reconciled(room) == 1
     assert jobs_of(room, made[None]) == [("embed", "pending")]
+
+
+def test_a_vector_that_a_job_of_an_earlier_release_made_gets_its_token_codes(room: PipelineHarness) -> None:
+    room.reconfigure(msgspec.structs.replace(configured(enabled=False), embedding=EmbeddingConfig()))
+    memory = room.remember("stored while the model was away").id
+
+    def embedded(codes: bytes | None) -> None:
+        job = room.take("embed")
+        text = content_hash_of(room, memory)
+        command = StoreVector(job.id, job.lease_id, text, EMBEDDED_MODEL, EMBEDDED_DIMENSIONS, codes)
+        assert room.ask(command, [np.ones(EMBEDDED_DIMENSIONS, "<f4").tobytes()]).stored
+
+    embedded(None)
+    assert reconciled(room) == 1
+    embedded(b"\x01\x02")
+    assert reconciled(room) == 0
+
+
+def test_a_round_waits_while_many_vectors_are_missing(room: PipelineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_commands, "MAX_WAITING", 1)
+    first = room.remember("without a vector").id
+    room.connection.execute("DELETE FROM memory_jobs")
+    assert room.ask(ReconcileJobs(0, 5)).enqueued == 2
+    late = room.remember("the newest memory").id
+    room.connection.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND job_type = 'extract'", (late,))
+    waiting = room.ask(ReconcileJobs(0, 5))
+    assert (waiting.enqueued, waiting.next) == (0, 0)
+    assert room.take("embed").memory_id == late
+    answer = room.ask(ReconcileJobs(0, 5))
+    assert (answer.enqueued, answer.next) == (1, None)
+    assert ("embed", "pending") in jobs_of(room, first)

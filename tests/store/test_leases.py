@@ -256,6 +256,21 @@ def test_a_poison_job_waits_behind_other_jobs_for_at_most_a_minute(room: StoreRo
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == [lost]
 
 
+def test_a_poison_job_of_a_kind_that_takes_the_newest_first_waits_no_longer(room: StoreRoom) -> None:
+    def embedding(incarnation: int) -> list[str | None]:
+        command = LeaseJobs(kinds=("embed",), limit=1, lease_ms=LEASE_MS)
+        return [job.memory_id for job in asked_by(room, command, "extractor", incarnation).jobs]
+
+    lost = room.remember("Memory number 0").id
+    assert embedding(1) == [lost]
+    assert embedding(2) == []
+    room.clock.advance(UNTIL_SETTLED_MS)
+    newer = [room.remember(f"A newer memory, {number}").id for number in range(3)]
+    assert embedding(2) == newer[2:]
+    room.clock.advance(leases.POISON_DELAY_MS)
+    assert embedding(2) == [lost]
+
+
 def test_a_poison_job_is_dead_after_its_attempts_and_costs_no_other_job_its_attempts(room: StoreRoom) -> None:
     poison = room.remember("A memory that kills whoever reads it").id
     innocent = [room.remember(f"Memory number {number}").id for number in range(12)]

@@ -176,6 +176,12 @@ def test_mode_timeline_lists_what_happened(reader: Client, diary: dict[str, str]
     assert names(diary, asked(reader, "unheard of", time=time)) == ["lunch", "editor"]
 
 
+def test_the_sources_of_a_timeline_are_memory_ids(reader: Client, diary: dict[str, str]) -> None:
+    time = {"start": "2026-05-13", "facets": ["captured", "session"], "mode": "timeline"}
+    answer = asked(reader, "what did we do?", time=time, aggregate=True)
+    assert answer["aggregate"]["sourceMemoryIds"] == [diary["lunch"], diary["editor"]]
+
+
 def test_the_day_is_a_day_of_the_callers_zone(reader: Client, diary: dict[str, str]) -> None:
     answer = asked(reader, "2026/05/13 crashed", timeZone="America/Denver")
     temporal = answer["meta"]["temporal"]

@@ -14,7 +14,7 @@ import pytest
 
 from signet_actors.config.embedding_models import configured_space
 from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL, EmbeddingConfig
-from signet_actors.errors import ConfigError
+from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.minilm import embedder as minilm
 from signet_actors.providers.minilm.embedder import MAX_TEXT_CHARS, MAX_TOKENS, MiniLmEmbedder
 from signet_actors.providers.minilm.onnx_tensors import tensors
@@ -221,3 +221,18 @@ def test_the_codes_of_a_text_are_the_same_whether_remembered_or_not(embedder: Mi
     first = embedder.token_codes.of_text("the kettle boils")
     embedder.embed([f"another text {number}" for number in range(200)])
     assert embedder.token_codes.of_text("the kettle boils") == first
+
+
+def test_an_error_of_the_runtime_is_a_providers_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class RuntimeFailed(Exception):
+        """The errors of onnxruntime have no other class in common."""
+
+    class Session:
+        def run(self, *_: object) -> None:
+            raise RuntimeFailed("shape of a text")
+
+    failing = MiniLmEmbedder()
+    monkeypatch.setattr(failing, "_session", Session())
+    with pytest.raises(ProviderError, match="RuntimeFailed") as caught:
+        failing.embed_query("some text")
+    assert "shape" not in str(caught.value)

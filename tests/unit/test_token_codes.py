@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from signet_actors.config.embedding_models import embedded_model_folder
+from signet_actors.config.embedding_models import MAX_TOKEN_CODES, embedded_model_folder
 from signet_actors.providers.embedded import TOKENIZER, EmbeddedEmbedder
-from signet_actors.providers.token_codes import MAX_CODES
 
 CODES = EmbeddedEmbedder().token_codes
 
@@ -38,7 +37,7 @@ def test_line_breaks_separate_words_like_blanks() -> None:
 
 def test_the_first_pieces_of_a_long_text_are_stored() -> None:
     words = [f"{first}{second}ing" for first in "bcdfghklmp" for second in "bcdfghklmp"]
-    assert len(CODES.of_text(" ".join(words))) == 2 * MAX_CODES
+    assert len(CODES.of_text(" ".join(words))) == 2 * MAX_TOKEN_CODES
     assert CODES.of_text(" ".join(words)).startswith(CODES.of_text(" ".join(words[:10])))
 
 

@@ -2,7 +2,7 @@
 
 The rarest word is left out where enough others remain, because alone it would find the memory. Such questions use the
 words of the memory, so they say less about paraphrases than questions of people do: they are made to compare settings
-on a store that nobody has labelled.
+on a store without labels.
 """
 
 from __future__ import annotations

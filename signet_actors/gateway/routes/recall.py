@@ -8,7 +8,7 @@ Departs: scores have four decimals, so that similar rows can be told apart; an a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -58,7 +58,6 @@ from signet_actors.protocol.searcher import (
     Recall,
     Recalled,
     RecalledRow,
-    RowTime,
 )
 from signet_actors.protocol.writer import TouchMemories
 
@@ -204,9 +203,7 @@ def _min_relevance(fields: RecallFields) -> float:
 
 def _touch(request: HttpRequest, rows: Sequence[RecalledRow]) -> None:
     config = request.state.config
-    times = ((row.id, row.time) for row in rows)
-    memories = (id_ if time is None else time.subject_id for id_, time in times if _is_of_memory(time))
-    ids = tuple(dict.fromkeys(islice(memories, config.gateway.touch_limit)))
+    ids = tuple(islice(_memory_ids(rows), config.gateway.touch_limit))
     if ids and not config.memory.pipeline_v2.mutations_frozen:
         request.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=request.trace_id)
 
@@ -218,13 +215,17 @@ def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
         deduped=False,
         budget=fields.aggregate_budget,
         queries=[query],
-        source_memory_ids=[row.id for row in found.rows],
+        source_memory_ids=list(_memory_ids(found.rows)),
         stopped_reason="router_unavailable" if found.rows else "no_evidence",
     )
 
 
-def _is_of_memory(time: RowTime | None) -> bool:
-    return time is None or time.subject_type == "memory"
+def _memory_ids(rows: Sequence[RecalledRow]) -> Iterable[str]:
+    """Return the id of each memory in ``rows`` once. A timeline's entries have ids of their own; a session is none."""
+    times = ((row.id, row.time) for row in rows)
+    return dict.fromkeys(
+        id_ if time is None else time.subject_id for id_, time in times if time is None or time.subject_type == "memory"
+    )
 
 
 def _result(row: RecalledRow, cut: int) -> RecallResult:

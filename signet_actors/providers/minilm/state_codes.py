@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.config.embedding_models import MAX_TOKEN_CODES, MINILM_CODE_DIMENSIONS
 from signet_actors.domain.normalization import collapsed
-from signet_actors.providers.token_codes import MAX_CODES, is_telling
+from signet_actors.providers.token_codes import is_telling
 
 ROTATION: Final = Path(__file__).with_name("rotation.npy")
 """float32, shape (384, 64), orthonormal columns: the first 64 of a matrix of normal numbers, orthogonalised."""
@@ -38,7 +39,7 @@ class _Tokens(NamedTuple):
 
 
 _BLANKS: Final = " \t\n\r\v\f"
-_NO_TOKENS: Final = _Tokens([], np.zeros((0, 64), np.float32))
+_NO_TOKENS: Final = _Tokens([], np.zeros((0, MINILM_CODE_DIMENSIONS), np.float32))
 
 
 class StateCodes:
@@ -52,12 +53,12 @@ class StateCodes:
         self._tokens_of_text = _NO_TOKENS
 
     def remember(self, text: str, tokens: Sequence[Token], states: Floats) -> None:
-        """Keep the first ``MAX_CODES`` telling tokens of an embedded text, or the first of all if none tells.
+        """Keep the first ``MAX_TOKEN_CODES`` telling tokens of an embedded text, or the first of all if none tells.
 
         ``states``: shape (len(tokens), 384).
         """
         kept = [at for at, token in enumerate(tokens) if is_telling(token.piece)] or list(range(len(tokens)))
-        kept = kept[:MAX_CODES]
+        kept = kept[:MAX_TOKEN_CODES]
         units = states[kept] @ self._rotation
         units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-9)
         self._text, self._tokens_of_text = text, _Tokens([tokens[at] for at in kept], units)

@@ -27,6 +27,8 @@ FIRST_AFTER_MS = 90_000
 """The first round waits until the daemon has settled."""
 PAUSE_MS = 100
 """The wait between two steps of a round, so that callers' writes are not queued behind it."""
+WAIT_MS = 1_000
+"""The wait until the writer is asked again while earlier jobs are still pending."""
 POSTPONED_MS = 60_000
 
 
@@ -67,8 +69,9 @@ class Reconciliation:
         self._found += answer.enqueued
         self.enqueued += answer.enqueued
         if answer.next is not None:
+            waits = answer.next == self._after  # enough jobs of earlier steps are pending
             self._after = answer.next
-            self._due_in(PAUSE_MS)
+            self._due_in(WAIT_MS if waits else PAUSE_MS)
             return
         if self._found:
             self._log.info("missing_jobs_created", enqueued=self._found)

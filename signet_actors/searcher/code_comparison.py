@@ -11,7 +11,12 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.config.embedding_models import EMBEDDED_TENSOR, EMBEDDED_WEIGHTS, embedded_model_folder
+from signet_actors.config.embedding_models import (
+    EMBEDDED_TENSOR,
+    EMBEDDED_WEIGHTS,
+    MINILM_CODE_DIMENSIONS,
+    embedded_model_folder,
+)
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS
 from signet_actors.runtime.tensor_file import map_halves, widened
 
@@ -20,7 +25,6 @@ Pieces = npt.NDArray[np.uint16]
 
 _CACHED_VECTORS: Final = 8_192
 """Capacity of the cache of unit vectors, 1 KB each; it is cleared when it is full."""
-_STATE_DIMENSIONS: Final = 64
 
 
 class CodeComparison(Protocol):
@@ -84,12 +88,12 @@ class PieceComparison:
 class StateComparison:
     """States of tokens in context, 64 numbers each: float32 in a query, ``round(127 * x)`` as int8 where stored."""
 
-    query_bytes: int = 4 * _STATE_DIMENSIONS
-    code_bytes: int = _STATE_DIMENSIONS
+    query_bytes: int = 4 * MINILM_CODE_DIMENSIONS
+    code_bytes: int = MINILM_CODE_DIMENSIONS
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
-        states = np.frombuffer(codes, np.int8).reshape(-1, _STATE_DIMENSIONS).astype(np.float32)
-        found: Floats = np.frombuffer(query, np.float32).reshape(-1, _STATE_DIMENSIONS) @ states.T
+        states = np.frombuffer(codes, np.int8).reshape(-1, MINILM_CODE_DIMENSIONS).astype(np.float32)
+        found: Floats = np.frombuffer(query, np.float32).reshape(-1, MINILM_CODE_DIMENSIONS) @ states.T
         found /= 127
         return found
 

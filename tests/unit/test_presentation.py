@@ -1,0 +1,24 @@
+"""What commands print."""
+
+from __future__ import annotations
+
+import pytest
+
+from signet_actors.cli.presentation import print_memories
+
+
+def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"id": "m1", "content": "a result"},
+        {"id": "m2", "content": "one of that time", "subject_type": "memory", "subject_id": "m2"},
+        {"id": "temporal:memory:m3:captured", "content": "an entry", "subject_type": "memory", "subject_id": "m3"},
+        {"id": "temporal:session:s1:session", "content": "a session", "subject_type": "session", "subject_id": "s1"},
+    ]
+    print_memories(rows)
+    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(cells[0], cells[-1]) for cells in printed] == [
+        ("m1", "a result"),
+        ("m2", "one of that time"),
+        ("m3", "an entry"),
+        ("", "a session"),
+    ]
