@@ -9,28 +9,62 @@ BIN := $(VENV)/bin
 
 MINUTES ?= 15
 WORKERS ?= 2
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
+UPGRADE ?= --upgrade
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header \
+	--no-emit-index-url pyproject.toml $(UPGRADE)
+TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pytest-xdist tokenizers
+
+.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall bench-stages bench-generality bench-questions clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: requirements.lock pyproject.toml
+# Only the modules that a process imports when it starts are compiled; the tests of libraries, and pip, which is needed
+# once, are removed: together a quarter of the installation.
+$(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) install --no-compile --require-hashes -r requirements.lock
+	$(BIN)/python ops/third_party.py
+	$(PIP) install --no-compile --no-deps --no-build-isolation -e .
+	$(BIN)/python ops/compile_imported.py
+	find $(VENV)/lib -type d -name tests -prune -exec rm -r {} +
+	$(PIP) uninstall --yes pip setuptools 2>/dev/null
 	@touch $@
+	@echo "Installed: $(BIN)/signet"
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m ensurepip >/dev/null
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.installed-mcp: $(VENV)/.installed requirements-mcp.lock
+	$(BIN)/python -m ensurepip >/dev/null
+	$(PIP) install --no-compile --require-hashes -r requirements-mcp.lock
+	$(BIN)/python ops/compile_imported.py
+	$(PIP) uninstall --yes pip setuptools 2>/dev/null
 	@touch $@
 
 install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
 
+install-mcp: $(VENV)/.installed-mcp ## add what the memory tools for agents need (docs/guides/mcp.md)
+
 install-dev: $(VENV)/.installed-dev ## the same, with the tools for tests and checks
+
+third-party: ## fetch the files of other projects that are part of the package: models, API page
+	@$(or $(wildcard $(BIN)/python),$(PYTHON)) ops/third_party.py
+
+wheel: install ## build dist/*.whl, which uv, pipx and pip install anywhere
+	rm -f dist/signet_actors-*.whl && mkdir -p dist
+	@PYTHONPATH=ops $(BIN)/python -c "import build_backend; print('dist/' + build_backend.build_wheel('dist'))"
+
+wheels-check: install-dev ## whether every locked package has a wheel, for each platform and version of Python
+	$(PIP) install uv
+	$(BIN)/python ops/wheels_check.py
 
 run: install ## install, then run the daemon in the foreground
 	$(BIN)/signet up
@@ -64,12 +98,19 @@ format: install-dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: install-dev ## resolve the dependencies anew into the hashed locks
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url \
-		pyproject.toml --extra build --output-file requirements.lock --upgrade
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url \
-		pyproject.toml --extra build --extra dev --output-file requirements-dev.lock --upgrade
+lock: install-dev ## resolve the dependencies anew into the hashed locks; UPGRADE= keeps the versions of the old ones
+	$(PIP) install uv
+	$(COMPILE) --group build --output-file requirements.lock
+	$(COMPILE) --extra mcp --constraints requirements.lock --output-file requirements-mcp.lock
+	$(COMPILE) --group dev --output-file requirements-dev.lock
+
+test-lowest: install-dev ## the fast tests with the lowest versions that pyproject.toml allows, in build/lowest
+	$(PIP) install uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --extra mcp pyproject.toml --output-file build/lowest.txt
+	$(BIN)/uv pip install --quiet --python build/lowest/bin/python -r build/lowest.txt $(TEST_TOOLS)
+	build/lowest/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not system and not slow" -q \
+		--ignore tests/hostile/test_document.py # its tool needs newer versions
 
 sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=2000 runs from seed FIRST=1 on
 	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1) $(if $(JOBS),--jobs $(JOBS))
@@ -105,4 +146,4 @@ bench-questions: install ## the rank of the right note for 60 questions of a cod
 	$(BIN)/python -m bench.natural_questions
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from bench.report import lines_of
 
 HERE: Final = "."
 GIT_BUDGET_S: Final = 120.0
+THIRD_PARTY: Final = Path("signet_actors", "third_party")
 
 
 class RevisionUnusable(Exception):
@@ -94,6 +96,7 @@ def checkout(revision: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="signet-compare-", ignore_cleanup_errors=True) as directory:
         tree = Path(directory) / "tree"
         _git("worktree", "add", "--detach", "--quiet", str(tree), revision)
+        shutil.copytree(REPOSITORY / THIRD_PARTY, tree / THIRD_PARTY, dirs_exist_ok=True)  # not in the repository
         try:
             yield tree
         finally:

@@ -1,13 +1,8 @@
 """The effect of maintenance on requests: the same mixed load with and without background work of the daemon.
 
 ``python -m bench.isolation`` runs 32 clients (80 % recall, 20 % remember) in four phases: alone, disturbed, disturbed,
-alone, so that the growth of the store affects both kinds alike. In a disturbed phase these run at the same time:
-retention sweeps that purge forgotten memories, one backup with its check after the other, a bulk import at full speed,
-and a scrape of ``/metrics`` each second. A separate process requests ``/health``. At the end the daemon is stopped, and
-every acknowledged memory is looked up in its database. Nothing is asserted.
-
-Forgotten memories may be purged after an hour at the earliest; so the times of those to purge are changed in the
-database of the stopped daemon.
+alone. A disturbed phase has retention sweeps (of memories whose times were changed in the stopped daemon's database),
+backups, a bulk import and a scrape of ``/metrics`` each second. At the end every acknowledged memory is looked up.
 
 Source: docs/performance.md "Isolation targets". Departs: models and re-embedding are measured by ``bench.pipeline``.
 """
@@ -60,7 +55,7 @@ END_BUDGET_S: Final = 120.0
 P95_RATIO: Final = 2.0
 HEALTH_P99_MS: Final = 50.0
 NOTES: Final = (
-    "No model stage and no re-embed exist yet: they are not among the disturbances.",
+    "Models and re-embedding are not among the disturbances: bench.pipeline measures them.",
     "Clients, disturbances and daemon share the machine's cores: part of the ratio is the CPU that upkeep takes.",
 )
 

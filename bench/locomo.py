@@ -1,14 +1,8 @@
 """Evidence recall on a LoCoMo file through the HTTP API: ``make bench-recall LOCOMO=path/to/file.json``.
 
-Each dialogue turn of a conversation is one memory, each question one recall with limit 50; the score is the share of
-the turns labelled as evidence among the first results, as in the LoCoMo paper. No language model is used. Every
-question is asked with the default configuration (keywords and vectors) or that of ``--settings``, when every memory has
-its vector, and again after a restart on the same workspace with ``embedding.provider: none`` (keywords only).
-
-How turns become memories: ``signet_actors/domain/evaluation/locomo.py``. Two turns with the same text are one memory,
-and a long turn may be stored as chunks: a turn counts as found if any of its memories is.
-
-The data set is not copied: results contain figures only, no text.
+Each dialogue turn is one memory (``signet_actors/domain/evaluation/locomo.py``), each question one recall with limit
+50, asked when every memory has its vector, and again with keywords only. The score is the share of the turns labelled
+as evidence among the first results. Results contain figures only, no text of the data set.
 
 Source: docs/quality.md "How it is measured"; Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM
 Agents", ACL 2024.

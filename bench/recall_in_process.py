@@ -56,7 +56,7 @@ JUDGED: Final = 100
 READ_TIMEOUT_MS: Final = 120_000
 
 
-class _Told:
+class Told:
     """A command whose reply is only checked for a failure."""
 
     def __init__(self, body: Remember, frames: Sequence[bytes], number: int) -> None:
@@ -86,7 +86,7 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
         group = GroupCommit(engine, clock, random.Random(seed), Config(), "bench", structlog.get_logger())
         texts = Texts(seed)
         sample: list[Made] = []
-        batch: list[_Told] = []
+        batch: list[Told] = []
         every = max(1, memories // SAMPLE)
         for number in range(memories):
             made = texts.memory()
@@ -101,10 +101,10 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
                 tags=made.tags,
                 project=made.project,
                 created_at=made.created_at,
-                vector=Vector(MODEL, DIMENSIONS, 0),
+                vector=Vector(MODEL, DIMENSIONS, 0, embedder.token_codes.of_text(made.content)),
             )
             frame = embedder.embed_query(made.content).astype("<f4").tobytes()
-            batch.append(_Told(Remember(memory, Principal(), None), [frame], number))
+            batch.append(Told(Remember(memory, Principal(), None), [frame], number))
             if len(batch) == ROWS_PER_COMMIT or number == memories - 1:
                 group.commit(batch)
                 batch = []
@@ -132,6 +132,7 @@ def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) 
     questions = []
     for one in asked:
         tags = one.body.get("tags")
+        query = dense_query(one.body["query"], frozenset(common.words))
         command = Recall(
             query=one.body["query"],
             read=ReadScope(),
@@ -141,8 +142,9 @@ def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) 
             limit=one.body["limit"],
             vector_model=MODEL,
             common_words_version=common.version,
+            words=tuple(embedder.token_codes.of_query(query)),
         )
-        vector = embedder.embed_query(dense_query(command.query, frozenset(common.words)))
+        vector = embedder.embed_query(query)
         questions.append(Question(command, [vector.astype("<f4").tobytes()], one.identifier))
     return questions
 
@@ -193,7 +195,7 @@ def vector_overlap(reader: Reader, questions: Sequence[Question]) -> dict[str, f
             query = np.frombuffer(question.frames[0], np.float32)
             found = leg.search(view, reader.columns, query, allowed, pool=200).seqs
             seqs = np.flatnonzero(allowed)
-            cosines: npt.NDArray[np.float64] = leg.cosines(view, query, seqs)
+            cosines: npt.NDArray[np.float64] = leg.cosines(view, reader.columns, query, seqs)
         best = seqs[np.argsort(-np.nan_to_num(cosines, nan=-2.0), kind="stable")]
         at_10.append(float(np.isin(best[:10], found[:10]).mean()) if len(best) else 1.0)
         at_200.append(float(np.isin(best[:200], found).mean()) if len(best) else 1.0)

@@ -40,7 +40,8 @@ def measure(directory: Path) -> dict[str, set[str]]:
     with Daemon(workspace, module="bench.traced_tree", environment=environment) as daemon:
         client = http.client.HTTPConnection(daemon.address.host, daemon.address.port, timeout=30)
         for number in range(WARM + MEASURED):
-            body = json.dumps({"content": f"The deploy of service {number} takes {number} minutes"})
+            # Each content is new, and consists of words that the gateway has embedded before.
+            body = json.dumps({"content": f"The deploy of service {number % 10} takes {number // 10} minutes"})
             begin = time.monotonic_ns()
             client.request("POST", "/api/memory/remember", body, {"content-type": "application/json"})
             answer = client.getresponse()

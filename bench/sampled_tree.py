@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from typing import Final
 
-import supervisor
+from signet_actors import supervisor
 
 SAMPLED: Final = ("writer", "searcher", "gateway")
 

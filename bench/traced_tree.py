@@ -6,8 +6,8 @@ import dataclasses
 import sys
 from typing import Final
 
-import supervisor
 from bench.traced_child import MODULE_VARIABLE
+from signet_actors import supervisor
 
 TRACED: Final = ("writer", "gateway")
 

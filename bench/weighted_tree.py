@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-import supervisor
+from signet_actors import supervisor
 
 if __name__ == "__main__":
     tree = tuple(

@@ -66,6 +66,34 @@ Source: docs/reliability.md "HTTP outcomes".
 """
 
 
+CODE_OF_STATUS: dict[int, ErrorCode] = {
+    400: ErrorCode.INVALID_REQUEST,
+    401: ErrorCode.UNAUTHORIZED,
+    403: ErrorCode.FORBIDDEN,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    408: ErrorCode.REQUEST_TIMEOUT,
+    409: ErrorCode.CONFLICT,
+    413: ErrorCode.PAYLOAD_TOO_LARGE,
+    421: ErrorCode.MISDIRECTED_REQUEST,
+    429: ErrorCode.RATE_LIMITED,
+    501: ErrorCode.NOT_IMPLEMENTED,
+    503: ErrorCode.UNAVAILABLE,
+    504: ErrorCode.OUTCOME_UNKNOWN,
+    507: ErrorCode.STORAGE_FULL,
+}
+"""The error code of a reply whose body has none (from a proxy or an older daemon)."""
+
+
+def code_of_status(status: int, *, changes: bool) -> ErrorCode:
+    """Return the code of an error response without one. A 5xx may have come after the change was applied."""
+    if status in CODE_OF_STATUS:
+        return CODE_OF_STATUS[status]
+    if status < 500:
+        return ErrorCode.CONFLICT
+    return ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.INTERNAL
+
+
 class ExitCode:
     """Process exit codes, documented in docs/operations.md "Exit codes"."""
 
@@ -193,6 +221,10 @@ class DaemonNotRunning(SignetError):
 
     code = ErrorCode.UNAVAILABLE
 
+    def __init__(self, detail: str | None = None, *, remedy: str = "Start it with `signet start`.") -> None:
+        super().__init__(detail)
+        self.remedy = remedy
+
 
 class RequestRefused(SignetError):
     """The daemon refused the request; ``answer`` holds the unchanged response body."""
@@ -249,7 +281,7 @@ _ATTEMPTED = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP, Provi
 
 
 class UnusableAnswer(SignetError):
-    """The model's answer could not be parsed; another attempt may succeed."""
+    """The model's answer was not usable, or the decider did not answer; another attempt may succeed."""
 
 
 class ActorExit(SignetError):

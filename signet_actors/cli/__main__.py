@@ -6,6 +6,6 @@ from signet_actors.runtime.processes.import_path import leave_working_directory
 
 leave_working_directory(program=True)
 
-from signet_actors.cli.main import main  # noqa: E402 - imported from the reduced path
+from signet_actors.cli.entry import main  # noqa: E402 - imported from the reduced path
 
 main()

@@ -24,9 +24,23 @@ from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.output_file import new_output, refuse_target
-from signet_actors.cli.presentation import one_line, print_json, print_message, print_table
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    counted,
+    on_terminal,
+    one_line,
+    print_json,
+    print_message,
+    print_result,
+    size_text,
+)
+from signet_actors.cli.status import duration
+from signet_actors.cli.tables import Column, print_table
+from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.backups import surplus
+from signet_actors.domain.backups import parse_backup_name, surplus
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable
 from signet_actors.runtime.fsync import fsync_path
 
@@ -37,28 +51,43 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")
-DAY_MS = 86_400_000
 
 
 @click.command()
 @click.option("--to", "target", metavar="DIR|FILE", help="Also copy the backup there.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the existing backups.")
-@click.option("--prune", is_flag=True, help="Afterwards remove all older backups of the workspace.")
+@click.option("--prune", is_flag=True, help="Afterwards delete the oldest backups of the workspace, after asking.")
+@click.option(
+    "--keep", type=click.IntRange(1, 1000), metavar="N", help="With --prune: keep N backups (default: backup.keep)."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--timeout", type=click.FloatRange(1), default=3600, show_default=True, help="Seconds to wait.")
 @shared_options
 @click.pass_obj
-def backup(invocation: Invocation, target: str | None, only_list: bool, prune: bool, timeout: float) -> None:
+def backup(
+    invocation: Invocation,
+    target: str | None,
+    only_list: bool,
+    prune: bool,
+    keep: int | None,
+    yes: bool,
+    timeout: float,
+) -> None:
     """Back up the database while the daemon runs, and check the copy.
 
     The copy holds everything that was stored before the command started. Exit code 1 if the copy fails its check: the
     database is damaged, and `signet doctor --deep` shows the details.
     """
+    if keep is not None and not prune:
+        raise click.UsageError("--keep goes with --prune")
+    if prune and keep is None:
+        keep = load_config(invocation.workspace, invocation.settings).config.backup.keep
     client = invocation.client()
     if only_list:
         _print_backups(invocation, client.get("/api/repair/backup"))
         return
     if target is not None:
-        refuse_target(_copy_path(Path(target).expanduser(), "signet-backup"), invocation.workspace)
+        _refuse_copy(_copy_path(target, "signet-backup"), invocation.workspace)
     end, directory = back_up(client, timeout)
     if not end.get("success"):
         if invocation.as_json:
@@ -69,18 +98,42 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
                 print_message(f"  {one_line(finding.get('text'))}")
         click.get_current_context().exit(REFUSED)
     made = Path(directory) / str(end["name"])
-    path = made if target is None else copy_out(made, Path(target).expanduser(), invocation.workspace)
-    now_ms = int(time.time() * 1000)
-    pruned = surplus(os.listdir(made.parent), 1, made=made.name, now_ms=now_ms) if prune else []
-    for name in pruned:
-        (made.parent / name).unlink(missing_ok=True)
+    path = made if target is None else copy_out(made, target, invocation.workspace)
+    if not invocation.as_json:
+        click.echo(str(path))
+        print_message(f"Verified: {_memories(end.get('memories'))}.")
+    old = surplus(os.listdir(made.parent), keep, made=made.name, now_ms=int(time.time() * 1000)) if keep else []
+    agreed = _delete_backups(made.parent, old, yes=yes)
     if invocation.as_json:
-        print_json({**end, "path": str(path), "pruned": pruned})
-        return
-    click.echo(str(path))
-    print_message(
-        f"Verified: {end.get('memories')} memories." + (f" Removed {len(pruned)} older backups." if pruned else "")
-    )
+        print_json({**end, "path": str(path), "pruned": old if agreed else []})
+    if not agreed:
+        click.get_current_context().exit(REFUSED)
+
+
+def _delete_backups(directory: Path, names: list[str], *, yes: bool) -> bool:
+    """Show the backups, ask unless ``yes``, and delete them; return False if the answer is no."""
+    if not names:
+        return True
+    if not yes:
+        for name in names:
+            found = parse_backup_name(name)
+            made_at = "" if found is None else f", made {time_text(iso(found.made_ms))}"
+            print_message(f"  {directory / name} ({size_text(_file_size(directory / name))}{made_at})")
+        count = f"these {len(names)} backups" if len(names) > 1 else "this backup"
+        if not ask_confirmation(f"Delete {count}?"):
+            print_message("No backup was deleted.")
+            return False
+    for name in names:
+        (directory / name).unlink(missing_ok=True)
+    print_message(f"Deleted {counted(len(names), 'older backup')}.")
+    return True
+
+
+def _file_size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
@@ -113,16 +166,15 @@ def _last_name(answer: DaemonReply) -> Any:
     return last.get("name") if isinstance(last, dict) else None
 
 
-def copy_out(made: Path, target: Path, workspace: Path) -> Path:
+def copy_out(made: Path, target: str, workspace: Path) -> Path:
     """Copy the backup to ``target``, or into it if it is a directory, and return the path of the copy.
 
     The copy is private, verified byte by byte, and appears under its name only when it is complete. Raises
-    click.UsageError for a target that ``refuse_target`` refuses.
+    SignetError if it cannot be made there.
     """
     path = _copy_path(target, made.name)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        refuse_target(path, workspace)
+        _refuse_copy(path, workspace)
         with new_output(path) as draft:
             with made.open("rb") as source:
                 shutil.copyfileobj(source, draft.file, 1 << 20)
@@ -137,9 +189,22 @@ def copy_out(made: Path, target: Path, workspace: Path) -> Path:
     return path
 
 
-def _copy_path(target: Path, name: str) -> Path:
-    """Return the path of the copy: ``target``, or a file of this name in it if it is a directory."""
-    return target / name if target.is_dir() or str(target).endswith("/") else target
+def _copy_path(target: str, name: str) -> Path:
+    """Return the path of the copy: ``target``, or a file of this name in it if it is a directory or ends with ``/``."""
+    path = Path(target).expanduser()
+    return path / name if target.endswith("/") or os.path.isdir(path) else path
+
+
+def _refuse_copy(path: Path, workspace: Path) -> None:
+    """Raise click.UsageError for a path that ``refuse_target`` refuses, or in a directory that does not exist.
+
+    It is not created: the disk that belongs there may not be mounted.
+    """
+    refuse_target(path, workspace)
+    if not os.path.isdir(path.parent):
+        raise click.UsageError(
+            f"cannot write {path}: there is no directory {path.parent}; mount its disk, or create it"
+        )
 
 
 @click.command()
@@ -158,12 +223,18 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     refuse_locked(workspace, f"a daemon runs on {workspace}", "stop it with `signet stop`, then restore")
     if not Workspace(workspace).memory_dir.is_dir() and source == "latest":
         raise InvalidRequest(f"{workspace} holds no database and no backups")
-    if not yes and not click.confirm(f"Replace the database of {workspace} with {source}?", default=False):
-        print_message("Nothing was changed.")
-        click.get_current_context().exit(REFUSED)
-    code, result = run_writer_tool(
-        invocation.environment, "--restore", source if source == "latest" else _resolve_source(source)
-    )
+    chosen = source if source == "latest" else _resolve_source(source)
+    if yes:
+        code, result = run_writer_tool(invocation.environment, "--restore", chosen)
+    else:
+        code, result = run_writer_tool(invocation.environment, "--restore", chosen, "--preview")
+        if code == ExitCode.OK:
+            if not ask_confirmation(_restore_question(workspace, result)):
+                print_message("Nothing was changed.")
+                click.get_current_context().exit(REFUSED)
+            passed_over = {"ahead": result["ahead"]} if result.get("ahead") else {}
+            code, result = run_writer_tool(invocation.environment, "--restore", str(result["restored"]))
+            result |= passed_over  # of `latest`; the second call was given the file
     if invocation.as_json:
         print_json(result)
     elif code == ExitCode.OK:
@@ -190,24 +261,58 @@ def _resolve_source(source: str) -> str:
         return source
 
 
-def _print_restored(result: dict[str, Any]) -> None:
-    click.echo(f"Restored {result.get('restored')}: {result.get('memories_after', 0)} memories.")
+def _restore_question(workspace: Path, found: dict[str, Any]) -> str:
+    """Return the question, which names the file, its age, and what would be lost."""
+    age = _age(found)
+    made = f"made {age} ago" if age else "of unknown age"
+    before, missing = found.get("memories_before"), found.get("missing")
+    if not Workspace(workspace).database.exists():
+        lost = "There is no database yet."
+    elif before is None:
+        lost = "The database cannot be read. It is moved aside, not deleted."
+    else:
+        lacking = "an unknown number (their ids cannot be read)" if missing is None else missing or "none"
+        lost = (
+            f"Of the {_memories(before)} in the database, the backup lacks {lacking}; changes since it"
+            " was made are not in it either. The database is moved aside, not deleted."
+        )
+    for name in found.get("ahead") or []:
+        lost += f"\n{_not_used(name)}"
+    memories = _memories(found.get("memories_after", 0))
+    return f"{lost}\nReplace the database of {workspace} with {found.get('restored')} ({memories}, {made})?"
+
+
+def _memories(count: Any) -> str:
+    return counted(count, "memory", "memories")
+
+
+def _age(result: dict[str, Any]) -> str:
+    """Return the age of the backup in readable form; empty if it is unknown."""
     age_ms = result.get("age_ms")
-    if isinstance(age_ms, int):
-        days, hours, minutes = age_ms // DAY_MS, age_ms // 3_600_000 % 24, age_ms // 60_000 % 60
-        age = f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
-        click.echo(f"It was made at {result.get('made_at')}; changes of the {age} since then are not in it.")
+    return duration(age_ms / 1000) if isinstance(age_ms, int) else ""
+
+
+def _print_restored(result: dict[str, Any]) -> None:
+    print_result(f"Restored {result.get('restored')}: {_memories(result.get('memories_after', 0))}.")
+    age = _age(result)
+    if age:
+        made = full_time_text(result.get("made_at"))
+        print_result(f"It was made at {made}; changes of the {age} since then are not in it.")
     elif result.get("made_at"):
-        click.echo(
+        print_result(
             f"By its name it was made at {result['made_at']}, in the future: the clock was wrong then, or is now."
         )
     for name in result.get("ahead") or []:
-        click.echo(f"Not used: {name}, whose name is in the future. `signet restore {name}` restores it.")
+        print_result(_not_used(name))
     if result.get("aside"):
         before = result.get("memories_before")
-        content = f"{before} memories" if before is not None else "unreadable"
-        click.echo(f"The previous database ({content}) is in {result['aside']}.")
-    click.echo("Start the daemon with `signet start`.")
+        content = _memories(before) if before is not None else "unreadable"
+        print_result(f"The previous database ({content}) is in {result['aside']}.")
+    print_result("Start the daemon with `signet start`.")
+
+
+def _not_used(name: str) -> str:
+    return f"Not used: {name}, whose name is in the future. `signet restore {name}` restores it."
 
 
 def start_writer_tool(
@@ -247,8 +352,17 @@ def _print_backups(invocation: Invocation, answer: DaemonReply) -> None:
         print_json(answer.body)
         return
     print_table(
-        ("backup", "made", "schema", "bytes"),
-        [tuple(row.get(name) for name in ("name", "madeAt", "schemaVersion", "bytes")) for row in rows],
+        ("backup", "made", Column("schema", drop=1, right=True), Column("size", right=True)),
+        [
+            (
+                row.get("name"),
+                time_text(row.get("madeAt")),
+                row.get("schemaVersion"),
+                size_text(row.get("bytes")) if on_terminal() else row.get("bytes"),
+            )
+            for row in rows
+        ],
+        none="There are no backups.",
     )
     running = answer.body.get("running")
     if running:

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.connection import Address, DaemonClient
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import print_json, print_message, print_table
+from signet_actors.cli.presentation import print_json, print_message
+from signet_actors.cli.tables import print_table
 from signet_actors.cli.temporary_daemon import temporary_daemon
+from signet_actors.config.daemon_address import Address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +47,7 @@ _WORDS = tuple(_VOCABULARY.split())
 
 
 @click.group()
+@shared_options
 def bench() -> None:
     """Measure how fast the daemon is on this machine."""
 

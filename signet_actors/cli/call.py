@@ -44,6 +44,7 @@ class OperationGroup(click.Group):
 
 
 @click.group(cls=OperationGroup)
+@shared_options
 def call() -> None:
     """Call an operation of the HTTP interface by name, and print its reply as JSON.
 

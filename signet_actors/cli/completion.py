@@ -5,9 +5,12 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from signet_actors.cli.invocation import shared_options
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@shared_options
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell.

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import http.client
 import json
-import math
 import os
 import socket
 import time
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from signet_actors.cli.presentation import one_line, print_message
 from signet_actors.cli.reply import SHOWN_ERROR_CHARS, DaemonReply, invalid_reply
-from signet_actors.config.regular_file import read_regular
+from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token
 from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import (
     ConfigError,
     DaemonNotRunning,
@@ -32,8 +31,9 @@ from signet_actors.errors import (
     InvalidRequest,
     OutcomeUnknown,
     RequestRefused,
+    code_of_status,
 )
-from signet_actors.operations.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER
+from signet_actors.operations.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER, retry_after_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,81 +42,10 @@ if TYPE_CHECKING:
 ACTOR = "cli"
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
-ADDRESS_FILE_NAME = "address"
-MAX_SMALL_FILE_BYTES = 4096
 CLIENT_WAIT_S = 5.0
 MIN_RETRY_WAIT_S = 0.05
-MAX_RETRY_AFTER_S = 3600.0
-WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
-
-CODE_OF_STATUS: dict[int, ErrorCode] = {
-    400: ErrorCode.INVALID_REQUEST,
-    401: ErrorCode.UNAUTHORIZED,
-    403: ErrorCode.FORBIDDEN,
-    404: ErrorCode.NOT_FOUND,
-    405: ErrorCode.METHOD_NOT_ALLOWED,
-    408: ErrorCode.REQUEST_TIMEOUT,
-    409: ErrorCode.CONFLICT,
-    413: ErrorCode.PAYLOAD_TOO_LARGE,
-    421: ErrorCode.MISDIRECTED_REQUEST,
-    429: ErrorCode.RATE_LIMITED,
-    501: ErrorCode.NOT_IMPLEMENTED,
-    503: ErrorCode.UNAVAILABLE,
-    504: ErrorCode.OUTCOME_UNKNOWN,
-    507: ErrorCode.STORAGE_FULL,
-}
-"""The error code of a reply whose body has none (from a proxy or an older daemon)."""
 
 MUTATING = ("POST", "PATCH", "PUT", "DELETE")
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where the daemon listens.
-
-    ``trusted`` is true if the workspace of the daemon needs no check: the user gave ``--url``, or the process that
-    holds the workspace wrote the address down.
-    """
-
-    host: str
-    port: int
-    secure: bool = False
-    prefix: str = ""
-    trusted: bool = True
-    workspace: Path | None = None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
-
-
-def address_from_url(url: str) -> Address:
-    """Return the address of a URL or a bare ``host:port``; raise InvalidRequest if it is neither."""
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        port = parts.port
-    except ValueError as error:
-        raise InvalidRequest(f"--url {url!r} is not an address ({error})") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidRequest(f"--url {url!r} is not an address; it should look like http://127.0.0.1:3850")
-    secure = parts.scheme == "https"
-    return Address(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
-
-
-def recorded_address(workspace: Path) -> Address | None:
-    """Return the address that a daemon of this workspace wrote to its address file; None without a usable file.
-
-    It is ``trusted`` only if the process that wrote it holds the workspace. After a daemon was killed, the daemon of
-    another workspace may listen on the recorded port.
-    """
-    from signet_actors.cli.daemon_process import is_held_by  # noqa: PLC0415 - slow; not needed by --help and completion
-
-    try:
-        note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_SMALL_FILE_BYTES))
-        host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
-    except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=is_held_by(workspace, pid), workspace=workspace)
 
 
 def configured_address(workspace: Path, environment: Mapping[str, str]) -> Address:
@@ -126,6 +55,11 @@ def configured_address(workspace: Path, environment: Mapping[str, str]) -> Addre
     try:
         gateway = load_config(workspace, environment).config.gateway
     except ConfigError as error:
+        if _is_unreadable(workspace):
+            raise DaemonNotRunning(
+                f"this user cannot read {workspace}, so its daemon is not found",
+                remedy="Run the command as its owner, or give the address: `--url http://127.0.0.1:3850`.",
+            ) from error
         problem = error.detail.split("\n", 1)[0]
         raise DaemonNotRunning(
             f"no daemon runs on {workspace}, and its configuration is not valid ({problem})"
@@ -138,8 +72,20 @@ def configured_address(workspace: Path, environment: Mapping[str, str]) -> Addre
     )
 
 
+def _is_unreadable(workspace: Path) -> bool:
+    """Return whether this user may not read the configuration, or not enter its directory."""
+    try:
+        Workspace(workspace).config_file.open("rb").close()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
+
+
 class DaemonClient:
-    """A client of one daemon. It keeps one connection and reconnects when it breaks."""
+    """A client of one daemon. It keeps one connection and reconnects when it breaks.
+
+    ``headers`` are sent with each request; without any, a person acts (``x-signet-actor-type: operator``).
+    """
 
     def __init__(
         self,
@@ -148,11 +94,13 @@ class DaemonClient:
         timeout_s: float = 30.0,
         retry_window_s: float = CLIENT_WAIT_S,
         print_warnings: bool = True,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.address = address
         self.timeout_s = timeout_s
         self.retry_window_s = retry_window_s
         self.print_warnings = print_warnings
+        self.headers = {"x-signet-actor": ACTOR, "x-signet-actor-type": "operator", **(headers or {})}
         self.last: DaemonReply | None = None
         self._connection: http.client.HTTPConnection | None = None
 
@@ -198,13 +146,15 @@ class DaemonClient:
         given = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
         if given:
             target += "?" + urlencode(given, errors="surrogateescape")
-        headers = {"Accept": accept, "x-signet-actor": ACTOR, "x-signet-actor-type": "operator"}
+        headers = {"Accept": accept, **self.headers}
         payload = lines
         if body is not None:
             payload = _encode_utf8(json.dumps(body, ensure_ascii=False))
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
-        headers |= self._owner_token()
+        token = owner_token(self.address)
+        if token is not None:
+            headers[OWNER_TOKEN_HEADER] = token
         if changes:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._verify_workspace()
@@ -280,32 +230,17 @@ class DaemonClient:
             served = None
         if not isinstance(served, str) or os.path.realpath(served) != os.path.realpath(workspace):
             other = f"the workspace {served}" if isinstance(served, str) else "another program"
-            raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
-        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only if the address is not trusted
-        from signet_actors.cli.port_owner import listener_uids  # noqa: PLC0415
+            use_it = f"Use that daemon with `--url {address}`, or start" if isinstance(served, str) else "Start"
+            raise DaemonNotRunning(
+                f"no daemon runs on {workspace} (port {address.port} belongs to {other})",
+                remedy=f"{use_it} one on another port: `SIGNET_PORT=N signet start`.",
+            )
+        from signet_actors.cli.port_owner import listener_uids  # noqa: PLC0415 - only if the address is not trusted
 
         if not lock_held(workspace) or listener_uids(address.host, address.port) - _trusted_uids(workspace):
             raise DaemonNotRunning(
                 f"no daemon runs on {workspace} (the program on port {address.port} only claims to serve it)"
             )
-
-    def _owner_token(self) -> dict[str, str]:
-        """Return the header that proves to our workspace's daemon that we run as its owner; empty if there is no token.
-
-        The token is sent only to the recorded address of a running daemon. Other ports may belong to other programs.
-        """
-        workspace = self.address.workspace
-        if workspace is None:
-            return {}
-        try:
-            token = read_regular(Workspace(workspace).owner_token_file, MAX_SMALL_FILE_BYTES).decode("ascii")
-        except (ConfigError, OSError, UnicodeDecodeError):
-            return {}
-        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only if there is a token
-
-        if not token.isalnum() or recorded_address(workspace) != self.address or not lock_held(workspace):
-            return {}
-        return {OWNER_TOKEN_HEADER: token}
 
     def _not_running(self) -> DaemonNotRunning:
         if self.address.workspace is not None:
@@ -338,17 +273,6 @@ def _trusted_uids(workspace: Path) -> set[int]:
 def memory_path(memory_id: str, tail: str = "") -> str:
     """Return the URL path of a memory. Special characters in the id are quoted and cannot change the path."""
     return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
-
-
-def retry_after_ms(header: str | None) -> int | None:
-    """Return the wait of a Retry-After header in seconds, at most an hour; None without a usable value."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    if not math.isfinite(seconds) or seconds < 0:
-        return None
-    return int(min(seconds, MAX_RETRY_AFTER_S) * 1000)
 
 
 def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -402,7 +326,7 @@ def _parse_refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: b
     try:
         code = ErrorCode(fields.get("code", ""))
     except ValueError:
-        code = _code_of(response.status, changes=changes)
+        code = code_of_status(response.status, changes=changes)
     words = [word for word in (fields.get("error"), fields.get("status")) if isinstance(word, str) and word]
     detail = words[0] if words else f"the daemon answered {response.status} {response.reason}"
     field = fields.get("field")
@@ -413,12 +337,3 @@ def _parse_refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: b
         retry_after_ms=retry_after_ms(response.getheader("Retry-After")),
         answer=raw if body is not None else b"",
     )
-
-
-def _code_of(status: int, *, changes: bool) -> ErrorCode:
-    """Return the code of an error reply without one. A 5xx may have come after the change was applied."""
-    if status in CODE_OF_STATUS:
-        return CODE_OF_STATUS[status]
-    if status < 500:
-        return ErrorCode.CONFLICT
-    return ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.INTERNAL

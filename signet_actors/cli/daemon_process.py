@@ -14,31 +14,11 @@ from typing import Final
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, WorkspaceLocked
-from signet_actors.runtime.supervision.workspace_lock import MAX_HOLDER_BYTES, LockingTool, is_locked, named_tool
+from signet_actors.runtime.supervision.workspace_lock import LockingTool, named_tool
 
 _MAX_PID_BYTES: Final = 32
-
-
-def lock_held(workspace: Path) -> bool:
-    """Return whether another process holds the lock of the workspace or of its database.
-
-    Raises ConfigError if the lock file is not a regular file.
-    """
-    places = Workspace(workspace)
-    return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
-
-
-def is_held_by(workspace: Path, pid: object) -> bool:
-    """Return whether the workspace is locked and its lock file names this pid.
-
-    The process itself is not checked, because a daemon in a container has a different pid outside it.
-    """
-    try:
-        named = read_regular(Workspace(workspace).lock_file, MAX_HOLDER_BYTES).decode().strip()
-    except (OSError, ConfigError, ValueError):
-        return False
-    return named == str(pid) and lock_held(workspace)
 
 
 def running_tool(workspace: Path) -> LockingTool | None:

@@ -26,19 +26,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
-from signet_actors.cli.connection import DaemonClient, recorded_address
-from signet_actors.cli.daemon_process import lock_held, refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.connection import DaemonClient
+from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import in_colour, one_line, print_json
+from signet_actors.cli.presentation import ask_confirmation, counted, emphasised, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
+from signet_actors.cli.tables import print_wrapped
+from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace_holder import lock_held
 from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ConfigError, ExitCode, SignetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from signet_actors.cli.invocation import Invocation
     from signet_actors.config.schema import Config
@@ -91,7 +94,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     """
     if repair:
         refuse_locked(invocation.workspace, "a daemon runs on the workspace", "stop it with `signet stop`, then repair")
-    if repair and not yes and not click.confirm("Rebuild damaged indexes (a copy of the database is kept)?"):
+    if repair and not yes and not ask_confirmation("Rebuild damaged indexes (a copy of the database is kept)?"):
         repair = False
     workspace, environment = invocation.workspace, invocation.environment
     findings: list[DoctorFinding] = []
@@ -100,11 +103,10 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         findings.append(finding)
         if invocation.as_json:
             return
-        mark = f"{finding.state:<5}"
-        mark = click.style(mark, fg=COLOURS[finding.state], bold=True) if in_colour() else mark
-        click.echo(f"{mark} {finding.subject}: {one_line(finding.detail)}")
+        mark = emphasised(f"{finding.state:<6}", fg=COLOURS[finding.state])
+        print_wrapped(f"{finding.subject}: {finding.detail}", indent=6, lead=mark)
         if finding.remedy:
-            click.echo(f"      → {one_line(finding.remedy)}")
+            print_wrapped(finding.remedy, indent=8, lead="      → ")
 
     config: Config | None = None
     try:
@@ -319,7 +321,7 @@ def _check_by_backup(context: DoctorContext, client: DaemonClient) -> Iterator[D
         yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
         return
     if end.get("success"):
-        backed_up = f"{end.get('memories')} memories; backed up as {end.get('name')}"
+        backed_up = f"{counted(end.get('memories'), 'memory', 'memories')}; backed up as {end.get('name')}"
         code, result = run_writer_tool(context.environment, "--check-vectors", timeout_s=CHECK_TIMEOUT_S)
         found = [("index", str(text)) for text in result.get("findings") or []]
         if code != ExitCode.OK and not found:
@@ -378,7 +380,11 @@ def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
         yield DoctorFinding("database", FAIL, text, "" if kind in seen else _REMEDIES.get(kind, _REMEDIES["structure"]))
         seen.add(kind)
     if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+        yield DoctorFinding("database", FAIL, _more(found))
+
+
+def _more(found: Sequence[object]) -> str:
+    return f"{counted(len(found) - SHOWN_FINDINGS, 'more finding')} of this kind"
 
 
 def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
@@ -398,7 +404,7 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
     for text in repaired:
         yield DoctorFinding("database", OK, f"repaired: {text}")
     if exit_code == 0 and not found:
-        yield DoctorFinding("database", OK, f"intact; {memories} memories")
+        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory', 'memories')}")
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
@@ -411,7 +417,7 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
         yield DoctorFinding("database", FAIL, text, remedy)
         remedy = ""
     if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+        yield DoctorFinding("database", FAIL, _more(found))
 
 
 def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -18,7 +18,8 @@ from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval_run import Answers, FilledStore, ask, export_memories, fill, wait_for_vectors
 from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import print_json, print_message, print_table
+from signet_actors.cli.presentation import counted, print_json, print_message
+from signet_actors.cli.tables import Column, print_table
 from signet_actors.cli.temporary_daemon import TemporaryDaemon, temporary_daemon
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import read_regular
@@ -138,7 +139,8 @@ def _questions(invocation: Invocation, file: str | None, agent: str | None, coun
         memories = export_memories(invocation.client(), agent)
         asked = own_questions(memories, agent, count or OWN_QUESTIONS)
         if not asked.questions:
-            raise click.UsageError(f"the store has {len(memories)} memories, too few to make questions from")
+            found = counted(len(memories), "memory", "memories")
+            raise click.UsageError(f"the store has {found}, too few to make questions from")
         return asked
     asked = read_questions(Path(file))
     if not asked.memories:
@@ -147,7 +149,8 @@ def _questions(invocation: Invocation, file: str | None, agent: str | None, coun
         if not asked.questions:
             raise click.UsageError(f"{file} has no memories, and no id of its questions is one of your memories")
         if len(asked.questions) < wanted:
-            print_message(f"{wanted - len(asked.questions)} questions are left out: their memories do not exist.")
+            left_out = counted(wanted - len(asked.questions), "question")
+            print_message(f"Left out: {left_out}, whose memories do not exist.")
     if count is not None:
         asked = QuestionSet(asked.memories, evenly_chosen(asked.questions, count))
     return asked
@@ -156,7 +159,7 @@ def _questions(invocation: Invocation, file: str | None, agent: str | None, coun
 def read_questions(path: Path) -> QuestionSet:
     """Return the questions of a LoCoMo file or of JSON lines. Raises click.UsageError if the file is neither."""
     try:
-        document = read_regular(path, MAX_FILE_BYTES, follow=True)
+        document = read_regular(path, MAX_FILE_BYTES, follow=True, advice="")
     except ConfigError as error:
         raise click.UsageError(error.detail) from error
     except OSError as error:
@@ -218,8 +221,9 @@ def _print(invocation: Invocation, measured: Measured) -> None:
         if len(measured.plans) > 1:
             cells = map(_difference, measured.differences(places))
             rows.append((kind, "difference", str(len(places)), *cells))
-    print_table(("questions", "configuration", "count", *(f"{name} %" for name in names)), rows)
-    print_message(f"{measured.store.memories} memories. In brackets: 95 % confidence interval. *: not by chance.")
+    print_table(("questions", "configuration", Column("count", 1, right=True), *(f"{name} %" for name in names)), rows)
+    stored = counted(measured.store.memories, "memory", "memories")
+    print_message(f"{stored}. In brackets: 95 % confidence interval. *: not by chance.")
     for plan, answers in zip(measured.plans, measured.answers, strict=True):
         took = _spread(answers.took_ms)
         with_ = f" with {', '.join(plan.overrides.texts)}" if plan.overrides.texts else ""

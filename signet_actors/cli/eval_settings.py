@@ -16,8 +16,9 @@ import click
 from signet_actors.cli.config import yaml_lines
 from signet_actors.config.keys import keys
 from signet_actors.config.load import effective_mapping, load_config
-from signet_actors.config.schema import CONFIG_FILE_NAME, Config
+from signet_actors.config.schema import Config
 from signet_actors.config.suggest import did_you_mean
+from signet_actors.config.workspace import CONFIG_FILE_NAME
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
 from signet_actors.errors import ConfigError
 

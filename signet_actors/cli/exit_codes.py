@@ -23,6 +23,8 @@ USAGE = 2
 NOT_RUNNING = 3
 UNAVAILABLE = 4
 OUTCOME_UNKNOWN = 5
+INTERRUPTED = 130
+"""After Ctrl-C, like a shell reports it."""
 
 EXIT_CODES: dict[ErrorCode, int] = {
     ErrorCode.BUSY: UNAVAILABLE,
@@ -74,7 +76,7 @@ def exit_code(error: SignetError) -> int:
 def remedy(error: SignetError) -> str:
     """Return what the user can do about the error; empty if the message is enough."""
     if isinstance(error, DaemonNotRunning):
-        return "Start it with `signet start`."
+        return error.remedy
     if isinstance(error, RequestRefused):
         return STATUS_REMEDIES.get(_status(error.answer)) or REMEDIES.get(error.code, "")
     return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""

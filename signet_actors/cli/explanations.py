@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.presentation import in_colour, one_line
+from signet_actors.cli.presentation import emphasised, one_line
+from signet_actors.cli.tables import print_fields, print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ _OUTCOMES = {
     "not_a_candidate": "no candidate: others match better by words and by meaning",
     "below_min_score": "its score of {value:.3f} before priors and context is below the minimum {threshold:g}",
     "below_min_relevance": "its relevance {value:.3f} is below the minimum {threshold:g}",
+    "already_recalled": "left out, because the session has received it",
     "beyond_limit": "at rank {rank}, beyond the limit of {threshold:g}",
     "returned": "among the results, at rank {rank}",
 }
@@ -45,8 +47,9 @@ _OUTCOMES = {
 def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
     """Print each result in a line, and below it how its score came about."""
     for rank, row in enumerate(results, start=1):
-        lead = f"{rank}. {one_line(row.get('content'), 90)}"
-        click.echo(click.style(lead, bold=True) if in_colour() else lead)
+        if rank > 1:
+            click.echo()
+        print_wrapped(one_line(row.get("content"), 90), indent=3, lead=emphasised(f"{rank}. "))
         click.echo(f"   {one_line(row.get('id'))}")
         _print_explanation(row.get("explanation"))
 
@@ -55,16 +58,14 @@ def print_explained_id(explained: Mapping[str, Any]) -> None:
     """Print what became of the memory that the command names."""
     values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
     template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
-    click.echo(f"{one_line(explained.get('id'))}: {one_line(template.format(**values))}")
+    print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)
     _print_explanation(explained.get("explanation"))
 
 
 def _print_explanation(explanation: Mapping[str, Any] | None) -> None:
     if not explanation:
         return
-    for name, text in _lines(explanation):
-        if text:
-            click.echo(f"   {name:<10} {one_line(text)}")
+    print_fields(_lines(explanation), indent=3)
 
 
 def _lines(explanation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,9 +15,19 @@ import click
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import ask_confirmation, on_terminal, one_line, print_message, print_table
+from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    counted,
+    on_terminal,
+    one_line,
+    print_message,
+    print_result,
+)
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import print_memories
+from signet_actors.cli.tag_options import split_tags
+from signet_actors.cli.times import SINCE, UNTIL
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -30,13 +40,13 @@ SHOWN_IN_FULL = 30
 
 @click.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--query", "-q", help="Select memories that contain these words.")
+@click.option("--query", "-q", help="Select memories that contain any of these words.")
 @click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Select memories with any of these tags.")
 @click.option("--who", help="Select memories of this author.")
 @click.option("--source-type", help="Select by kind of source.")
-@click.option("--since", metavar="TIME", help="Select memories created at this time or later.")
-@click.option("--until", metavar="TIME", help="Select memories created at this time or earlier.")
+@click.option("--since", metavar="TIME", type=SINCE, help="Select memories created at this time or later.")
+@click.option("--until", metavar="TIME", type=UNTIL, help="Select memories created at this time or earlier.")
 @click.option(
     "--limit",
     "-n",
@@ -54,11 +64,8 @@ SHOWN_IN_FULL = 30
     metavar="N",
     help="With one ID: delete it only if it still has this version.",
 )
-@click.option(
-    "--force",
-    is_flag=True,
-    help="With one ID: delete it even if it is pinned. With several: delete PERMANENTLY, pinned or not.",
-)
+@click.option("--force", is_flag=True, help="With one ID: delete it even if it is pinned; it is recoverable.")
+@click.option("--permanently", is_flag=True, help="Delete for good, pinned memories too; nothing is recoverable.")
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @agent_option
@@ -78,11 +85,12 @@ def forget(
     reason: str,
     if_version: int | None,
     force: bool,
+    permanently: bool,
     preview: bool,
     yes: bool,
     agent: str | None,
 ) -> None:
-    """Delete memories; recoverable for 30 days unless forced.
+    """Delete memories; recoverable for 30 days, except with --permanently.
 
     Name them by ID, or select them with options; a selection and several IDs are shown before you are asked.
     """
@@ -102,21 +110,24 @@ def forget(
             if ids
             else "give the memories to forget: IDs, or --query, --type, --tags, …"
         )
-    if if_version is not None and len(ids) != 1:
-        raise click.UsageError("--if-version goes with exactly one ID")
-    client = invocation.client()
-    if len(ids) == 1 and not preview:
-        _forget_one(invocation, client, ids[0], reason, force=force, if_version=if_version, yes=yes, agent=agent)
-        return
+    if if_version is not None and (len(ids) != 1 or permanently):
+        raise click.UsageError("--if-version goes with exactly one ID, and not with --permanently")
+    if force and (len(ids) != 1 or permanently):
+        raise click.UsageError("--force goes with exactly one ID; --permanently deletes pinned memories too, for good")
     if len(ids) > BATCH_LIMIT:
         raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
+    client = invocation.client()
+    ids = tuple(full_id(client, given, agent=agent) for given in ids)
+    if len(ids) == 1 and not preview and not permanently:
+        _forget_one(invocation, client, ids[0], reason, force=force, if_version=if_version, yes=yes, agent=agent)
+        return
     chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
     _forget_many(
         invocation,
         client,
         {"limit": limit, **chosen},
         reason,
-        force=force,
+        permanently=permanently,
         preview_only=preview,
         yes=yes,
         agent=agent,
@@ -135,21 +146,28 @@ def _forget_one(
     agent: str | None,
 ) -> None:
     if not yes:
-        found = client.get(memory_path(memory_id), agentId=agent)
+        with named_if_unknown(memory_id):
+            found = client.get(memory_path(memory_id), agentId=agent)
         found.text("content")
         memory = found.body
+        if memory.get("pinned") and not force:
+            raise RequestRefused(
+                f"{memory_id} is pinned; `signet forget {memory_id} --force` forgets it, and it is recoverable",
+                code=ErrorCode.CONFLICT,
+            )
         pinned = ", pinned" if memory.get("pinned") else ""
         print_message(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
         if not ask_confirmation("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
-    answer = client.send("DELETE", memory_path(memory_id), body)
+    with named_if_unknown(memory_id):
+        answer = client.send("DELETE", memory_path(memory_id), body)
     answer.confirm("status", "deleted")
     if invocation.as_json:
         print_answer(answer)
     else:
-        click.echo(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back.")
+        print_result(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back.")
 
 
 def _forget_many(
@@ -158,12 +176,12 @@ def _forget_many(
     chosen: dict[str, Any],
     reason: str,
     *,
-    force: bool,
+    permanently: bool,
     preview_only: bool,
     yes: bool,
     agent: str | None,
 ) -> None:
-    request = {**chosen, "mode": "preview", "force": force, "agentId": agent}
+    request = {**chosen, "mode": "preview", "force": permanently, "agentId": agent}
     answer = client.ask("/api/memory/forget", request)
     answer.confirm("mode", "preview")
     candidates = answer.records("candidates")
@@ -178,14 +196,17 @@ def _forget_many(
         print_message(f"{one_line(memory_id)} was not found (unknown, deleted, or another agent's).")
     if not candidates:
         raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
+    if "ids" not in chosen and len(candidates) >= chosen["limit"]:
+        print_message(f"These are the first {len(candidates)}; there may be more (-n selects up to {BATCH_LIMIT}).")
     if preview_only:
         _print_candidates(client, candidates, agent, to_stderr=False)
+        print_message(f"{counted(len(candidates), 'memory', 'memories')} selected; nothing was deleted")
         return
     if not yes:
         _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
-        count = f"these {len(found)} memories" if len(found) > 1 else "this memory"
+        count, they = (f"these {len(found)} memories", "they") if len(found) > 1 else ("this memory", "it")
         if not ask_confirmation(
-            f"Delete {count} PERMANENTLY (they cannot be recovered)?" if force else f"Forget {count}?"
+            f"Delete {count} PERMANENTLY ({they} cannot be recovered)?" if permanently else f"Forget {count}?"
         ):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     executed = client.send(
@@ -196,7 +217,7 @@ def _forget_many(
             "ids": found,
             "limit": BATCH_LIMIT,
             "reason": reason,
-            "force": force,
+            "force": permanently,
             "confirm_token": answer.body.get("confirmToken"),
             "agentId": agent,
         },
@@ -211,8 +232,8 @@ def _forget_many(
     else:
         for result in kept:
             print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
-        tail = "permanently" if force else "`signet recover ID` brings one back"
-        click.echo(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
+        tail = "permanently" if permanently else "`signet recover ID` brings one back"
+        print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
     if kept or unknown:
         click.get_current_context().exit(REFUSED)
 
@@ -229,22 +250,21 @@ def _why(status: str) -> str:
 def _print_candidates(
     client: DaemonClient, candidates: list[dict[str, Any]], agent: str | None, *, to_stderr: bool
 ) -> None:
-    rows: list[tuple[Any, ...]] = []
-    for candidate in candidates[:SHOWN_IN_FULL]:
-        try:
-            memory = client.get(memory_path(str(candidate["id"])), agentId=agent).body
-        except RequestRefused as refused:
-            if refused.code is not ErrorCode.NOT_FOUND:
-                raise
-            memory = {"content": "(no longer found)"}
-        pinned = "pinned" if candidate.get("pinned") else ""
-        rows.append((candidate["id"], memory.get("type"), pinned, one_line(memory.get("content"), 200)))
-    rows += [
-        (candidate["id"], "", "pinned" if candidate.get("pinned") else "", "")
-        for candidate in candidates[SHOWN_IN_FULL:]
-    ]
+    rows: list[dict[str, Any]] = []
+    for number, candidate in enumerate(candidates):
+        memory: dict[str, Any] = {}
+        if number < SHOWN_IN_FULL:
+            try:
+                memory = client.get(memory_path(str(candidate["id"])), agentId=agent).body
+            except RequestRefused as refused:
+                if refused.code is not ErrorCode.NOT_FOUND:
+                    raise
+                memory = {"content": "(no longer found)"}
+        content = one_line(memory.get("content"), 200)
+        rows.append({**memory, "id": candidate["id"], "pinned": candidate.get("pinned"), "content": content})
     if to_stderr or not on_terminal():
         for row in rows:
-            click.echo("\t".join(one_line(cell) for cell in row), err=to_stderr)
+            cells = (row["id"], row.get("type"), "pinned" if row["pinned"] else "", row["content"])
+            click.echo("\t".join(one_line(cell) for cell in cells), err=to_stderr)
     else:
-        print_table(("id", "type", "", "memory"), rows, fold="memory")
+        print_memories(rows)

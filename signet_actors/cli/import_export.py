@@ -9,11 +9,13 @@ Source: docs/transfer.md; docs/decisions.md 3.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
 import re
 import sys
+import tempfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,15 +24,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.import_file import refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.output_file import is_standard_output, is_stream, new_output, refuse_target
-from signet_actors.cli.presentation import one_line, print_bytes, print_json, print_message, progress_bar
+from signet_actors.cli.presentation import (
+    counted,
+    one_line,
+    print_bytes,
+    print_json,
+    print_message,
+    print_result,
+    progress_bar,
+)
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
@@ -74,20 +85,38 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
     if invocation.as_json:
         print_json({"exported": count, "file": str(path)})
     else:
-        click.echo(f"Exported {count} memories to {path}.")
+        print_result(f"Exported {counted(count, 'memory', 'memories')} to {path}.")
+
+
+IMPORTERS: dict[str, str] = {
+    "markdown": "markdown",
+    "text": "plain_text",
+    "basic-memory": "basic_memory",
+    "mem0": "mem0",
+    "claude-mem": "claude_mem",
+    "reference": "reference",
+}
+"""The other formats, and the module in ``importers/`` that reads each."""
 
 
 @click.command("import")
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|DIRECTORY|-")
+@click.option("--from", "format_", type=click.Choice(tuple(IMPORTERS)), help="The format, if not that of an export.")
+@click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
 @agent_option
 @shared_options
 @click.pass_obj
-def import_(invocation: Invocation, file: str, agent: str | None) -> None:
-    """Store the memories of a file of JSON lines.
+def import_(invocation: Invocation, file: str, format_: str | None, skip_unreadable: bool, agent: str | None) -> None:
+    """Store the memories of a file of JSON lines, or of another format.
 
     FILE `-` is standard input. Memories that exist already are not stored twice. After an interruption,
     the same command continues where it stopped. Exit code 1 if a line was refused.
     """
+    if format_ is not None:
+        _import_other(invocation, Path(file), format_, agent, skip_unreadable=skip_unreadable)
+        return
+    if skip_unreadable:
+        raise click.UsageError("`--skip-unreadable` is for files of another format; name it with `--from`")
     if file == "-":
         if sys.stdin.isatty():
             raise click.UsageError("standard input is a terminal; give a FILE, or redirect one with `< FILE`")
@@ -95,23 +124,81 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     else:
         path = Path(file)
         try:
+            refuse_other_name(path)
             if path.exists() and not path.is_file():
                 raise click.UsageError(f"{file} is not a regular file; pipe it to `signet import -`")
+            refuse_without_line(path, MAX_LINE_BYTES)
             source = path.open("rb")
             address = invocation.client().address
             state = ImportState(path, agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
-        with source, progress_bar("imported", path.stat().st_size) as advance:
-            progress = state.read()
-            state.write(progress)  # before the first batch: a continued import must send it with the same key
-            if progress.offset:
-                progress = _continued(invocation, source, agent, progress)
-            progress = _import(invocation, source, agent, progress, state.write, advance)
-        state.forget()
+        with source:
+            progress = _import_resumably(invocation, source, agent, state)
     _report(invocation, progress)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
+
+
+def _import_other(
+    invocation: Invocation, path: Path, format_: str, agent: str | None, *, skip_unreadable: bool
+) -> None:
+    """Convert the file or directory into lines, completely and before anything is stored, and import these."""
+    importer = importlib.import_module(f"signet_actors.cli.importers.{IMPORTERS[format_]}")
+    if str(path) == "-" or not path.exists():
+        raise click.UsageError(f"{path} does not exist; `--from {format_}` needs a file or a directory")
+    from signet_actors.cli.importers.findings import Findings  # noqa: PLC0415 - only for another format
+
+    findings = Findings()
+    with tempfile.TemporaryFile() as lines:
+        for memory in importer.memories(path, findings):
+            lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        if not skip_unreadable or not lines.tell():
+            findings.refuse_unreadable()
+        lines.seek(0)
+        for warning in findings.warnings:
+            print_message(f"warning: {one_line(warning)}")
+        address = invocation.client().address
+        state = ImportState(path, agent, str(address.workspace or address), lines, _cache(invocation.environ))
+        progress = _import_resumably(invocation, lines, agent, state)
+        _name_sources(lines, progress.refusals)
+    for sentence in findings.unreadable:
+        print_message(f"left out: {one_line(sentence)}")
+    if findings.without_text:
+        print_message(f"{counted(findings.without_text, 'file')} had no text.")
+    _report(invocation, progress, leftOut=findings.unreadable, filesWithoutText=findings.without_text)
+    if progress.refused:
+        click.get_current_context().exit(REFUSED)
+
+
+def _cache(environ: Mapping[str, str]) -> Path:
+    """Return the directory for files of this user that may be deleted (XDG Base Directory Specification)."""
+    given = Path(environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / ".cache") / "signet"
+
+
+def _name_sources(lines: BinaryIO, refusals: list[dict[str, Any]]) -> None:
+    """Replace the number of each refused line by the place in the source that the line was made from."""
+    refused = {refusal["line"] for refusal in refusals}
+    lines.seek(0)
+    made = {number: json.loads(text) for number, text in enumerate(lines, 1) if number in refused}
+    for refusal in refusals:
+        memory = made[refusal.pop("line")]
+        refusal["source"] = memory.get("id") or memory.get("sourceId") or memory["content"]
+
+
+def _import_resumably(
+    invocation: Invocation, source: BinaryIO, agent: str | None, state: ImportState
+) -> ImportProgress:
+    """Import the lines, from where an interrupted run stopped; return the progress at the end."""
+    with progress_bar("imported", state.size) as advance:
+        progress = state.read()
+        state.write(progress)  # before the first batch: a continued import must send it with the same key
+        if progress.offset:
+            progress = _continued(invocation, source, agent, progress)
+        progress = _import(invocation, source, agent, progress, state.write, advance)
+    state.forget()
+    return progress
 
 
 def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, progress: ImportProgress) -> ImportProgress:
@@ -226,6 +313,10 @@ def _import(
                     finish_first()
             while in_flight:
                 finish_first()
+        except KeyboardInterrupt:
+            done = counted(progress.line - 1, "line")
+            print_message(f"\nInterrupted after {done}; run the same command again to continue.")
+            raise
         except SignetError:
             if progress.offset:
                 print_message(
@@ -350,21 +441,22 @@ def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
     raise AssertionError("unreachable")
 
 
-def _report(invocation: Invocation, progress: ImportProgress) -> None:
+def _report(invocation: Invocation, progress: ImportProgress, **found: Any) -> None:
     if invocation.as_json:
         counts = {name: getattr(progress, name) for name in ("imported", "deduped", "redacted")}
-        print_json({**counts, "refusedCount": progress.refused, "refused": progress.refusals})
+        print_json({**counts, "refusedCount": progress.refused, "refused": progress.refusals, **found})
         return
     for refusal in progress.refusals[:SHOWN_REFUSALS]:
         about = f" ({refusal['field']})" if refusal.get("field") else ""
-        print_message(one_line(f"line {refusal.get('line')}: {refusal.get('error')}{about}", 300))
+        place = one_line(refusal["source"], 160) if "source" in refusal else f"line {refusal.get('line')}"
+        print_message(one_line(f"{place}: {refusal.get('error')}{about}", 300))
     if progress.refused > SHOWN_REFUSALS:
         print_message(f"… and {progress.refused - SHOWN_REFUSALS} more")
     parts = [
-        f"Imported {progress.imported} memories",
+        f"Imported {counted(progress.imported, 'memory', 'memories')}",
         f"{progress.deduped} existed already",
         f"{progress.refused} refused",
     ]
     if progress.redacted:
         parts.append(f"secrets redacted in {progress.redacted}")
-    click.echo(", ".join(parts) + ".")
+    print_result(", ".join(parts) + ".")

@@ -1,20 +1,22 @@
-"""The progress of an import, saved next to its file, and the batches whose replies prove it.
+"""The progress of an import, saved next to its file or in the user's cache, and the batches whose replies prove it.
 
 Source: docs/transfer.md "What an import does"; docs/decisions.md 3.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, BinaryIO, TypedDict
 
 import click
 import msgspec
 
+from signet_actors.cli.presentation import print_message
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.file_draft import replace_file
@@ -109,18 +111,33 @@ class ImportProgress:
 class ImportState:
     """The saved progress of an import, in ``FILE.import-state``.
 
-    It is ignored if the file, the agent or the daemon (``address``) differs.
+    It is ignored if the file, the agent or the daemon (``address``) differs. ``lines`` are the converted lines of
+    another program's file; they are compared instead of the file. Their progress is saved in the directory ``cache``,
+    because the file may be where nothing can or should be written, and the import goes on if that fails.
     """
 
-    def __init__(self, path: Path, agent: str | None, address: str) -> None:
-        status = path.stat()
+    def __init__(
+        self, path: Path, agent: str | None, address: str, lines: BinaryIO | None = None, cache: Path | None = None
+    ) -> None:
+        path = path.absolute()
         self._path = path.with_name(path.name + ".import-state")
-        self._of: dict[str, Any] = {
-            "size": status.st_size,
-            "modified_ns": status.st_mtime_ns,
-            "agent": agent,
-            "daemon": address,
-        }
+        self._is_optional, self._is_reported = cache is not None, False
+        if cache is not None:
+            name = hashlib.sha256(f"{path}\0{agent}\0{address}".encode("utf-8", "surrogateescape")).hexdigest()
+            self._path = cache / f"import-{name[:32]}.json"
+        if lines is None:
+            status = path.stat()
+            self._of: dict[str, Any] = {"size": status.st_size, "modified_ns": status.st_mtime_ns}
+        else:
+            digest = hashlib.file_digest(lines, "sha256").hexdigest()  # type: ignore[arg-type]
+            self._of = {"size": lines.tell(), "lines": digest}
+            lines.seek(0)
+        self._of |= {"agent": agent, "daemon": address}
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lines."""
+        return int(self._of["size"])
 
     def read(self) -> ImportProgress:
         """Return the progress of an interrupted run, else the beginning.
@@ -140,12 +157,26 @@ class ImportState:
         """Write the progress atomically; raise SignetError if the write fails, click.UsageError like ``read``."""
         content = json.dumps({"of": self._of, "done": asdict(progress)}).encode()
         try:
+            if self._is_optional:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path, content, durable=False)
-        except FileExistsError as error:
-            raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         except OSError as error:
-            raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
+            if self._is_optional:
+                self._report_once(error)
+                return
+            if not isinstance(error, FileExistsError):
+                raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from error
 
     def forget(self) -> None:
         """Delete the saved progress."""
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _report_once(self, error: OSError) -> None:
+        if not self._is_reported:
+            print_message(
+                f"The progress cannot be saved in {self._path.parent} ({error.strerror}): if the import is interrupted,"
+                " it begins anew."
+            )
+        self._is_reported = True

@@ -1,6 +1,6 @@
 """The options that all commands share, and access to the daemon.
 
-``--json``, ``--url`` and ``--workspace`` may stand before or after the name of the command.
+``--json``, ``--url``, ``--workspace`` and ``--agent`` may stand before or after the name of the command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from signet_actors.cli.connection import Address, DaemonClient
+    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.config.daemon_address import Address
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -27,6 +28,7 @@ class Invocation:
     as_json: bool = False
     url: str | None = None
     workspace_option: str | None = None
+    agent: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     last_client: DaemonClient | None = None
 
@@ -54,7 +56,7 @@ class Invocation:
     @property
     def workspace(self) -> Path:
         """The workspace that the command uses."""
-        from signet_actors.config.load import workspace_from  # noqa: PLC0415 - slow; not needed for --help
+        from signet_actors.config.workspace import workspace_from  # noqa: PLC0415 - slow; not needed for --help
 
         return workspace_from(self.environment)
 
@@ -64,11 +66,12 @@ class Invocation:
         Raises DaemonNotRunning if only the address file of a running daemon could name it.
         """
         from signet_actors.cli import connection  # noqa: PLC0415 - same reason
+        from signet_actors.config.daemon_address import address_from_url, recorded_address  # noqa: PLC0415 - same reason
 
         if self.url:
-            return connection.address_from_url(self.url)
+            return address_from_url(self.url)
         workspace = self.workspace
-        recorded = connection.recorded_address(workspace)
+        recorded = recorded_address(workspace)
         if recorded is not None:
             return recorded
         if self.any_port:
@@ -98,6 +101,13 @@ def _set_url(ctx: click.Context, _parameter: click.Parameter, value: str | None)
 def _set_workspace(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     invocation = ctx.ensure_object(Invocation)
     invocation.workspace_option = value or invocation.workspace_option
+
+
+def _agent(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Return the agent of this option, else the one that was given before the command."""
+    invocation = ctx.ensure_object(Invocation)
+    invocation.agent = value or invocation.agent
+    return invocation.agent
 
 
 def shared_options(command: F) -> F:
@@ -132,7 +142,7 @@ def shared_options(command: F) -> F:
 
 def agent_option(command: F) -> F:
     """Add ``--agent`` to the command: the agent on whose behalf it reads or writes."""
-    decorated: F = click.option("--agent", metavar="NAME", help="Act as this agent (default: the agent `default`).")(
-        command
-    )
+    decorated: F = click.option(
+        "--agent", metavar="NAME", callback=_agent, help="Act as this agent (default: the agent `default`)."
+    )(command)
     return decorated

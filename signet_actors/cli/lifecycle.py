@@ -19,13 +19,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.connection import DaemonClient, recorded_address
-from signet_actors.cli.daemon_process import lock_held, refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.connection import DaemonClient
+from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import OutputFailed, console, discard_output, print_json, print_message, printable
+from signet_actors.cli.presentation import (
+    OutputFailed,
+    can_animate,
+    console,
+    discard_output,
+    print_json,
+    print_message,
+    print_result,
+    printable,
+)
+from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
+from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
@@ -33,7 +44,7 @@ if TYPE_CHECKING:
 
     from signet_actors.cli.invocation import Invocation
 
-SUPERVISOR = (sys.executable, "-P", "-m", "supervisor")
+SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 POLL_S = 0.05
 SHOWN_LOG_LINES = 12
 STOP_MARGIN_S = 10.0
@@ -85,9 +96,9 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
     if invocation.as_json:
         print_json({"stopped": pid is not None, "pid": pid})
     elif pid is None:
-        click.echo(f"No daemon runs on {workspace}.")
+        print_result(f"No daemon runs on {workspace}.")
     else:
-        click.echo(f"Stopped (pid {pid}).")
+        print_result(f"Stopped (pid {pid}).")
 
 
 @click.command()
@@ -97,9 +108,10 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
 def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
     load_config(invocation.workspace, invocation.settings)  # an error in the file must not stop the daemon
+    Workspace(invocation.workspace).refuse_other_owner()  # nor may a user that could not start it again
     pid = _stop(invocation.workspace, _stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
-        click.echo(f"Stopped (pid {pid}).")
+        print_result(f"Stopped (pid {pid}).")
     _start(invocation, timeout)
 
 
@@ -203,7 +215,7 @@ def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
         if invocation.as_json:
             print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
         else:
-            click.echo(
+            print_result(
                 f"The daemon {'is ' if how.startswith('ready') else ''}{how}: {address} (pid {pid}, {workspace})"
             )
     except OutputFailed as error:
@@ -283,7 +295,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 @contextlib.contextmanager
 def _spinner(text: str) -> Iterator[None]:
     """Show a spinner if standard error is a terminal."""
-    if not sys.stderr.isatty():
+    if not can_animate():
         yield
         return
     with console(stderr=True).status(f"{text} …"):

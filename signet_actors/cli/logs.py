@@ -17,6 +17,8 @@ import click
 
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_bytes, print_message
+from signet_actors.cli.tables import print_wrapped
+from signet_actors.cli.times import clock_text
 from signet_actors.config.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ POLL_S = 0.2
     "--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Maximum number of matching lines."
 )
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="This level and above.")
-@click.option("--actor", metavar="NAME", help="Only this process (`searcher` means all of them).")
+@click.option("--actor", metavar="NAME", help="Only lines by or about this process (`searcher`: all of them).")
 @click.option("--trace", metavar="ID", help="Only lines of the request with this trace id.")
 @shared_options
 @click.pass_obj
@@ -66,14 +68,11 @@ def logs(
         _print(line, as_json=invocation.as_json)
     if followed is None:
         return
-    try:
-        while True:
-            for line in followed.new_lines():
-                if log_filter.matches(line):
-                    _print(line, as_json=invocation.as_json)
-            time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        return  # the user ends it with Ctrl-C
+    while True:
+        for line in followed.new_lines():
+            if log_filter.matches(line):
+                _print(line, as_json=invocation.as_json)
+        time.sleep(POLL_S)
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class LogFilter:
             return False
         if self.trace is not None and self.trace not in (entry.get("trace"), *_list(entry.get("traces"))):
             return False
-        name = str(entry.get("actor", ""))
-        return self.actor is None or name == self.actor or name.startswith(f"{self.actor}-")
+        names = (str(entry.get("actor", "")), str(entry.get("child", "")))  # the supervisor reports how a child ended
+        return self.actor is None or any(name == self.actor or name.startswith(f"{self.actor}-") for name in names)
 
 
 def log_files(directory: Path) -> list[Path]:
@@ -222,21 +221,14 @@ def _print(line: bytes, *, as_json: bool) -> None:
         for name, value in entry.items()
         if name not in LEADING_FIELDS and name != "stack"
     )
-    click.echo(
-        " ".join(
-            part
-            for part in (
-                styled(one_line(entry.get("timestamp")), dim=True),
-                styled(f"{one_line(level):<8}", fg=COLOURS.get(level)),
-                styled(f"{one_line(entry.get('actor')):<12}", fg="cyan"),
-                one_line(entry.get("event")),
-                styled(details, dim=True) if details else "",
-            )
-            if part
-        )
+    lead = (
+        styled(one_line(clock_text(entry.get("timestamp"))), dim=True),
+        styled(f"{one_line(level):<8}", fg=COLOURS.get(level)),
+        styled(f"{one_line(entry.get('actor')):<12}", fg="cyan"),
     )
+    print_wrapped(f"{one_line(entry.get('event'))} {details}", lead=f"{' '.join(lead)} ", indent=4)
     for frame in entry.get("stack") or []:
-        click.echo(f"    {one_line(frame)}")
+        print_wrapped(str(frame), lead="    ", indent=6)
 
 
 def _list(value: object) -> list[object]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.exit_codes import exit_code, remedy
-from signet_actors.cli.invocation import Invocation, shared_options
+from signet_actors.cli.examples import with_examples
+from signet_actors.cli.exit_codes import INTERRUPTED, exit_code, remedy
+from signet_actors.cli.invocation import Invocation, agent_option, shared_options
 from signet_actors.cli.presentation import (
     OutputFailed,
     discard_output,
@@ -38,11 +39,12 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("status", "status", "status", "Show the daemon's processes, the stored data, and pending jobs."),
     ("remember", "memories", "remember", "Store a memory."),
     ("recall", "recall", "recall", "Find memories that answer a question."),
+    ("search", "search", "search", "Find memories that contain all the words."),
     ("list", "memories", "list_memories", "List memories, newest first."),
     ("show", "memories", "show", "Show one memory in full."),
     ("history", "memories", "history", "Show what happened to a memory, oldest first."),
     ("edit", "memories", "edit", "Change a memory."),
-    ("forget", "forget", "forget", "Delete memories; recoverable for 30 days unless forced."),
+    ("forget", "forget", "forget", "Delete memories; recoverable for 30 days, except with --permanently."),
     ("recover", "memories", "recover", "Recover a deleted memory."),
     ("export", "import_export", "export", "Write memories to a file of JSON lines."),
     ("import", "import_export", "import_", "Store the memories of a file of JSON lines."),
@@ -55,7 +57,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("review", "review", "review", "Approve or reject the pipeline's proposals."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
-    ("config", "config", "config", "Show or check the configuration."),
+    ("config", "config", "config", "Show, check or change the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),
     ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
     ("restore", "backup_commands", "restore", "Replace the database with a backup."),
@@ -63,7 +65,12 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
     ("eval", "eval", "eval_", "Measure how well recall finds the right memories."),
     ("call", "call", "call", "Call an operation of the HTTP interface by name."),
+    ("mcp", "mcp", "mcp", "Serve the memory tools to a program that speaks MCP."),
+    ("connect", "connect", "connect", "Have a program that runs agents call Signet by itself."),
+    ("disconnect", "connect", "disconnect", "Remove Signet's hooks from the settings of a program."),
+    ("hook", "hook", "hook", "Send what a harness reports on standard input to the daemon."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),
+    ("help", "help", "help_", "Explain a command."),
     ("version", "status", "version", "Print the version."),
 )
 
@@ -83,7 +90,7 @@ class SignetGroup(click.Group):
         for name, module, attribute, _ in COMMANDS:
             if name == cmd_name:
                 command: click.Command = getattr(importlib.import_module(f"signet_actors.cli.{module}"), attribute)
-                return command
+                return with_examples(command, name)
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -110,6 +117,9 @@ class SignetGroup(click.Group):
         failure: SignetError
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except SignetError as error:
             failure = error
         except UnicodeEncodeError:  # a limit of standard output, not a malformed reply
@@ -129,11 +139,11 @@ def report(error: SignetError, *, as_json: bool) -> None:
         print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = remedy(error)
     lines = printable(error.detail).rstrip(".").split("\n")
-    click.echo(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}", err=True)
+    print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
     for line in lines[1:]:
-        click.echo(f"  {line}", err=True)
+        print_message(f"  {line}")
     if advice and len(lines) > 1:
-        click.echo(advice, err=True)
+        print_message(advice)
 
 
 @click.group(
@@ -142,8 +152,9 @@ def report(error: SignetError, *, as_json: bool) -> None:
     epilog="`signet COMMAND --help` explains a command. Exit codes: docs/cli.md.",
 )
 @click.version_option(package_name="signet-actors", prog_name="signet", message="%(prog)s %(version)s")
+@agent_option
 @shared_options
-def cli() -> None:
+def cli(agent: str | None) -> None:
     """Long-term memory for AI coding agents: talk to the Signet daemon of this machine."""
 
 

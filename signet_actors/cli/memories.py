@@ -5,8 +5,8 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Reading memories", "Re
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -14,21 +14,26 @@ import click
 
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.memory_ids import full_id, named_if_unknown
 from signet_actors.cli.presentation import (
-    format_minute,
+    counted,
     on_terminal,
     one_line,
     print_bytes,
-    print_fields,
-    print_memories,
+    print_json,
     print_message,
-    print_table,
+    print_result,
     printable,
     tags_text,
 )
 from signet_actors.cli.reply import print_answer, print_relations
+from signet_actors.cli.tables import SEPARATOR, Column, print_fields, print_memories, print_table, print_wrapped
+from signet_actors.cli.tag_options import split_tags
+from signet_actors.cli.times import full_time_text, time_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
@@ -64,6 +69,7 @@ FIELDS = (
     ("updated by", "updated_by"),
     ("deleted", "deleted_at"),
 )
+TIMES = ("last_accessed", "created_at", "updated_at", "deleted_at")
 
 
 def read_text(words: tuple[str, ...]) -> str:
@@ -79,13 +85,6 @@ def read_text(words: tuple[str, ...]) -> str:
         raise click.UsageError(f"standard input is not UTF-8 text ({error.reason} at byte {error.start})") from error
 
 
-def split_tags(tags: tuple[str, ...]) -> list[str] | None:
-    """Return the tags of repeated and comma-separated options; None if no option was given."""
-    if not tags:
-        return None
-    return [tag.strip() for option in tags for tag in option.split(",") if tag.strip()]
-
-
 @click.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "type_", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
@@ -97,7 +96,7 @@ def split_tags(tags: tuple[str, ...]) -> list[str] | None:
 @click.option(
     "--pinned/--no-pinned",
     default=None,
-    help="Protect it from decay and from forget without --force; importance 1 unless --importance is given.",
+    help="Protect it from forget without --force; importance 1 unless --importance is given.",
 )
 @click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
 @click.option("--visibility", type=click.Choice(["global", "private"]), help="Visibility (default global).")
@@ -193,10 +192,10 @@ def remember(
     if not on_terminal():
         click.echo(one_line(ids[0]))
         return
-    about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")))]
+    about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")).replace(",", ", "))]
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
-    click.echo(f"{head} {one_line(ids[0])} ({', '.join(part for part in about if part)})")
+    print_result(f"{head} {one_line(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
@@ -225,13 +224,16 @@ def list_memories(
     if invocation.as_json:
         print_answer(answer)
         return
-    if memories:
-        print_memories(memories)
+    if not memories:
+        kind = f" of the type {one_line(type_)}" if type_ else ""
+        print_message(f"There are no {'more ' * bool(offset)}{'deleted ' * deleted}memories{kind}.")
+        return
+    print_memories(memories)
     if on_terminal():
         stats: dict[str, Any] = answer.body.get("stats") or {}
-        shown = f"{offset + 1}-{offset + len(memories)}" if memories else "none"
+        live = counted(stats.get("total", 0), "live memory", "live memories")
         print_message(
-            f"{shown} shown; {stats.get('total', 0)} live memories, {stats.get('withEmbeddings', 0)} with a vector,"
+            f"{offset + 1}-{offset + len(memories)} shown; {live}, {stats.get('withEmbeddings', 0)} with a vector,"
             f" {stats.get('critical', 0)} critical"
         )
 
@@ -248,7 +250,9 @@ def list_memories(
 def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bool, agent: str | None) -> None:
     """Show one memory in full."""
     client = invocation.client()
-    answer = client.get(memory_path(memory_id), agentId=agent, includeDeleted=deleted or None)
+    memory_id = full_id(client, memory_id, agent=agent, deleted=deleted)
+    with named_if_unknown(memory_id):
+        answer = client.get(memory_path(memory_id), agentId=agent, includeDeleted=deleted or None)
     answer.text("id")
     answer.text("content")
     if invocation.as_json and not with_history:
@@ -287,8 +291,10 @@ def history(invocation: Invocation, memory_id: str, limit: int, agent: str | Non
     Also for a deleted memory, until its history is purged.
     """
     client = invocation.client()
+    memory_id = full_id(client, memory_id, agent=agent)
     if invocation.as_json:
-        answer = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent)
+        with named_if_unknown(memory_id):
+            answer = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent)
         answer.records("history")
         print_answer(answer)
         return
@@ -340,23 +346,28 @@ def edit(
         patch["importance"] = importance
     if pinned is not None:
         patch["pinned"] = pinned
-    if not patch:
-        found = client.get(memory_path(memory_id), agentId=agent)
-        edited = _edit_in_editor(found.text("content"))
-        if edited is None:
-            print_message("Nothing changed.")
-            return
-        patch["content"] = edited
-        if_version = if_version or found.body.get("version")
-    body = {**patch, "reason": reason, "if_version": if_version, "agentId": agent}
-    answer = client.send("PATCH", memory_path(memory_id), body)
-    answer.confirm("status", "updated", "no_changes")
+    memory_id = full_id(client, memory_id, agent=agent)
+    body = {"reason": reason, "if_version": if_version, "agentId": agent}
+    if patch:
+        answer = _changed(client, memory_id, {**patch, **body})
+    else:
+        with named_if_unknown(memory_id):
+            found = client.get(memory_path(memory_id), agentId=agent)
+        body["if_version"] = if_version or found.body.get("version")
+        with _edited(found.text("content")) as text:
+            if text is None:
+                if invocation.as_json:
+                    print_json({"id": memory_id, "status": "no_changes"})
+                else:
+                    print_message("Nothing changed.")
+                return
+            answer = _changed(client, memory_id, {"content": text, **body})
     if invocation.as_json:
         print_answer(answer)
     elif answer.body.get("status") == "no_changes":
-        click.echo(f"{memory_id} has these values already.")
+        print_result(f"{memory_id} has these values already.")
     else:
-        click.echo(f"Updated {memory_id} (version {answer.body.get('newVersion')}).")
+        print_result(f"Updated {memory_id} (version {answer.body.get('newVersion')}).")
 
 
 @click.command()
@@ -373,13 +384,16 @@ def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int
 
     Possible for 30 days after the deletion; `signet list --deleted` shows the candidates.
     """
+    client = invocation.client()
+    memory_id = full_id(client, memory_id, agent=agent, deleted=True)
     body = {"reason": reason, "if_version": if_version, "agentId": agent}
-    answer = invocation.client().send("POST", memory_path(memory_id, "/recover"), body)
+    with named_if_unknown(memory_id):
+        answer = client.send("POST", memory_path(memory_id, "/recover"), body)
     answer.confirm("status", "recovered")
     if invocation.as_json:
         print_answer(answer)
     else:
-        click.echo(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
+        print_result(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
 
 
 def _stored_ids(answer: DaemonReply) -> list[str]:
@@ -394,31 +408,41 @@ def _stored_ids(answer: DaemonReply) -> list[str]:
 
 def _field_text(name: str, value: Any) -> Any:
     if name == "tags":
-        return tags_text(value)
+        return tags_text(value).replace(",", ", ") if on_terminal() else tags_text(value)
     if name == "pinned":
         return "yes" if value else "no"
-    return value
+    return full_time_text(value) if name in TIMES else value
 
 
-def _edit_in_editor(content: str) -> str | None:
-    """Open the text in the user's editor and return the new text; None if it is unchanged."""
-    if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-        raise click.UsageError("nothing to change: give --content, --type, --tags, --importance or --pin/--unpin")
-    edited = click.edit(content, extension=".md")
-    if edited is None or edited.rstrip("\n") == content.rstrip("\n"):
-        return None
-    if not edited.strip():
-        raise click.UsageError("the text is empty; `signet forget` deletes a memory")
-    return edited.rstrip("\n")
+def _changed(client: DaemonClient, memory_id: str, body: dict[str, Any]) -> DaemonReply:
+    """Change the memory and return the daemon's reply."""
+    with named_if_unknown(memory_id):
+        answer = client.send("PATCH", memory_path(memory_id), body)
+    answer.confirm("status", "updated", "no_changes")
+    return answer
+
+
+@contextmanager
+def _edited(content: str) -> Iterator[str | None]:
+    """Open the text in the user's editor and yield the new text; None if it is unchanged."""
+    from signet_actors.cli.edited_text import edited_text  # noqa: PLC0415 - slow; not needed to remember or recall
+
+    options = "--content, --type, --tags, --importance or --pin/--unpin"
+    with edited_text(content + "\n", ".md", instead=f"nothing to change: give {options}") as text:
+        edited = text.rstrip("\n")
+        if not edited.strip():
+            raise click.UsageError("the text is empty; `signet forget` deletes a memory")
+        yield None if edited == content.rstrip("\n") else edited
 
 
 def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: str | None) -> None:
-    events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).records("history")
+    with named_if_unknown(memory_id):
+        events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).records("history")
     print_table(
-        ("when", "event", "by", "reason", "text"),
+        ("when", "event", Column("by", 1), Column("reason", 2, wrap=True), Column("text", wrap=True)),
         [
             (
-                event.get("createdAt") if not on_terminal() else format_minute(event.get("createdAt")),
+                time_text(event.get("createdAt")),
                 event.get("event"),
                 event.get("changedBy"),
                 event.get("reason"),
@@ -426,7 +450,7 @@ def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: s
             )
             for event in events
         ],
-        fold="text",
+        none="There is no history.",
     )
 
 
@@ -446,24 +470,13 @@ def _proposed_fact(metadata: Any) -> str:
 
 def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> None:
     """Print what the pipeline extracted from the memory, newest run first; nothing if it has no runs."""
+    from signet_actors.cli.proposals import print_proposals  # noqa: PLC0415 - not needed to remember or recall
+
     runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN, agentId=agent).records("runs")
     for run in runs:
         answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}", agentId=agent)
         click.echo()
         undone = ", undone" if run.get("undoneAt") else ""
-        click.echo(one_line(f"run {run.get('id')} ({run.get('mode')}, {format_minute(run.get('createdAt'))}{undone})"))
-        print_table(
-            ("action", "outcome", "why", "memory", "fact"),
-            [
-                (
-                    one.get("action"),
-                    one.get("outcome"),
-                    one.get("undoNote") or one.get("reason"),
-                    one.get("resultMemoryId") or one.get("targetId"),
-                    one_line(one.get("factContent") or "(erased)", 200),
-                )
-                for one in answer.records("proposals")
-            ],
-            fold="fact",
-        )
+        print_wrapped(f"run {run.get('id')} ({run.get('mode')}, {time_text(run.get('createdAt'))}{undone})", indent=2)
+        print_proposals(answer.records("proposals"), numbered=False)
         print_relations(answer)

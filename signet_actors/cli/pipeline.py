@@ -12,17 +12,21 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.memory_ids import full_id, named_if_unknown
 from signet_actors.cli.presentation import (
     ask_confirmation,
-    format_minute,
+    counted,
+    on_terminal,
     one_line,
-    print_fields,
     print_message,
-    print_table,
+    print_result,
 )
+from signet_actors.cli.proposals import fact_text, print_proposals
 from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
 from signet_actors.cli.reply import print_answer, print_relations
 from signet_actors.cli.status import duration
+from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
+from signet_actors.cli.times import full_time_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,11 +56,10 @@ def _status(invocation: Invocation) -> None:
         return
     body: dict[str, Any] = answer.body
     runs: dict[str, Any] = body.get("runs") or {}
-    models: dict[str, Any] = body.get("providers") or {}
     print_fields(
         (
             ("mode", body.get("writes") or body.get("mode")),
-            *((f"model of the {stage}", model_text(models.get(stage))) for stage in STAGES),
+            *_models(body.get("providers") or {}),
             ("runs", _runs(runs)),
             ("reviews", body.get("reviewsPending")),
             ("facts today", _figures(body.get("figures"))),
@@ -65,14 +68,23 @@ def _status(invocation: Invocation) -> None:
     click.echo()
     runners = {runner.get("kind"): runner for runner in body.get("lanes") or []}
     print_table(
-        ("kind", *STATES, "oldest waits", "running", "paused because"),
+        (
+            "kind",
+            Column("pending", right=True),
+            Column("leased", 3, right=True),
+            Column("completed", 4, right=True),
+            Column("dead", right=True),
+            Column("oldest waits", 1, right=True),
+            Column("running", 2, right=True),
+            Column("paused because", wrap=True),
+        ),
         [_kind(job, runners.get(job.get("kind"), {})) for job in body.get("jobs") or []],
-        fold="paused because",
     )
     for dead in body.get("dead") or []:
-        click.echo(one_line(f"dead: {dead['count']} {dead['kind']}: {dead['cause']} ({format_minute(dead['lastAt'])})"))
+        which = counted(dead["count"], f"{dead['kind']} job")
+        print_wrapped(f"dead: {which}: {dead['cause']} ({time_text(dead['lastAt'])})", indent=2)
     for line in _notes(body):
-        click.echo(line)
+        print_wrapped(line, indent=2)
 
 
 @pipeline.command("runs")
@@ -89,28 +101,34 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
 
     On a pipe: run, when, memory, mode, model, result, when it was undone; separated by tabs.
     """
-    answer = invocation.client().get(
-        "/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None, agentId=agent
-    )
+    client = invocation.client()
+    memory = memory and full_id(client, memory, agent=agent)
+    answer = client.get("/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None, agentId=agent)
     found = answer.records("runs")
     if invocation.as_json:
         print_answer(answer)
         return
     print_table(
-        ("id", "when", "memory", "mode", "model", "result", "undone"),
+        (
+            "id",
+            "when",
+            Column("memory", 1),
+            Column("mode", 3),
+            Column("model", 2, wrap=True),
+            Column("result", wrap=True),
+        ),
         [
             (
                 run.get("id"),
-                format_minute(run.get("createdAt")),
+                time_text(run.get("createdAt")),
                 run.get("memoryId"),
                 run.get("mode"),
                 provider_and_model(run),
-                _counts(run.get("counts")) or "nothing",
-                format_minute(run.get("undoneAt")),
+                *_result(run),
             )
             for run in found
         ],
-        fold="result",
+        none="There are no runs.",
     )
 
 
@@ -121,7 +139,8 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
 @click.pass_obj
 def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     """Show a run with its proposals; RUN is the id of the run or of its job."""
-    answer = invocation.client().get(_run_path(run_id), agentId=agent)
+    with named_if_unknown(run_id, kind="run"):
+        answer = invocation.client().get(_run_path(run_id), agentId=agent)
     proposals = answer.records("proposals")
     run: dict[str, Any] = answer.body["run"]
     if not run.get("id"):
@@ -129,11 +148,11 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     if invocation.as_json:
         print_answer(answer)
         return
-    undone = f"{format_minute(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
+    undone = f"{full_time_text(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
     print_fields(
         (
             ("run", run["id"]),
-            ("when", format_minute(run.get("createdAt"))),
+            ("when", full_time_text(run.get("createdAt"))),
             ("memory", run.get("memoryId")),
             ("mode", run.get("mode")),
             ("model", provider_and_model(run)),
@@ -142,21 +161,7 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
         )
     )
     click.echo()
-    print_table(
-        ("", "action", "outcome", "why", "memory", "fact"),
-        [
-            (
-                one.get("ordinal"),
-                one.get("action"),
-                one.get("outcome"),
-                one.get("undoNote") or one.get("reason"),
-                one.get("resultMemoryId") or one.get("targetId"),
-                _fact(one.get("factContent")),
-            )
-            for one in proposals
-        ],
-        fold="fact",
-    )
+    print_proposals(proposals)
     print_relations(answer)
 
 
@@ -173,16 +178,19 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
     """
     client = invocation.client()
     if not yes:
-        found = client.get(_run_path(run_id), agentId=agent)
+        with named_if_unknown(run_id, kind="run"):
+            found = client.get(_run_path(run_id), agentId=agent)
         proposals = found.records("proposals")
         run_id = str(found.body["run"]["id"])
         print_message(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
         for one in proposals:
             if one.get("outcome") in {"created", "updated", "deleted"}:
-                print_message(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
+                print_message(f"  {one_line(one['outcome'])}: {one_line(fact_text(one), 200)}")
         if not ask_confirmation("Undo it?"):
+            print_message("Nothing was undone.")
             click.get_current_context().exit(REFUSED)
-    answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
+    with named_if_unknown(run_id, kind="run"):
+        answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
     answer.confirm("status", "undone", "already_undone")
     results = answer.records("results")
     if invocation.as_json:
@@ -197,7 +205,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
         done = "Already undone earlier:" if answer.body["status"] == "already_undone" else "Undid"
         closed = answer.body.get("reviewsClosed")
         also = f"; {closed} of its reviews closed" if closed else ""
-        click.echo(f"{done} {len(results) - len(kept)} of {len(results)} changes{also}.")
+        print_result(f"{done} {len(results) - len(kept)} of {counted(len(results), 'change')}{also}.")
     if any(result.get("status") != "undone" for result in results):
         click.get_current_context().exit(REFUSED)
 
@@ -254,8 +262,23 @@ def _run_path(run_id: str, tail: str = "") -> str:
     return f"/api/pipeline/runs/{quote(run_id, safe='')}{tail}"
 
 
+def _result(run: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the run changed and when that was undone: in one column on a terminal, in two on a pipe."""
+    result, undone = _counts(run.get("counts")) or "nothing", time_text(run.get("undoneAt"))
+    return (f"{result}; undone {undone}" if undone else result,) if on_terminal() else (result, undone)
+
+
 def _counts(counts: Any) -> str:
     return ", ".join(f"{count} {name}" for name, count in (counts or {}).items() if count)
+
+
+def _models(models: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the model of each stage; one line if there is none at all."""
+    named = [models.get(stage) for stage in STAGES]
+    if named[0] is not None and all(model is not None and model.get("name") == "none" for model in named):
+        yield "facts", f"off (no model): {named[0].get('reason')}"
+    else:
+        yield from ((f"model of the {stage}", model_text(models.get(stage))) for stage in STAGES)
 
 
 def _runs(runs: dict[str, Any]) -> str | None:
@@ -263,7 +286,7 @@ def _runs(runs: dict[str, Any]) -> str | None:
         return None
     if not runs.get("total"):
         return "none yet"
-    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {format_minute(runs.get('lastAt'))}"
+    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {time_text(runs.get('lastAt'))}"
 
 
 def _figures(figures: dict[str, Any] | None) -> str | None:
@@ -298,7 +321,3 @@ def _notes(body: dict[str, Any]) -> Iterator[str]:
         yield f"waiting: {one_line(reason)}"
     for note in body.get("notes") or []:
         yield f"unknown: {one_line(note)}"
-
-
-def _fact(text: Any) -> str:
-    return "(erased)" if text is None else str(text)

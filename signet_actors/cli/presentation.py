@@ -1,4 +1,4 @@
-"""Output for people and for pipes: rich tables on a terminal, tab-separated lines on a pipe, JSON on request.
+"""Output for people and for pipes: printable text, messages, questions, JSON. The tables are in ``tables.py``.
 
 Stored text is not trusted: control characters, escape sequences and direction overrides in a memory are printed as
 escapes and never act on the terminal.
@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
+LONGEST_CUT_WORD = 24
+"""A longer word at the end of a shortened text is cut."""
 
 
 def on_terminal() -> bool:
@@ -74,6 +76,11 @@ def in_colour() -> bool:
     return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def emphasised(text: str, *, fg: str | None = None) -> str:
+    """Return the text in bold and the given colour, if colours are printed."""
+    return click.style(text, fg=fg, bold=True) if in_colour() else text
+
+
 def printable(text: str) -> str:
     """Return the text with all characters that could control a terminal escaped."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -88,9 +95,17 @@ def print_bytes(data: bytes) -> None:
 
 
 def one_line(value: Any, limit: int | None = None) -> str:
-    """Return the value as one printable line of at most ``limit`` characters."""
+    """Return the value as one printable line of at most ``limit`` characters, cut between words if they are short."""
     text = printable(_SPACE.sub(" ", "" if value is None else str(value)).strip())
-    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    if limit is None or len(text) <= limit:
+        return text
+    end = text.rfind(" ", max(0, limit - 1 - LONGEST_CUT_WORD), limit)
+    return text[: end if end > 0 else limit - 1] + "…"
+
+
+def counted(count: Any, one: str, many: str = "") -> str:
+    """Return the number with its noun: ``1 memory``, ``2 memories``. ``many`` is ``one`` with an s unless given."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
 
 
 def tags_text(value: Any) -> str:
@@ -100,21 +115,42 @@ def tags_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def format_minute(value: Any) -> str:
-    """Return an ISO timestamp cut to the minute."""
-    return str(value or "")[:16].replace("T", " ")
+def size_text(count: Any) -> str:
+    """Return the number of bytes in readable form, such as ``4 MB``."""
+    if not isinstance(count, int):
+        return "?"
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def print_message(text: str) -> None:
-    """Print a message for the user to standard error."""
-    click.echo(printable(text), err=True)
+    """Print a message for the user to standard error. A terminal's lines are wrapped."""
+    click.echo(_wrapped(text) if sys.stderr.isatty() else printable(text), err=True)
+
+
+def print_result(text: str) -> None:
+    """Print what the command did. A terminal's lines are wrapped."""
+    click.echo(_wrapped(text) if on_terminal() else text)
+
+
+def _wrapped(text: str, *, taken: int = 0) -> str:
+    from signet_actors.cli.wrapping import terminal_width, wrap_message  # noqa: PLC0415 - only on a terminal
+
+    return wrap_message(printable(text), terminal_width() - taken)
 
 
 def ask_confirmation(question: str) -> bool:
-    """Ask the question and return whether the answer is yes; no if there is no input."""
+    """Ask the question and return whether the answer is yes; no if there is no input. Raises KeyboardInterrupt."""
+    shown = _wrapped(question, taken=len(" [y/N]: ")) if sys.stderr.isatty() else printable(question)
     try:
-        return click.confirm(question, default=False, err=True)
-    except click.Abort:
+        return click.confirm(shown, default=False, err=True)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
         print_message("\nNo answer; use --yes to skip the question.")
         return False
 
@@ -132,10 +168,15 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
+def can_animate() -> bool:
+    """Return whether standard error is a terminal that can overwrite a line."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 @contextlib.contextmanager
 def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if it is a terminal; yield the function that updates it."""
-    if not sys.stderr.isatty():
+    """Show a progress bar on standard error if that is a terminal; yield the function that updates it."""
+    if not can_animate():
         yield lambda _: None
         return
     from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
@@ -155,88 +196,3 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]
     ) as progress:
         task = progress.add_task(verb, total=total)
         yield lambda completed: progress.update(task, completed=completed)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, fold: str = "") -> None:
-    """Print the rows in columns; the column named ``fold`` takes the remaining width.
-
-    On a pipe: one line for each row, tab-separated, without a heading.
-    """
-    cells = [[one_line(cell) for cell in row] for row in rows]
-    if not on_terminal():
-        for row in cells:
-            click.echo("\t".join(row))
-        return
-    from rich import box  # noqa: PLC0415 - slow; needed only on a terminal
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        if column == fold:
-            table.add_column(column, ratio=1, overflow="fold")
-        else:
-            table.add_column(column, no_wrap=column in {"id", "when", "created"})
-    for row in cells:
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
-
-
-def _memory_id(row: Mapping[str, Any]) -> str:
-    """Return the id of the row's memory; in a timeline it stands beside the entry's own id. A session has none."""
-    if row.get("subject_type") is None:
-        return str(row.get("id") or "")
-    return str(row["subject_id"]) if row["subject_type"] == "memory" else ""
-
-
-def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -> None:
-    """Print each memory in a row, with its id on a separate line so that it is easy to copy.
-
-    On a pipe: ``[score] id type created tags content``, tab-separated.
-    """
-    if not on_terminal():
-        for row in rows:
-            cells = [
-                _memory_id(row),
-                row.get("type"),
-                row.get("created_at"),
-                tags_text(row.get("tags")),
-                row.get("content"),
-            ]
-            click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
-        return
-    from rich import box  # noqa: PLC0415 - slow; needed only on a terminal
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("score" if scored else "created", no_wrap=True)
-    table.add_column("type", no_wrap=True)
-    table.add_column("memory", ratio=1, overflow="fold")
-    for row in rows:
-        about = " · ".join(
-            part
-            for part in (
-                _memory_id(row),
-                one_line(row.get("who")),
-                f"relevance {float(row['relevance']):.2f}" if scored and row.get("relevance") is not None else "",
-                format_minute(row.get("created_at")) if scored else "",
-                one_line(tags_text(row.get("tags"))),
-                "pinned" if row.get("pinned") else "",
-            )
-            if part
-        )
-        lead = f"{float(row.get('score') or 0):.2f}" if scored else format_minute(row.get("created_at"))
-        memory = Text(one_line(row.get("content"), 600))
-        memory.append("\n" + about, style="dim")
-        table.add_row(lead, one_line(row.get("type")), memory)
-    console().print(table)
-
-
-def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
-    """Print ``name: value`` lines; fields without a value are omitted."""
-    for name, value in fields:
-        if value is None or value == "":
-            continue
-        label = click.style(f"{name}:", bold=True) if in_colour() else f"{name}:"
-        click.echo(f"{label} {one_line(value)}")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import one_line, print_fields, print_table
+from signet_actors.cli.presentation import counted, one_line
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,15 +39,25 @@ def providers(invocation: Invocation) -> None:
         return
     body: dict[str, Any] = answer.body
     models: dict[str, Any] = body.get("providers") or {}
-    for stage in STAGES:
+    for number, stage in enumerate(STAGES):
+        if number:
+            click.echo()
         print_fields((("stage", stage), *_about(models.get(stage), off=body.get("mode") == "off")))
+    budgets, usage = body.get("budgets") or [], body.get("usageToday") or []
+    if budgets or usage:
         click.echo()
-    for budget in body.get("budgets") or []:
+    for budget in budgets:
         print_fields(((f"today's budget of {budget['provider']}", budget_text(budget)),))
-    usage = body.get("usageToday") or []
     if usage:
         print_table(
-            ("provider", "model", "calls", "tokens in", "tokens out", "cost"),
+            (
+                "provider",
+                Column("model", wrap=True),
+                Column("calls", right=True),
+                Column("tokens in", 1, right=True),
+                Column("tokens out", 1, right=True),
+                Column("cost", right=True),
+            ),
             [
                 (
                     row.get("provider"),
@@ -61,10 +72,11 @@ def providers(invocation: Invocation) -> None:
         )
     reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
     if reported and not any(is_serving(model) for model in reported):
+        click.echo()
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
-        click.echo(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
+        print_wrapped(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
     for note in body.get("notes") or []:
-        click.echo(f"unknown: {one_line(note)}")
+        print_wrapped(f"unknown: {one_line(note)}", indent=2)
 
 
 def is_serving(model: dict[str, Any]) -> bool:
@@ -82,7 +94,7 @@ def accepts_calls(model: dict[str, Any]) -> bool:
 def model_remedy(model: dict[str, Any]) -> str:
     """Return what to do to get a working model, in the daemon's words if it gave any."""
     if model.get("name") != "none" and model.get("available"):
-        return "it was available when it was chosen; check that its server is running; jobs then continue automatically"
+        return "check that its server is running (it answered when it was chosen); jobs then continue automatically"
     remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
     if model.get("name") == "none" and model.get("configured") == "auto":
         return f"{remedy}; the daemon finds it within a minute, without a restart"
@@ -115,9 +127,9 @@ def model_text(model: dict[str, Any] | None) -> str | None:
 def budget_text(budget: dict[str, Any]) -> str:
     """Return the used and the available calls and tokens."""
     return ", ".join(
-        f"{'?' if budget.get(f'{what}Today') is None else budget[f'{what}Today']} {what}"
-        f" ({f'at most {cap}' if (cap := budget.get(f'{what}ADay')) else 'no limit'})"
-        for what in ("calls", "tokens")
+        f"{counted('?' if (used := budget.get(f'{what}sToday')) is None else used, what)}"
+        f" ({f'at most {cap}' if (cap := budget.get(f'{what}sADay')) else 'no limit'})"
+        for what in ("call", "token")
     )
 
 
@@ -131,10 +143,8 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
     yield "reason", model.get("reason")
     yield "address", model.get("endpoint")
     yield "may cost money", "yes" if model.get("mayCost") else None
-    yield (
-        "when chosen",
-        f"{'answered' if model.get('available') else 'no answer'}. {model.get('detail') or ''}".strip(),
-    )
+    detail = f": {model['detail']}" if model.get("detail") else ""
+    yield "when chosen", f"{'answered' if model.get('available') else 'no answer'}{detail}"
     calls: dict[str, Any] | None = model.get("calls")
     if calls is None:
         return
@@ -144,7 +154,8 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
     yield "circuit", f"{circuit}{waits}"
     ends = f"{recent['successes']} answered, {recent['failures']} failed, {recent['timeouts']} timed out"
     yield "last calls", f"{recent['total']}: {ends}"
-    yield "since its start", f"{calls['calls']} calls, {calls['tokensIn']} tokens in, {calls['tokensOut']} out"
+    made = counted(calls["calls"], "call")
+    yield "since its start", f"{made}, {calls['tokensIn']} tokens in, {calls['tokensOut']} out"
     yield "last error", calls.get("lastError")
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.explanations import print_explained_id, print_explained_results
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import on_terminal, print_memories, print_message
+from signet_actors.cli.memory_ids import full_id
+from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import print_memories
+from signet_actors.cli.tag_options import split_tags
+from signet_actors.cli.times import SINCE, UNTIL
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
 @click.option("--who", help="Only memories of this author.")
-@click.option("--since", metavar="TIME", help="Created then or later (ISO time or date).")
-@click.option("--until", metavar="TIME", help="Created then or earlier (ISO time or date).")
+@click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
+@click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
 @click.option("--project", help="Only memories of this project.")
 @click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
@@ -64,7 +66,8 @@ def recall(
     QUERY is a question in plain words, an identifier, or both. On a pipe: score, id, type, created, tags and
     content, separated by tabs.
     """
-    answer = invocation.client().ask(
+    client = invocation.client()
+    answer = client.ask(
         "/api/memory/recall",
         {
             "query": " ".join(query),
@@ -81,7 +84,7 @@ def recall(
             "min_score": min_score,
             "min_relevance": min_relevance,
             "explain": explain,
-            "explainId": explain_id,
+            "explainId": explain_id and full_id(client, explain_id, agent=agent),
             "agentId": agent,
         },
     )
@@ -93,10 +96,14 @@ def recall(
     if not results:
         print_message("Nothing found.")
     elif explain:
+        from signet_actors.cli.explanations import print_explained_results  # noqa: PLC0415 - only to explain
+
         print_explained_results(results)
     else:
         print_memories(results, scored=True)
     if explained:
+        from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
+
         print_explained_id(explained)
     if results and on_terminal():
         timings = (answer.body.get("meta") or {}).get("timings") or {}

@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from signet_actors.cli.presentation import on_terminal, one_line, print_bytes, print_json
+from signet_actors.cli.tables import print_wrapped
 from signet_actors.errors import ErrorCode, RequestRefused
 
 SHOWN_ERROR_CHARS = 500
@@ -79,4 +78,4 @@ def print_answer(answer: DaemonReply) -> None:
 def print_relations(run: DaemonReply) -> None:
     """Print the relations between entities that the pipeline's run found, one per line, if they are still stored."""
     for one in run.body.get("entities") or []:
-        click.echo(one_line(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}"))
+        print_wrapped(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}", indent=2)

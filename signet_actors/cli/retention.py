@@ -11,14 +11,16 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_table
+from signet_actors.cli.presentation import on_terminal, one_line, print_message
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import Column, print_table
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 
 @click.group()
+@shared_options
 def retention() -> None:
     """Run the periodic clean-up now."""
 
@@ -40,7 +42,7 @@ def sweep(invocation: Invocation, confirm_clock: bool) -> None:
         print_answer(answer)
         return
     print_table(
-        ("step", "purged", ""),
+        ("step", Column("purged", right=True), ""),
         [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
     )
     if answer.body.get("message") and (on_terminal() or not answer.body["success"]):

@@ -11,8 +11,10 @@ from urllib.parse import quote
 import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_fields, print_message, print_table
+from signet_actors.cli.memory_ids import named_if_unknown
+from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_result
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import print_fields, print_table
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.group()
+@shared_options
 def review() -> None:
     """Approve or reject the pipeline's proposals."""
 
@@ -51,7 +54,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
     if invocation.as_json:
         print_answer(answer)
         return
-    if not on_terminal():
+    if not on_terminal() or not items:
         print_table(
             (),
             [
@@ -66,6 +69,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
                 )
                 for item in items
             ],
+            none="There are no more proposals." if offset else f"There are no proposals{_in_state(state)}.",
         )
         return
     for item in items:
@@ -86,9 +90,9 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
             )
         )
         click.echo()
-    print_message(
-        f"{len(items)} shown of {answer.body.get('total', 0)}; `signet review approve ID` or `signet review reject ID`"
-    )
+    print_message(f"{offset + 1}-{offset + len(items)} of {answer.body.get('total', 0)} shown")
+    if state in {"pending", "all"}:
+        print_message("`signet review approve ID` applies one,\n`signet review reject ID` rejects it.")
 
 
 @review.command("approve")
@@ -105,7 +109,7 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent:
         print_answer(answer)
         return
     before = "already " if answer.body.get("already") else ""
-    click.echo(
+    print_result(
         f"{one_line(proposal_id)} is {before}approved;"
         f" memory {one_line(answer.body.get('memoryId'))} has version {answer.body.get('newVersion', '?')}."
     )
@@ -125,12 +129,17 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: 
         print_answer(answer)
         return
     before = "already " if answer.body.get("already") else ""
-    click.echo(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
+    print_result(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
 
 
 def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> DaemonReply:
     path = f"/api/memory/review-queue/{quote(proposal_id, safe='')}/{word}"
-    return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
+    with named_if_unknown(proposal_id, kind="proposal"):
+        return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
+
+
+def _in_state(state: str) -> str:
+    return "" if state == "all" else " for review" if state == "pending" else f" that were {state}"
 
 
 def _fact(text: Any) -> str:

@@ -12,8 +12,11 @@ import click
 
 from signet_actors import __version__
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import format_minute, one_line, print_fields, print_json, print_table
+from signet_actors.cli.presentation import one_line, print_json, size_text
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
+from signet_actors.cli.times import full_time_text
+from signet_actors.domain.providers import NO_PROVIDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,19 +56,26 @@ def status(invocation: Invocation) -> None:
             ("unavailable", body.get("detail")),
         )
     )
-    click.echo()
+    if actors:
+        click.echo()
     print_table(
-        ("process", "state", "pid", "incarnation", "restarts", "detail"),
+        (
+            "process",
+            "state",
+            Column("pid", 2, right=True),
+            Column("incarnation", 1, right=True),
+            Column("restarts", right=True),
+            Column("detail", wrap=True),
+        ),
         [
             tuple(actor.get(name) for name in ("name", "state", "pid", "incarnation", "restarts", "detail"))
             for actor in actors
         ],
-        fold="detail",
     )
     click.echo()
     print_fields(_stored(body))
     for remark in _problems(body):
-        click.echo(remark)
+        print_wrapped(remark, indent=2)
 
 
 def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -74,15 +84,24 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield label, stored.get(name)
     if stored:
         wal = (body.get("writer") or {}).get("walBytes")
-        log = f" and {_size(wal)} of write-ahead log" if wal else ""
-        yield "database", f"{_size(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
-    yield "newest backup", format_minute((body.get("retention") or {}).get("lastBackupAt"))
+        log = f" and {size_text(wal)} of write-ahead log" if wal else ""
+        yield "database", f"{size_text(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
+    yield "newest backup", full_time_text((body.get("retention") or {}).get("lastBackupAt"))
     embedding: dict[str, Any] = body.get("embedding") or {}
     yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
+    if _without_model(body):
+        yield "facts", "off (no model); `signet providers` tells how to get one"
     jobs: dict[str, Any] | None = body.get("jobs")
     if jobs is not None:
         yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
-        yield "oldest job", format_minute(body.get("oldestPendingJob"))
+        yield "oldest job", full_time_text(body.get("oldestPendingJob"))
+
+
+def _without_model(body: dict[str, Any]) -> bool:
+    """Return whether no model extracts facts. If the extractor does not respond, that is unknown."""
+    chosen = ((body.get("providerResolution") or {}).get("extraction") or {}).get("resolved")
+    unknown = any(str(note).startswith("extractor") for note in body.get("notes") or [])
+    return bool(chosen == NO_PROVIDER and not unknown)
 
 
 def _problems(body: dict[str, Any]) -> Iterator[str]:
@@ -103,7 +122,8 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
     if suspended:
         yield f"retention: {one_line(suspended)}"
     for reason in body.get("waiting") or []:
-        yield f"waiting: {one_line(reason)}"
+        if not _without_model(body) or "embed: " in reason:  # embeddings need no language model
+            yield f"waiting: {one_line(reason)}"
     for note in body.get("notes") or []:
         yield f"unknown: {one_line(note)}"
 
@@ -130,14 +150,3 @@ def duration(seconds: Any) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
-
-
-def _size(count: Any) -> str:
-    if not isinstance(count, int):
-        return "?"
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

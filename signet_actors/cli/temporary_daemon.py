@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signet_actors.cli.connection import Address, recorded_address
 from signet_actors.cli.lifecycle import launch, wait_until_ready
-from signet_actors.config.schema import CONFIG_FILE_NAME
+from signet_actors.config.daemon_address import Address, recorded_address
+from signet_actors.config.workspace import CONFIG_FILE_NAME
 from signet_actors.errors import Unavailable
 
 if TYPE_CHECKING:

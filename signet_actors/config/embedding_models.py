@@ -8,7 +8,6 @@ Source: the models' own cards (nomic-embed-text, mxbai-embed-large, bge-*-en-v1.
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,9 +19,11 @@ from signet_actors.config.schema import (
     MINILM_MODEL,
     EmbeddingConfig,
 )
-from signet_actors.errors import ConfigError
 
-EMBEDDED_WEIGHTS: Final = Path("weights", "l2_supercat_256.safetensors")
+EMBEDDED_FOLDER: Final = Path(__file__).parents[1] / "third_party" / "wordllama"
+MINILM_FOLDER: Final = EMBEDDED_FOLDER.with_name("minilm")
+"""Where the files of the two models are that come with this package."""
+EMBEDDED_WEIGHTS: Final = "l2_supercat_256.safetensors"
 EMBEDDED_TENSOR: Final = "embedding.weight"
 
 MAX_TOKEN_CODES: Final = 64
@@ -106,14 +107,6 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
 def makes_token_codes(config: EmbeddingConfig) -> bool:
     """Return whether vectors of ``config`` are stored with codes of their tokens."""
     return config.provider in {"auto", "embedded", "minilm"}
-
-
-def embedded_model_folder() -> Path:
-    """Return the directory of the wordllama package without importing it. Raises ``ConfigError`` if there is none."""
-    found = importlib.util.find_spec("wordllama")
-    if found is None or found.origin is None:
-        raise ConfigError("embedding.provider embedded needs the package wordllama, which is not installed")
-    return Path(found.origin).parent
 
 
 def local_model_name(folder: Path) -> str:

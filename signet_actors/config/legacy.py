@@ -1,4 +1,4 @@
-"""Older spellings of keys, and the keys of ``agent.yaml`` that belong to other programs.
+"""Older spellings of keys, and the keys of ``agent.yaml`` that are ignored without a warning.
 
 Source: memory-pipeline.txt "Configuration Reference" (legacy flat keys; nested keys take precedence) and the flat names
 that the documents use elsewhere; docs/decisions.md 43 (aliases) and 46 (posthog*).
@@ -59,7 +59,7 @@ ALIASES: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
 )
 """Other names of a key in the same section. The camelCase and snake_case spellings of a name need no entry."""
 
-FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
+IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (
         (),
         (
@@ -113,9 +113,9 @@ FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (("agents",), ("defaults",)),
     (
         ("hooks",),
-        ("sessionStart", "sessionEnd", "preCompaction", "compactionComplete", "synthesis"),
+        ("sessionEnd", "preCompaction", "compactionComplete", "synthesis"),
     ),
-    (("hooks", "userPromptSubmit"), ("recallLimit", "maxInjectChars", "minScore")),
+    (("hooks", "sessionStart"), ("candidatePoolLimit", "includeRecentContext", "recencyBias")),
 )
 """Keys, by section, that are accepted without a warning and have no effect, because other programs read them or this
 release ignores them. Their contents are not checked.

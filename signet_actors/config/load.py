@@ -1,6 +1,6 @@
 """Load ``agent.yaml`` and the environment into a complete ``Config``, or report every problem at once.
 
-A missing file is valid, because every key has a default. Keys of other programs are ignored. Any other unknown key is a
+A missing file is valid, because every key has a default. ``IGNORED_KEYS`` are ignored. Any other unknown key is a
 warning that suggests the intended key. All invalid values are reported in one ``ConfigError``, with one line per
 problem: file, key, given value, permitted values.
 
@@ -10,7 +10,6 @@ Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43,
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +21,11 @@ import msgspec
 from signet_actors.config.checks import ConfigFinding, findings
 from signet_actors.config.field_forms import ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN
 from signet_actors.config.keys import Field, camel, fields_of, keys, snake
-from signet_actors.config.legacy import ALIASES, FOREIGN_KEYS, MOVED_KEYS
-from signet_actors.config.schema import CONFIG_FILE_NAME, Config
+from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS
+from signet_actors.config.schema import Config
+from signet_actors.config.shown_value import MAX_SHOWN_CHARS, printable, shown_value
 from signet_actors.config.suggest import closest, did_you_mean
-from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
+from signet_actors.config.workspace import CONFIG_FILE_NAME
 from signet_actors.config.yaml_file import UnreadableYaml, read_yaml
 from signet_actors.errors import ConfigError
 
@@ -38,11 +38,10 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 """Environment variables and the keys of the file that they override."""
 
 _MAX_WARNINGS: Final = 50
-_MAX_SHOWN_CHARS: Final = 60
 _CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
 """Patterns of keys into which people paste a secret by mistake. Messages never repeat a value given there."""
 
-_FOREIGN: Final = dict(FOREIGN_KEYS)
+_IGNORED: Final = dict(IGNORED_KEYS)
 _ALIASES: Final = dict(ALIASES)
 
 
@@ -55,6 +54,14 @@ class LoadedConfig:
     source: Path | None
 
 
+class InvalidConfig(ConfigError):
+    """The configuration has problems. ``warnings`` has what was noticed besides."""
+
+    def __init__(self, detail: str, warnings: list[str]) -> None:
+        super().__init__(detail)
+        self.warnings = warnings
+
+
 def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
     """Return the configuration of a workspace. Raises ``ConfigError`` with every problem, one per line."""
     path = workspace / CONFIG_FILE_NAME
@@ -65,7 +72,7 @@ def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
     except UnreadableYaml as unreadable:
         reader.problems.extend(f"{CONFIG_FILE_NAME}: {problem}" for problem in unreadable.problems)
     if document is not None and not isinstance(document, dict):
-        reader.problems.append(f"{CONFIG_FILE_NAME}: is {_shown(document)} where a mapping of keys is expected")
+        reader.problems.append(f"{CONFIG_FILE_NAME}: is {shown_value(document)} where a mapping of keys is expected")
         document = None
     tree: dict[Any, Any] = document or {}
     reader.collect_moved(tree)
@@ -75,8 +82,13 @@ def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
     for finding in findings(config):
         reader.add_finding(finding)
     if reader.problems:
-        raise ConfigError("\n".join(reader.problems))
+        raise InvalidConfig("\n".join(reader.problems), reader.all_warnings())
     return LoadedConfig(config, reader.all_warnings(), path if path.exists() else None)
+
+
+def restart_values(config: Config) -> tuple[object, ...]:
+    """Return the values that a reload does not apply: the address, and the number of searchers."""
+    return config.gateway.host, config.gateway.port, config.searcher.processes
 
 
 def effective_mapping(config: Config) -> dict[str, Any]:
@@ -86,32 +98,6 @@ def effective_mapping(config: Config) -> dict[str, Any]:
     """
     mapping: dict[str, Any] = msgspec.to_builtins(config)
     return mapping
-
-
-def workspace_from(environ: Mapping[str, str]) -> Path:
-    """Return the absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
-    given = environ.get(WORKSPACE_VARIABLE, "")
-    if "\0" in given:
-        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: contains a NUL character")
-    home = environ.get("HOME", "")
-    try:
-        base = Path(home) if home.startswith("/") else Path.home()
-        if not given:
-            workspace = base / DEFAULT_WORKSPACE_NAME
-        elif given == "~" or given.startswith("~/"):
-            workspace = base / given[2:]
-        else:
-            workspace = Path(given).expanduser().absolute()
-        for path in (str(workspace), os.path.realpath(workspace)):
-            path.encode()
-    except UnicodeEncodeError:
-        raise ConfigError(
-            f"environment: {WORKSPACE_VARIABLE}: the path is not UTF-8 text, which the daemon's messages and sockets "
-            "need; choose another one"
-        ) from None
-    except (RuntimeError, OSError, ValueError) as error:
-        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: {_shown(given)} cannot be resolved: {error}") from None
-    return workspace
 
 
 class _InvalidValue(Exception):
@@ -160,7 +146,7 @@ class _ConfigReader:
             label = ".".join((*written, name or part.name))
             if part.section is not None:
                 if value is not None and not isinstance(value, dict):
-                    self._problem(here, label, f"{_shown(value)} is not a mapping of keys")
+                    self._problem(here, label, f"{shown_value(value)} is not a mapping of keys")
                     value = None
                 inner = getattr(base, attribute)
                 changes[attribute] = self.section(inner, value or {}, here, (*written, name or part.name))
@@ -217,7 +203,7 @@ class _ConfigReader:
             for spelling in (*_spellings(part.name), *_ALIASES.get((*path, part.name), ()))
         }
         passed_over = {
-            *(spelling for name in _FOREIGN.get(path, ()) for spelling in _spellings(name)),
+            *(spelling for name in _IGNORED.get(path, ()) for spelling in _spellings(name)),
             *(spelling for source, _ in MOVED_KEYS if source[:-1] == path for spelling in _spellings(source[-1])),
         }
         given: dict[str, Any] = {}
@@ -238,7 +224,7 @@ class _ConfigReader:
         if len(self._warnings) >= _MAX_WARNINGS:
             self._omitted_count += 1
             return
-        shown = _printable(name[:_MAX_SHOWN_CHARS]) if isinstance(name, str) else _shown(name)
+        shown = printable(name[:MAX_SHOWN_CHARS]) if isinstance(name, str) else shown_value(name)
         label = ".".join((*written, shown))
         if shown in {"apiKey", "api_key"} and "apiKeyEnv" in siblings:
             hint = "; put the key in an environment variable and the variable's name in apiKeyEnv"
@@ -247,7 +233,7 @@ class _ConfigReader:
         self._warn(f"{self.source}: {label}: unknown key, ignored{hint}")
 
     def _suggestion(self, shown: str, siblings: list[str], path: KeyPath, written: KeyPath) -> str:
-        near = closest(shown, [*siblings, *_FOREIGN.get(path, ())])
+        near = closest(shown, [*siblings, *_IGNORED.get(path, ())])
         if near is not None:
             return f'; did you mean "{".".join((*written, near))}"?'
         elsewhere = {key.path[-1]: key.dotted for key in keys()}
@@ -267,7 +253,7 @@ class _ConfigReader:
         for index, entry in enumerate(_sequence(part, value)):
             place = f"{label}[{index}]"
             if not isinstance(entry, dict):
-                self._problem(path, place, f"{_shown(entry)} is not a mapping of keys")
+                self._problem(path, place, f"{shown_value(entry)} is not a mapping of keys")
                 continue
             fields = fields_of(element)
             given = self._names(fields, entry, path, (place,))
@@ -311,31 +297,31 @@ def read_scalar(part: Field, value: Any) -> Any:
         if isinstance(value, str) and value in part.choices:
             return value
         hint = did_you_mean(value, part.choices) if isinstance(value, str) else ""
-        raise _InvalidValue(f"{_shown(value)} is not one of {', '.join(part.choices)}{hint}")
+        raise _InvalidValue(f"{shown_value(value)} is not one of {', '.join(part.choices)}{hint}")
     if part.plain is bool:
         if isinstance(value, bool):
             return value
-        raise _InvalidValue(f"{_shown(value)} is not true or false")
+        raise _InvalidValue(f"{shown_value(value)} is not true or false")
     if part.plain is str:
         return _read_text(part, value)
     allowed = f" ({part.range_text})"
     if part.plain is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _InvalidValue(f"{_shown(value)} is not a whole number{allowed}")
+            raise _InvalidValue(f"{shown_value(value)} is not a whole number{allowed}")
     elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _InvalidValue(f"{_shown(value)} is not a number{allowed}")
+        raise _InvalidValue(f"{shown_value(value)} is not a number{allowed}")
     assert part.low is not None, "every number has a range"
     assert part.high is not None, "every number has a range"
     if not part.low <= value <= part.high:
-        raise _InvalidValue(f"{_shown(value)} is out of range{allowed}")
+        raise _InvalidValue(f"{shown_value(value)} is out of range{allowed}")
     return value if part.plain is int else float(value)
 
 
 def _read_text(part: Field, value: Any) -> str:
     if not isinstance(value, str):
         hint = "; put it in quotes" if isinstance(value, bool | int | float) else ""
-        raise _InvalidValue(f"{_shown(value)} is not text{hint}")
-    given = "the given value" if part.pattern in _CONFIDENTIAL_PATTERNS else _shown(value)
+        raise _InvalidValue(f"{shown_value(value)} is not text{hint}")
+    given = "the given value" if part.pattern in _CONFIDENTIAL_PATTERNS else shown_value(value)
     if len(value) < part.min_length:
         raise _InvalidValue("is empty")
     if part.max_length is not None and len(value) > part.max_length:
@@ -349,7 +335,7 @@ def _read_text(part: Field, value: Any) -> str:
 
 def _sequence(part: Field, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise _InvalidValue(f"{_shown(value)} is not a list")
+        raise _InvalidValue(f"{shown_value(value)} is not a list")
     if part.max_length is not None and len(value) > part.max_length:
         raise _InvalidValue(f"has {len(value)} entries; at most {part.max_length} are allowed")
     return value
@@ -381,27 +367,3 @@ def _section_places() -> dict[str, KeyPath]:
 def _spellings(name: str) -> tuple[str, ...]:
     """Return the distinct spellings of a name: as written, in camelCase, in snake_case."""
     return tuple(dict.fromkeys((name, camel(name), snake(name))))
-
-
-def _shown(value: Any) -> str:
-    """Return a given value for a message: short, on one line, without the contents of a list or mapping."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list | tuple | set):
-        return "a list"
-    if isinstance(value, int):
-        return str(value) if value.bit_length() <= 256 else "a very large number"
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, str):
-        text = value if len(value) <= _MAX_SHOWN_CHARS else value[:_MAX_SHOWN_CHARS] + "…"
-        return f'"{_printable(text)}"'
-    return f"a {type(value).__name__}"
-
-
-def _printable(text: str) -> str:
-    return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -65,7 +65,12 @@ class BreakerConfig(Struct, frozen=True, rename="camel"):
 
 
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
-    """The extraction stage. Source: memory-pipeline.txt "Extraction Stage"; docs/decisions.md 14, 18 and 43."""
+    """The extraction stage.
+
+    Source: memory-pipeline.txt "Extraction Stage"; docs/decisions.md 14, 18, 43 and 46.
+    Departs: ``model`` is empty by default, which means the provider's own default model: the reference's ``haiku``
+    belongs to its provider ``claude-code``, and ours is ``auto``.
+    """
 
     provider: Annotated[
         ExtractionProvider,

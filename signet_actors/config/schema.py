@@ -1,15 +1,11 @@
 """The configuration as frozen structs: every key with its type, range, unit, default and meaning.
 
-The range is in ``msgspec.Meta`` next to the type. The unit is the last word of the attribute's name. The YAML name is
-the struct's encoded name, so the same structs are sent to child processes as JSON within ``ChildContext``. ``load.py``
-reads the file, reports its problems and accepts older spellings.
+The range is in ``msgspec.Meta`` next to the type, and the unit is the last word of the attribute's name. The YAML name
+is the struct's encoded name, so the same structs are sent to child processes as JSON within ``ChildContext``.
+``load.py`` reads the file, reports its problems and accepts older spellings.
 
-Source: memory-pipeline.txt "Configuration Reference"; memory-system.txt "Alpha Blending", "Importance Decay",
-"Retention Worker"; memory-api.txt "Recall" (auth.rateLimits); architecture.txt "Multi-Agent Support";
-docs/compatibility.md "Authentication"; docs/decisions.md 16, 18, 20, 43, 44, 46; docs/reliability.md "Supervision
-policy" and "The writer's loop".
-Departs: ``extraction.model`` is empty by default, which means the provider's own default model: the reference's
-``haiku`` belongs to its provider ``claude-code``, and ours is ``auto`` (docs/decisions.md 18 and 46).
+Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 16, 18, 20, 43, 44, 46. Each section cites the
+sources of its keys.
 """
 
 from __future__ import annotations
@@ -42,8 +38,6 @@ from signet_actors.config.field_forms import (
     text,
 )
 from signet_actors.config.pipeline_schema import MemoryConfig
-
-CONFIG_FILE_NAME: Final = "agent.yaml"
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 3850
@@ -142,6 +136,10 @@ class SearchConfig(Struct, frozen=True):
             "Prefer memories about the subject that the query names, and those with the time or number it asks for"
         ),
     ] = True
+    episode_order: Annotated[
+        bool,
+        described("Put the memories of one episode of a conversation in an order that was learned from conversations"),
+    ] = True
     date_boost: Annotated[bool, described("Raise memories created at or near a time that the query names")] = True
 
 
@@ -166,6 +164,18 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     dead_job_retention_ms: Annotated[int, ranged(HOUR_MS, 3650 * DAY_MS, "Dead jobs are deleted after this time")] = (
         30 * DAY_MS
     )
+    session_retention_ms: Annotated[
+        int,
+        ranged(
+            HOUR_MS,
+            3650 * DAY_MS,
+            "The record of what a session received is deleted after this time",
+        ),
+    ] = 14 * DAY_MS
+    transcript_retention_ms: Annotated[
+        int,
+        ranged(HOUR_MS, 3650 * DAY_MS, "The transcript of a session is deleted this long after its last new turn"),
+    ] = 3650 * DAY_MS
 
 
 class BackupConfig(Struct, frozen=True, rename="camel"):
@@ -245,6 +255,14 @@ class RedactionConfig(Struct, frozen=True, rename="camel"):
     memories: Annotated[bool, described("Replace secrets in a memory before it is stored")] = True
 
 
+class TranscriptsConfig(Struct, frozen=True, rename="camel"):
+    """Captured transcripts of sessions. Source: docs/decisions.md 37."""
+
+    max_file_bytes: Annotated[
+        int, ranged(64 * KIB, 256 * MIB, "A larger file of a harness is not read as a transcript")
+    ] = 64 * MIB
+
+
 class RosterEntry(Struct, frozen=True):
     """A named agent and the agents whose memories it reads. Source: architecture.txt "Multi-Agent Support"."""
 
@@ -275,7 +293,7 @@ class RateLimit(Struct, frozen=True, rename="camel"):
 class RateLimitsConfig(Struct, frozen=True, rename="camel"):
     """A limit for each kind of costly operation.
 
-    Source: docs/compatibility.md "Authentication"; memory-api.txt (recallLlm).
+    Source: docs/compatibility.md "Authentication"; memory-api.txt "Recall" (auth.rateLimits, recallLlm).
     """
 
     forget: RateLimit = RateLimit(max_count=30)
@@ -299,11 +317,27 @@ class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
     """The hook that runs at each prompt. Source: docs/compatibility.md "Hooks and sessions"."""
 
     enabled: Annotated[bool, described("Offer memories at each prompt")] = True
+    recall_limit: Annotated[int, ranged(1, 20, "Maximum number of memories that a prompt is offered")] = 5
+    max_inject_chars: Annotated[int, ranged(100, 10_000, "Maximum length of the lines with these memories")] = 500
+    min_score: Annotated[float, ranged(0.0, 1.0, "Relevance from which on a memory is offered")] = 0.5
+
+
+class SessionStartConfig(Struct, frozen=True, rename="camel"):
+    """The hook that runs when a session begins. Source: docs/compatibility.md "Hooks and sessions"."""
+
+    recall_limit: Annotated[int, ranged(0, 200, "Maximum number of memories, besides constraints")] = 50
+    max_inject_chars: Annotated[int, ranged(200, 24_000, "Maximum length of the text; a harness may allow less")] = (
+        24_000
+    )
+    include_identity: Annotated[
+        bool, described("Include `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md` and `MEMORY.md` of the workspace")
+    ] = True
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
     """Settings of harness hooks. Source: docs/compatibility.md "Hooks and sessions"."""
 
+    session_start: SessionStartConfig = SessionStartConfig()
     user_prompt_submit: UserPromptSubmitConfig = UserPromptSubmitConfig()
 
 
@@ -374,7 +408,7 @@ class SupervisionConfig(Struct, frozen=True, rename="camel"):
     """Monitoring and restarting of processes. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
     heartbeat_ms: Annotated[int, ranged(50, MINUTE_MS, "Time between two heartbeats of a process")] = 500
-    liveness: Annotated[int, ranged(2, 100, "Missed heartbeats after which a process counts as hung")] = 3
+    liveness: Annotated[int, ranged(2, 100, "Missed heartbeats after which a process counts as hung")] = 4
     start_timeout_ms: Annotated[
         int, ranged(SECOND_MS, HOUR_MS, "Time for a process to become ready; after it the process is killed")
     ] = 2 * MINUTE_MS
@@ -411,6 +445,7 @@ class Config(Struct, frozen=True, rename="camel"):
     backup: BackupConfig = BackupConfig()
     gateway: GatewayConfig = GatewayConfig()
     redaction: RedactionConfig = RedactionConfig()
+    transcripts: TranscriptsConfig = TranscriptsConfig()
     memory: MemoryConfig = MemoryConfig()
     agents: AgentsConfig = AgentsConfig()
     auth: AuthConfig = AuthConfig()

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from signet_actors.config.regular_file import refuse_irregular
-from signet_actors.config.schema import CONFIG_FILE_NAME
+from signet_actors.config.shown_value import shown_value
 from signet_actors.errors import ConfigError
 
+CONFIG_FILE_NAME: Final = "agent.yaml"
 WORKSPACE_VARIABLE: Final = "SIGNET_WORKSPACE"
 DATABASE_NAME: Final = "memories.db"
 DEFAULT_WORKSPACE_NAME: Final = ".agents"
@@ -73,7 +75,7 @@ _SYSTEM_TREES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths below one root directory. Only ``ensure`` accesses the file system."""
+    """The paths below one root directory. Only ``ensure`` and the ``refuse_`` methods access the file system."""
 
     root: Path
 
@@ -150,7 +152,7 @@ class Workspace:
     @property
     def integrity_check_file(self) -> Path:
         """Exists if the database was found damaged while in use. The next start then runs a full integrity check."""
-        return self.daemon_dir / "suspect"
+        return self.daemon_dir / "integrity-check"
 
     @property
     def log_dir(self) -> Path:
@@ -193,6 +195,20 @@ class Workspace:
             except OSError as error:
                 raise ConfigError(f"{directory} cannot be created: {_reason(error)}") from None
             _make_private(directory, follow=False)
+        try:
+            (self.daemon_dir / "suspect").rename(self.integrity_check_file)  # its name in earlier releases
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise ConfigError(f"{self.daemon_dir / 'suspect'} cannot be renamed: {_reason(error)}") from None
+
+    def refuse_other_owner(self) -> None:
+        """Raise ConfigError if the workspace exists and belongs to another user."""
+        try:
+            status = self.root.stat()
+        except OSError:
+            return
+        _refuse_other_owner(self.root, status)
 
     def refuse_irregular_files(self) -> None:
         """Refuse anything but a regular file at the path of a file in ``.daemon``. Raises ConfigError.
@@ -210,6 +226,34 @@ class Workspace:
             self.integrity_check_file,
         ):
             refuse_irregular(path)
+
+
+def workspace_from(environ: Mapping[str, str]) -> Path:
+    """Return the absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
+    given = environ.get(WORKSPACE_VARIABLE, "")
+    if "\0" in given:
+        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: contains a NUL character")
+    home = environ.get("HOME", "")
+    try:
+        base = Path(home) if home.startswith("/") else Path.home()
+        if not given:
+            workspace = base / DEFAULT_WORKSPACE_NAME
+        elif given == "~" or given.startswith("~/"):
+            workspace = base / given[2:]
+        else:
+            workspace = Path(given).expanduser().absolute()
+        for path in (str(workspace), os.path.realpath(workspace)):
+            path.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"environment: {WORKSPACE_VARIABLE}: the path is not UTF-8 text, which the daemon's messages and sockets "
+            "need; choose another one"
+        ) from None
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"environment: {WORKSPACE_VARIABLE}: {shown_value(given)} cannot be resolved: {error}"
+        ) from None
+    return workspace
 
 
 def _is_system_directory(directory: Path) -> bool:
@@ -232,17 +276,21 @@ def _make_private(directory: Path, *, follow: bool) -> None:
         raise ConfigError(f"{directory} cannot be opened: {_reason(error)}") from None
     try:
         status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid():
-            raise ConfigError(
-                f"{directory} belongs to another user (uid {status.st_uid}, not {os.geteuid()}); "
-                f"run as that user or set {WORKSPACE_VARIABLE}"
-            )
+        _refuse_other_owner(directory, status)
         if stat.S_IMODE(status.st_mode) != _PRIVATE:
             os.fchmod(descriptor, _PRIVATE)
     except OSError as error:
         raise ConfigError(f"{directory} cannot be made private to this user: {_reason(error)}") from None
     finally:
         os.close(descriptor)
+
+
+def _refuse_other_owner(directory: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{directory} belongs to another user (uid {status.st_uid}, not {os.geteuid()}); "
+            f"run as that user or set {WORKSPACE_VARIABLE}"
+        )
 
 
 def _reason(error: OSError | RuntimeError) -> str:

@@ -44,9 +44,9 @@ def distinct_chunks(text: str, target: int) -> list[str]:
     ``target`` stays whole. A longer one is split into lines, and a longer line is cut every ``target`` characters, so
     no chunk exceeds ``2 * target``.
 
-    A chunk that equals an earlier one also takes the sentences or pieces after it, until it differs, so that a text
-    that repeats itself loses nothing although each content is stored once. If the text ends before that, the last
-    chunks become one. Such chunks may exceed ``2 * target``.
+    A chunk that equals an earlier one also takes the pieces (sentences, lines or parts of lines) after it, until it
+    differs, so that a text that repeats itself loses nothing although each content is stored once. If the text ends
+    before that, the last chunks become one. Such chunks may exceed ``2 * target``.
 
     Departs: the specification joins sentences with one space and cuts a long sentence anywhere, which breaks code,
     tables and lists. Here the number of a list item does not end a sentence.

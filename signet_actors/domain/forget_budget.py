@@ -5,7 +5,7 @@ mode callers are not authenticated, so they all share one list.
 
 Source: memory-api.txt "POST /api/memory/forget".
 Departs: the documented threshold counts the candidates of one request, which a caller can avoid with a smaller
-``limit``.
+``limit``. Here matches are counted before ``limit``, and over five minutes.
 """
 
 from __future__ import annotations

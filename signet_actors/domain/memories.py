@@ -1,6 +1,6 @@
-"""Rules about a single memory: prefixes, type, tags, importance and its decay.
+"""Rules about a single memory: prefixes, type, tags and importance.
 
-Source: memory-system.txt "Memory Types", "Importance and Tags", "Importance Decay"; docs/compatibility.md "Remember";
+Source: memory-system.txt "Memory Types", "Importance and Tags"; docs/compatibility.md "Remember";
 docs/decisions.md 10, 31, 39.
 """
 
@@ -168,6 +168,14 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(collapsed, dict.fromkeys(parts)))))
 
 
+def decayed_importance(importance: float, *, pinned: bool, days: float, rate: float) -> float:
+    """Return what is left of ``importance`` after ``days`` without an access. A pinned memory never loses any.
+
+    Source: memory-system.txt "Importance Decay".
+    """
+    return PINNED_IMPORTANCE if pinned else importance * rate**days
+
+
 def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
     """Return the importance to store: the requested one, else 1.0 if the request pins, else ``otherwise``.
 
@@ -179,15 +187,3 @@ def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: 
     if named is not None:
         return named
     return PINNED_IMPORTANCE if pinned else otherwise
-
-
-def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_access: float) -> float:
-    """Return the importance at reading time: 1.0 if pinned, else ``base * rate ** days``; never above ``base``.
-
-    ``rate`` lies in (0, 1]. A last access in the future (the clock went back) counts as now.
-
-    Source: memory-system.txt "Importance Decay"; docs/decisions.md 10 (computed when read, never written).
-    """
-    if pinned:
-        return PINNED_IMPORTANCE
-    return float(base * rate ** max(0.0, days_since_access))

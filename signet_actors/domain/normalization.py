@@ -1,4 +1,4 @@
-"""The three forms of content: stored, collapsed to one line, and hashed.
+"""The forms of content: stored, collapsed to one line, hashed, and CJK text as pairs of characters for the text index.
 
 Two contents are equal if their normalized forms have the same hash. No form contains anything that SQLite cannot store.
 
@@ -19,6 +19,18 @@ BYTE_ORDER_MARK = "\ufeff"
 _SLICE = 128
 _MARKS = 32
 """Combining characters after a slice that are still normalized with it. Unicode's Stream-Safe Text Format allows 30."""
+
+# Scripts written without spaces, or whose words unicode61 does not separate. The first class also has conjoining
+# jamo and half-width forms, which NFKC turns into characters of the second class.
+_HAN_KANA_HANGUL = (
+    "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
+)
+_MAX_PAIRS = 500_000
+"""A megabyte of CJK text has 350,000. Compatibility signs, which NFKC expands, may have more; these are not indexed."""
+MAYBE_CJK = re.compile(f"[{_HAN_KANA_HANGUL}\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff66-\uffdc]")
+CJK_RUN = re.compile(f"[{_HAN_KANA_HANGUL}]+")
+_CJK_OR_NOT = re.compile(f"([{_HAN_KANA_HANGUL}]+)")
 
 
 def sanitize_text(text: str) -> str:
@@ -118,3 +130,43 @@ def content_hash(text: str) -> str:
     """
     basis = normalized_content(text) or collapsed(text).lower()
     return hashlib.sha256(basis.encode()).hexdigest()
+
+
+def cjk_bigrams(text: str) -> str | None:
+    """Return the content of the column ``cjk`` for ``text``, or None if it contains no CJK text.
+
+    The column makes parts of words findable in scripts without spaces. Each run of Han, Hiragana, Katakana or Hangul
+    becomes its overlapping character pairs followed by its last character, so a query of a single character finds every
+    occurrence. Other text adjacent to a run ("使用PostgreSQL数据库") is separated from it, because unicode61 would read
+    everything as one word. NFKC unifies compatibility forms (half-width katakana, decomposed Hangul).
+    """
+    text = sanitize_text(text)
+    if not MAYBE_CJK.search(text):
+        return None
+    text = compatibility_form(text)
+    parts: list[str] = []
+    pairs = 0
+    for token in text.split():
+        if pairs > _MAX_PAIRS:
+            break
+        between_runs = _CJK_OR_NOT.split(token)
+        if len(between_runs) == 1:
+            continue
+        for at, part in enumerate(between_runs):
+            if at % 2:
+                run = part[: max(1, _MAX_PAIRS - pairs)]
+                pairs += len(run)
+                parts.extend(character_pairs(run))
+                if len(run) > 1:
+                    parts.append(run[-1])
+            elif has_token(part):
+                parts.append(part)
+    return " ".join(parts) or None
+
+
+def character_pairs(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+def has_token(text: str) -> bool:
+    return any(map(str.isalnum, text))

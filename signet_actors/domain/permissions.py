@@ -1,4 +1,4 @@
-"""The permissions, the roles, and the permissions of each role.
+"""The permissions of routes, and what the declared type of an actor permits.
 
 Source: architecture.txt "Auth Middleware"; docs/compatibility.md "Authentication".
 """
@@ -21,32 +21,6 @@ class Permission(StrEnum):
     DIAGNOSTICS = "diagnostics"
     ANALYTICS = "analytics"
     ADMIN = "admin"
-
-
-class Role(StrEnum):
-    """The role of a token."""
-
-    ADMIN = "admin"
-    OPERATOR = "operator"
-    AGENT = "agent"
-    READONLY = "readonly"
-
-
-ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
-    Role.ADMIN: frozenset(Permission),
-    Role.OPERATOR: frozenset(Permission) - {Permission.ADMIN},
-    Role.AGENT: frozenset(
-        {
-            Permission.REMEMBER,
-            Permission.RECALL,
-            Permission.MODIFY,
-            Permission.FORGET,
-            Permission.RECOVER,
-            Permission.DOCUMENTS,
-        }
-    ),
-    Role.READONLY: frozenset({Permission.RECALL}),
-}
 
 
 AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})

@@ -13,7 +13,14 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_actors.domain.normalization import compatibility_form, sanitize_text
+from signet_actors.domain.normalization import (
+    CJK_RUN,
+    MAYBE_CJK,
+    character_pairs,
+    compatibility_form,
+    has_token,
+    sanitize_text,
+)
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 
 MAX_QUERY_CHARS = 20_000
@@ -33,18 +40,6 @@ class QueryTerms(NamedTuple):
     identifiers: tuple[str, ...]
     cjk: tuple[str, ...]
 
-
-# Scripts written without spaces, or whose words unicode61 does not separate. The first class also has conjoining
-# jamo and half-width forms, which NFKC turns into characters of the second class.
-_HAN_KANA_HANGUL = (
-    "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
-)
-_MAX_PAIRS = 500_000
-"""A megabyte of CJK text has 350,000. Compatibility signs, which NFKC expands, may have more; these are not indexed."""
-_MAYBE_CJK = re.compile(f"[{_HAN_KANA_HANGUL}\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff66-\uffdc]")
-_CJK_RUN = re.compile(f"[{_HAN_KANA_HANGUL}]+")
-_CJK_OR_NOT = re.compile(f"([{_HAN_KANA_HANGUL}]+)")
 
 # don't, she's, we'll: the part after the apostrophe is a stop word, and so is a whole negation.
 _CONTRACTION = re.compile(r"(?<!\w)([^\W\d_]{1,40})['\u2019](t|s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
@@ -70,10 +65,10 @@ def query_terms(text: str) -> QueryTerms:
     """
     text = _truncated(text)
     cjk: tuple[str, ...] = ()
-    if _MAYBE_CJK.search(text):
+    if MAYBE_CJK.search(text):
         text = compatibility_form(text)
-        cjk = tuple(dict.fromkeys(_CJK_RUN.findall(text)))
-        text = _CJK_RUN.sub(" ", text)
+        cjk = tuple(dict.fromkeys(CJK_RUN.findall(text)))
+        text = CJK_RUN.sub(" ", text)
     words: list[str] = []
     identifiers: dict[str, str] = {}
     for piece in _pieces(_CONTRACTION.sub(_expand, text)):
@@ -87,38 +82,6 @@ def query_terms(text: str) -> QueryTerms:
     if not telling and not identifiers and not cjk:
         telling = tuple(dict.fromkeys(words_of(text)))
     return QueryTerms(telling, tuple(identifiers.values()), cjk)
-
-
-def cjk_bigrams(text: str) -> str | None:
-    """Return the content of the column ``cjk`` for ``text``, or None if it contains no CJK text.
-
-    The column makes parts of words findable in scripts without spaces. Each run of Han, Hiragana, Katakana or Hangul
-    becomes its overlapping character pairs followed by its last character, so a query of a single character finds every
-    occurrence. Other text adjacent to a run ("使用PostgreSQL数据库") is separated from it, because unicode61 would read
-    everything as one word. NFKC unifies compatibility forms (half-width katakana, decomposed Hangul).
-    """
-    text = sanitize_text(text)
-    if not _MAYBE_CJK.search(text):
-        return None
-    text = compatibility_form(text)
-    parts: list[str] = []
-    pairs = 0
-    for token in text.split():
-        if pairs > _MAX_PAIRS:
-            break
-        between_runs = _CJK_OR_NOT.split(token)
-        if len(between_runs) == 1:
-            continue
-        for at, part in enumerate(between_runs):
-            if at % 2:
-                run = part[: max(1, _MAX_PAIRS - pairs)]
-                pairs += len(run)
-                parts.extend(_bigrams(run))
-                if len(run) > 1:
-                    parts.append(run[-1])
-            elif _has_token(part):
-                parts.append(part)
-    return " ".join(parts) or None
 
 
 class MatchTerms(NamedTuple):
@@ -148,11 +111,11 @@ def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
         plain.setdefault(identifier.lower())
         tail = re.split(r"[/\\]", identifier)[-1]
         for part in (tail, tail.partition(":")[0] if "." in tail else tail):
-            if len(part) > 2 and _has_token(part):
+            if len(part) > 2 and has_token(part):
                 plain.setdefault(part.lower())
     plain.update(dict.fromkeys(terms.words))
     phrases = tuple(plain)[:max_terms]
-    pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in _bigrams(run)))
+    pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in character_pairs(run)))
     identifiers = tuple(identifier.lower() for identifier in terms.identifiers)
     parts = {identifier.lower(): identifier_parts(identifier) for identifier in terms.identifiers[:max_terms]}
     return MatchTerms(phrases, pairs[: max_terms - len(phrases)], identifiers, parts)
@@ -198,7 +161,7 @@ def dense_query(text: str, common_words: Collection[str]) -> str:
         if words and all(word in common_words for word in words):
             continue
         kept.append(token)
-        telling = telling or any(word not in stop_words for word in words) or bool(_MAYBE_CJK.search(token))
+        telling = telling or any(word not in stop_words for word in words) or bool(MAYBE_CJK.search(token))
     return " ".join(kept) if telling else text
 
 
@@ -222,10 +185,6 @@ def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-def _bigrams(run: str) -> list[str]:
-    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
-
-
 def _expand(match: re.Match[str]) -> str:
     """Return the word before the apostrophe of a contraction, and nothing for a negation such as "don't"."""
     word, rest = match[1], match[2]
@@ -236,12 +195,8 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield the parts of ``text`` that may be an identifier, without surrounding punctuation."""
     for piece in _PIECE.findall(text):
         stripped = piece.strip(":+").rstrip("./\\:@#~+-")
-        if stripped and _has_token(stripped):
+        if stripped and has_token(stripped):
             yield stripped
-
-
-def _has_token(text: str) -> bool:
-    return any(map(str.isalnum, text))
 
 
 def _is_identifier(piece: str) -> bool:

@@ -38,6 +38,8 @@ STEPS = (
     Step("completed_jobs", "completed_job_retention_ms"),
     Step("dead_jobs", "dead_job_retention_ms"),
     Step("provider_usage", "history_retention_ms"),
+    Step("sessions", "session_retention_ms"),
+    Step("transcripts", "transcript_retention_ms"),
 )
 """The mandatory order. References to a tombstone go before the tombstone, and runs before the history that explains
 them.

@@ -1,12 +1,22 @@
-"""Read the agent id from a harness's session key.
+"""Read a harness's session key: its canonical form, and the agent id that it may name.
 
-Source: architecture.txt "Multi-Agent Support" (OpenClaw session keys); docs/compatibility.md "Actors and agents".
+Source: architecture.txt "Multi-Agent Support" (OpenClaw session keys); docs/compatibility.md "Actors and agents",
+"Hooks and sessions".
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+DEFAULT_AGENT: Final = "default"
+"""The agent of a request that names none."""
 _SESSION = "session:"
 _AGENT = "agent:"
+
+
+def canonical_session_key(key: str | None) -> str | None:
+    """Return the key without the prefix ``session:`` and white space around it; None if nothing is left."""
+    return None if key is None else key.strip().removeprefix(_SESSION).strip() or None
 
 
 def agent_from_session_key(key: str) -> str | None:

@@ -329,21 +329,26 @@ class JobRunner:
                 lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
 
     async def _fail(self, job: LeasedJob, reason: str) -> None:
-        self.failed += 1
-        await self._report_end(FailJob(job.id, job.lease_id, reason), job)
+        if await self._report_end(FailJob(job.id, job.lease_id, reason), job):
+            self.failed += 1
 
     async def _give_back(self, job: LeasedJob, reason: str) -> None:
         """Give the attempt back; the writer delays the job, longer each time, behind others of its kind."""
-        self.returned += 1
         self._log.info("attempt_returned", job=job.id, reason=reason)
-        await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
+        if await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job):
+            self.returned += 1
 
-    async def _report_end(self, request: Request[object], job: LeasedJob) -> None:
-        """Report the end of an attempt once; if that fails, the lease reaper acts when the lease has expired."""
+    async def _report_end(self, request: Request[object], job: LeasedJob) -> bool:
+        """Report the end of an attempt once; return False, and count it as fenced, if the lease was lost.
+
+        If the report fails for another reason, the lease reaper acts when the lease has expired.
+        """
         try:
             timeout_ms = _DRAIN_REPLY_TIMEOUT_MS if self._draining else _REPLY_TIMEOUT_MS
             await self._writer.ask(request, timeout_ms=timeout_ms, trace_id=job.id)
         except SignetError as error:
+            self._log.warning("attempt_end_not_reported", job=job.id, reason=error.detail)
             if error.code is ErrorCode.LEASE_LOST:
                 self.fenced += 1
-            self._log.warning("attempt_end_not_reported", job=job.id, reason=error.detail)
+                return False
+        return True

@@ -11,6 +11,7 @@ a recall".
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import random
 import secrets
@@ -23,13 +24,13 @@ import msgspec
 
 from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signing_key
 from signet_actors.gateway.common_words import CommonWordsCache
-from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer
 from signet_actors.gateway.state import GatewayState
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 DRAIN_RESERVE_MS = 500
 """The part of the drain grace that is reserved for closing the bus after the last request."""
+LAST_FLUSH_S = 0.3
+"""The part of it in which what sessions received last is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,8 @@ class Gateway:
         else:
             accepting.cancel()
         await serving
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(state.ledger.stop(), LAST_FLUSH_S)
         self.log.info("drained")
         return ExitCode.OK
 

@@ -1,8 +1,9 @@
 """The ASGI application: guard, limits, trace id and error handling around the route table.
 
-A request passes these steps in order: the guard, the checks of target and encoding, routing, the kill switch, the body
-(complete and bounded), and the handler with its deadline. A handler does not start if the client has disconnected.
-Every request gets exactly one response, with a trace id; its errors are JSON.
+A request passes in this order: the guard, the checks of target and encoding, routing, the owner check and the kill
+switch if the operation has them (with ``MAYBE_MEMORIES`` the handler applies it), the body, and the handler with its
+deadline, unless the client has disconnected. Every request gets exactly one response, with a trace id; errors are JSON.
+A request that a handler makes for its caller (MCP) begins with the kill switch.
 
 Source: docs/architecture.md "The path of a remember", "The path of a recall"; docs/compatibility.md "Errors";
 docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
@@ -14,7 +15,8 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.routing import Router
@@ -32,7 +34,6 @@ from signet_actors.errors import (
 )
 from signet_actors.gateway.auth.ownership import require_owner
 from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body
-from signet_actors.gateway.http.request_warnings import query_warnings, shortened
 from signet_actors.gateway.http.response_cache import ResponseCache
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
@@ -42,7 +43,8 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import HttpRequest, Route, RouteTable
+from signet_actors.gateway.http.route import Call, InnerRequest, Route
+from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     IS_DISCONNECTED,
     OVERLOADED,
@@ -52,14 +54,18 @@ from signet_actors.gateway.server.asgi_extensions import (
 )
 from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.operation import Effect
+from signet_actors.operations.headers import TRACE_HEADER
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.request_reader import query_warnings, shortened
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.requests import Dispatch, track_dispatch
+from signet_actors.runtime.messaging.requests import Dispatch, current_dispatch, track_dispatch
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192
 MAX_QUERY_FIELDS = 64
+INNER_RESERVE: Final = 20
+"""A request within another one has so many parts of its time, but one."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -69,6 +75,7 @@ SECURITY_HEADERS = (
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_STORE = (b"cache-control", b"no-store")
+_TRACE = TRACE_HEADER.encode()
 
 
 class RequestContext:
@@ -111,6 +118,14 @@ class RequestContext:
         self.code: ErrorCode | None = None
         self.warnings: list[str] = []
 
+    @classmethod
+    def within(cls, outer: RequestContext, route: Route) -> RequestContext:
+        """Return the context of a request that the handler of ``outer`` makes. It is not written."""
+        context = cls(outer.trace_id, {}, outer._send)
+        context.path, context.route = route.path, route
+        context.wait_disconnected = outer.wait_disconnected
+        return context
+
     async def write(self, answer: EncodedResponse) -> None:
         """Send the response, in one write if our own server runs the application."""
         sync_point("gateway.before_response")
@@ -118,7 +133,7 @@ class RequestContext:
             (b"content-type", answer.media_type.encode()),
             (b"content-length", b"%d" % len(answer.body)),
             *SECURITY_HEADERS,
-            (b"x-signet-trace-id", self.trace_id.encode()),
+            (_TRACE, self.trace_id.encode()),
         ]
         if answer.headers:
             headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
@@ -140,6 +155,7 @@ class Application:
         self.state = state
         self.routes = routes
         self._table = RouteTable(routes)
+        self._first_routes = {route.operation: route for route in reversed(routes)}
         self._guard_warnings = LogThrottle(state.log, state.clock)
         self._response_cache = ResponseCache()
 
@@ -214,8 +230,14 @@ class Application:
         if route is None:
             allow = {"allow": endpoint.allow}
             return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
+        return await self._without_errors(context, self._call_handler(route, path, scope, receive, context))
+
+    async def _without_errors(
+        self, context: RequestContext, answer: Coroutine[Any, Any, EncodedResponse]
+    ) -> EncodedResponse:
+        """Return the response, or the one to the error that was raised."""
         try:
-            return await self._call_handler(route, path, scope, receive, context)
+            return await answer
         except SignetError as error:
             if error.code is ErrorCode.INTERNAL:
                 self._log_failure(context)
@@ -224,7 +246,7 @@ class Application:
         except Exception as error:  # noqa: BLE001 - log the exception, and answer without its text
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 with contextlib.suppress(Exception):
-                    self.state.log.warning("disk_full", route=route.path, trace=context.trace_id)
+                    self.state.log.warning("disk_full", route=context.path, trace=context.trace_id)
                 return error_response(StorageFull())
             self._log_failure(context)
             return internal_problem(context.trace_id)
@@ -242,8 +264,7 @@ class Application:
             except SignetError as error:
                 self._log_guard(operation.method, error.detail)
                 raise
-        if operation.effect is Effect.MEMORIES and state.config.memory.pipeline_v2.mutations_frozen:
-            raise MutationsFrozen
+        self._check_operation(operation)
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:
@@ -256,9 +277,9 @@ class Application:
         query = _query(scope["query_string"], warnings)
         if query and operation.permission is not None:
             warnings += query_warnings(operation, query)
-        request = HttpRequest(
-            state=state,
-            route=route,
+        call = Call[Any](
+            state,
+            route,
             path=path,
             query=query,
             headers=_decoded(headers),
@@ -267,27 +288,69 @@ class Application:
             began_ns=state.clock.monotonic_ns(),
             wait_disconnected=context.wait_disconnected,
             warnings=warnings,
+            perform=partial(self._perform, context),
         )
         sync_point("gateway.validated")
         if context.overloaded:
             cached = self._response_cache.get(route.path, state.clock.monotonic_ns())
             if cached is not None:
                 return cached
-        limit_ms = state.config.gateway.request_timeout_ms
-        dispatch = context.dispatch = track_dispatch()
-        try:
-            async with asyncio.timeout(limit_ms / 1000) as window:
-                reply = await route.handler(request)
-        except TimeoutError:
-            if not window.expired():
-                raise
-            if operation.has_effect and dispatch.sent:
-                raise OutcomeUnknown from None
-            raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
-        answer = encode_response(reply, warnings)
+        context.dispatch = track_dispatch()
+        answer = await self._run(call, context.dispatch, state.config.gateway.request_timeout_ms)
         if context.overloaded and not warnings:
             self._response_cache.store(route.path, answer, state.clock.monotonic_ns())
         return answer
+
+    def _check_operation(self, operation: Operation[Any]) -> None:
+        """Raise a SignetError if the operation is not served now, in a request of its own or within another one."""
+        if operation.effect is Effect.MEMORIES and self.state.config.memory.pipeline_v2.mutations_frozen:
+            raise MutationsFrozen
+
+    async def _run(self, call: Call[Any], dispatch: Dispatch, limit_ms: int) -> EncodedResponse:
+        """Return the encoded response of the handler, which has ``limit_ms``."""
+        try:
+            async with asyncio.timeout(limit_ms / 1000) as window:
+                reply = await call.route.handler(call)
+        except TimeoutError:
+            if not window.expired():
+                raise
+            if call.route.operation.has_effect and dispatch.sent:
+                raise OutcomeUnknown from None
+            raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
+        return encode_response(reply, call.warnings)
+
+    async def _perform(self, outer: RequestContext, request: InnerRequest) -> tuple[int, bytes]:
+        """Serve ``request`` within the request ``outer``, and return status and body.
+
+        Its deadline is earlier than that of ``outer``, whose handler can then still answer.
+        """
+        state, operation = self.state, request.operation
+        if operation.owner_only:
+            raise TypeError(f"{operation.name} is served to the owner only, who is not known here")
+        route = self._first_routes[operation]
+        context = RequestContext.within(outer, route)
+        dispatch = current_dispatch() or track_dispatch()
+
+        async def answer() -> EncodedResponse:
+            self._check_operation(operation)
+            context.warnings += query_warnings(operation, request.query)
+            call = Call[Any](
+                state,
+                route,
+                path=request.path,
+                query=request.query,
+                headers=request.headers,
+                raw=request.body,
+                trace_id=context.trace_id,
+                began_ns=state.clock.monotonic_ns(),
+                wait_disconnected=context.wait_disconnected,
+                warnings=context.warnings,
+            )
+            limit_ms = state.config.gateway.request_timeout_ms
+            return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)
+
+        encoded = await self._without_errors(context, answer())
+        return encoded.status, encoded.body
 
     def _log_failure(self, context: RequestContext) -> None:
         """Log the exception that is being handled. A failure of the log is ignored."""

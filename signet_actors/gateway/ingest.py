@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from signet_actors.config.pipeline_schema import GuardrailsConfig
 from signet_actors.domain.chunking import chunk_target, distinct_chunks
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import collapsed, storage_content
+from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.limits import TEXT_EXECUTOR
-from signet_actors.gateway.redaction import Kinds
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
@@ -57,6 +58,18 @@ class PreparedMemory(NamedTuple):
     tags: tuple[str, ...]
     type: str
     chunks: tuple[str, ...]
+
+
+class RedactionFields(NamedTuple):
+    """Response fields about redacted secrets; both are absent if there were none."""
+
+    redacted: Literal[True] | UnsetType
+    redactions: list[str] | UnsetType
+
+
+def redaction_fields(kinds: Kinds) -> RedactionFields:
+    """Return the response fields for ``kinds``, which may contain duplicates."""
+    return RedactionFields(True, list(dict.fromkeys(kinds))) if kinds else RedactionFields(UNSET, UNSET)
 
 
 class FieldRedactor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,9 @@ MAX_VECTOR_WAITS: Final = 8
 """A small part of ``max_in_flight``: while a request waits, it holds the place of another write."""
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
+
+PAUSE_S: Final = 0.001
+PAUSE_PER_WORK: Final = 2.0
 
 T = TypeVar("T")
 
@@ -73,6 +77,33 @@ class TextExecutor:
 
 
 TEXT_EXECUTOR: Final = TextExecutor()
+
+
+class SearchesFirst:
+    """Long work in a thread pauses while a search waits for its answer, but works a third of the time at least.
+
+    Without it, an import at full speed takes the processor time of the searchers and of the event loop.
+    """
+
+    def __init__(
+        self,
+        searching: Callable[[], bool],
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._searching = searching
+        self._clock = clock
+        self._sleep = sleep
+        self._resumed = clock()
+
+    def make_way(self) -> None:
+        """Pause while a search waits, at most ``PAUSE_PER_WORK`` times as long as the work since the last pause."""
+        now = self._clock()
+        until = now + PAUSE_PER_WORK * (now - self._resumed)
+        while self._clock() < until and self._searching():
+            self._sleep(PAUSE_S)
+        self._resumed = self._clock()
 
 
 class ChunkWriteLimiter:

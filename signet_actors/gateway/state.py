@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
-from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.server.load_shedding import ServerContext
+from signet_actors.gateway.sessions.ledger import RecallLedger
+from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
@@ -38,6 +40,7 @@ class RequestCounters:
     guarded: int = 0
     client_errors: int = 0
     server_errors: int = 0
+    transcripts_skipped: int = 0
 
     def as_mapping(self) -> dict[str, int]:
         """Return the counters by name."""
@@ -47,6 +50,7 @@ class RequestCounters:
             "guarded": self.guarded,
             "client_errors": self.client_errors,
             "server_errors": self.server_errors,
+            "transcripts_skipped": self.transcripts_skipped,
         }
 
 
@@ -80,6 +84,9 @@ class GatewayState:
     counters: RequestCounters = field(default_factory=RequestCounters)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     status_requests: StatusRequests = field(init=False)
+    sessions: SessionTable = field(init=False)
+    ledger: RecallLedger = field(init=False)
+    prompts_in_flight: int = 0
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
@@ -89,6 +96,8 @@ class GatewayState:
 
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
+        self.sessions = SessionTable(self.clock)
+        self.ledger = RecallLedger(self.bus, self.clock, self.log)
         self.reconfigure(self.config)
 
     @property

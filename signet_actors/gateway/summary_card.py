@@ -4,22 +4,20 @@ Only a recall that wants the card waits for it, for a bounded time. If anything 
 one. The model sees only the results of this recall, so the card cannot contain what the caller may not read. It is not
 stored and marks no memory as accessed.
 
-Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm); docs/compatibility.md
-"Authentication"; docs/reliability.md R11.
-Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card instead of being rejected: an
-agent needs its memories more than their summary.
+Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm);
+docs/compatibility.md "Authentication"; docs/reliability.md R11.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOURCE, summary_id
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
-from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.gateway.http.route import Call
 from signet_actors.operations.recall import RecallResult
 from signet_actors.protocol.extractor import Summarize
 from signet_actors.protocol.searcher import RecalledRow
@@ -33,18 +31,18 @@ _OPERATION: Final = "recallLlm"
 
 
 async def summary_card(
-    request: HttpRequest, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
+    call: Call[Any], query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
 ) -> RecallResult | None:
     """Return a card on the ``rows`` that are returned beside it; None if it is off, not wanted, or not made in time.
 
     ``spent_ms`` of the request's time limit have passed.
     """
-    state = request.state
+    state = call.state
     reranker = state.config.memory.pipeline_v2.reranker
     timeout_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)
     if not reranker.use_extraction_model or limit < MIN_LIMIT or not rows or timeout_ms <= 0:
         return None
-    if not state.is_up("extractor") or state.summaries_waiting >= MAX_CONCURRENT or not _allowed(request):
+    if not state.is_up("extractor") or state.summaries_waiting >= MAX_CONCURRENT or not _allowed(call):
         return None
     shown = rows_beside_card(rows, limit)[:MAX_RESULTS]
     state.summaries_waiting += 1
@@ -52,10 +50,10 @@ async def summary_card(
         # The bus has its own timeout; this one also covers the wait before the request is sent.
         async with asyncio.timeout(timeout_ms / 1000):
             reply = await state.bus.ask_extractor(
-                Summarize(query, tuple(row.content for row in shown)), trace_id=request.trace_id, timeout_ms=timeout_ms
+                Summarize(query, tuple(row.content for row in shown)), trace_id=call.trace_id, timeout_ms=timeout_ms
             )
     except (SignetError, TimeoutError) as error:
-        state.log.info("summary_not_made", reason=error.__class__.__name__, trace=request.trace_id)
+        state.log.info("summary_not_made", reason=error.__class__.__name__, trace=call.trace_id)
         return None
     finally:
         state.summaries_waiting -= 1
@@ -87,13 +85,14 @@ def rows_beside_card(rows: Sequence[RecalledRow], limit: int) -> Sequence[Recall
     return rows[: limit - 1]
 
 
-def _allowed(request: HttpRequest) -> bool:
-    """Return True if the caller's rate limit allows a card. There is no limit in local mode."""
-    auth = request.state.config.auth
+def _allowed(call: Call[Any]) -> bool:
+    """Return True if the caller's rate limit allows a card. There is no limit in local mode.
+
+    Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card instead of being rejected: an
+    agent needs its memories more than their summary.
+    """
+    auth = call.state.config.auth
     if auth.mode == "local":
         return True
-    key = f"{request.principal().changed_by}:{_OPERATION}"
-    return (
-        request.state.rate_limiter.take(key, auth.rate_limits.recall_llm, request.state.clock.monotonic_ns() // 10**6)
-        == 0
-    )
+    key = f"{call.named_principal({}).changed_by}:{_OPERATION}"
+    return call.state.rate_limiter.take(key, auth.rate_limits.recall_llm, call.state.clock.monotonic_ns() // 10**6) == 0

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
-from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.gateway.http.route import Call
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 
@@ -24,22 +24,22 @@ _ANSWER_MS: Final = 1_000
 _NONE: Final[Collection[str]] = frozenset()
 
 
-async def wait_stored(request: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
+async def wait_stored(call: Call[Any], versions: Mapping[str, int]) -> Collection[str]:
     """Return the ids of the memories, committed at these versions without a vector, whose vectors are stored by now."""
-    wait_ms = _wait_ms(request) if versions else 0
+    wait_ms = _wait_ms(call) if versions else 0
     if wait_ms <= 0:
         return _NONE
-    state, waits = request.state, request.state.vector_waits
+    state, waits = call.state, call.state.vector_waits
     reply = asyncio.create_task(
         state.bus.ask_extractor(
             AwaitVectors(dict(versions), wait_ms),
-            trace_id=request.trace_id,
+            trace_id=call.trace_id,
             timeout_ms=wait_ms + _ANSWER_MS,
         )
     )
     waits.add(reply)
     waiting: set[asyncio.Task[VectorsAwaited] | asyncio.Task[None]] = {reply}
-    disconnected = None if request.wait_disconnected is None else asyncio.create_task(request.wait_disconnected())
+    disconnected = None if call.wait_disconnected is None else asyncio.create_task(call.wait_disconnected())
     if disconnected is not None:
         waiting.add(disconnected)
     try:
@@ -52,7 +52,7 @@ async def wait_stored(request: HttpRequest, versions: Mapping[str, int]) -> Coll
     error = reply.exception() if reply in done else None
     if reply not in done or error is not None:
         if error is not None:
-            state.log.info("vector_wait_failed", reason=type(error).__name__, trace=request.trace_id)
+            state.log.info("vector_wait_failed", reason=type(error).__name__, trace=call.trace_id)
         waits.on_failure(state.clock.monotonic_ns())
         return _NONE
     result = reply.result()
@@ -63,9 +63,9 @@ async def wait_stored(request: HttpRequest, versions: Mapping[str, int]) -> Coll
     return result.stored
 
 
-def _wait_ms(request: HttpRequest) -> int:
+def _wait_ms(call: Call[Any]) -> int:
     """Return how long this request may wait; 0 or less if it must not."""
-    state = request.state
+    state = call.state
     embedder = state.embedder
     if embedder is None or embedder.local or isinstance(embedder, MiniLmEmbedder):
         return 0
@@ -76,5 +76,5 @@ def _wait_ms(request: HttpRequest) -> int:
         return 0
     if state.server_context is not None and state.server_context.admission.recently_overloaded:
         return 0
-    left_ms = state.config.gateway.request_timeout_ms - (now_ns - request.began_ns) // 1_000_000 - RESERVE_MS
+    left_ms = state.config.gateway.request_timeout_ms - (now_ns - call.began_ns) // 1_000_000 - RESERVE_MS
     return min(state.config.embedding.wait_ms, left_ms)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import NoFields
 
-INDEX: Final = Operation(
+INDEX: Final[Operation[NoFields, str]] = Operation(
     name="api.index",
     summary="Index page",
     tag="page",
@@ -19,17 +20,17 @@ INDEX: Final = Operation(
     media_types=("text/html", "text/plain"),
     surfaces=("http",),
 )
-OPENAPI: Final = Operation(
+OPENAPI: Final[Operation[NoFields, dict[str, Any]]] = Operation(
     name="api.document",
     summary="This document",
     tag="page",
     method="GET",
     paths=("/api/openapi.json",),
     request=NoFields,
-    replies={200: dict},
+    replies={200: dict[str, Any]},
     permission=None,
 )
-DOCS: Final = Operation(
+DOCS: Final[Operation[NoFields, str]] = Operation(
     name="api.page",
     summary="This document as a page",
     tag="page",
@@ -41,13 +42,21 @@ DOCS: Final = Operation(
     media_types=("text/html",),
     surfaces=("http",),
 )
-DOCS_FILE: Final = Operation(
+DOCS_FILES: Final[Mapping[str, str]] = {
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "favicon-32x32.png": "image/png",
+}
+"""The files that may be served, by name, with their media types. Other names are never looked up on disk."""
+DOCS_FILE: Final[Operation[NoFields, bytes]] = Operation(
     name="api.file",
     summary="A file of that page",
     tag="page",
     method="GET",
     paths=("/api/docs/{file}",),
     request=NoFields,
+    example={"file": "swagger-ui.css"},
+    media_types=(*DOCS_FILES.values(), "application/json"),
     replies={200: bytes},
     permission=None,
     surfaces=("http",),

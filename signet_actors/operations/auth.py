@@ -18,7 +18,7 @@ class WhoAmIReply(msgspec.Struct, frozen=True):
     mode: Literal["local"]
 
 
-WHO_AM_I: Final = Operation(
+WHO_AM_I: Final[Operation[NoFields, WhoAmIReply]] = Operation(
     name="auth.whoami",
     summary="Identity of the caller",
     tag="auth",

@@ -56,7 +56,7 @@ class BackupReply(msgspec.Struct, frozen=True, rename="camel"):
     queued: bool = False
 
 
-BACK_UP: Final = Operation(
+BACK_UP: Final[Operation[NoFields, BackupReply]] = Operation(
     name="backup.start",
     summary="Back up the database and check the copy",
     tag="repair",
@@ -68,12 +68,13 @@ BACK_UP: Final = Operation(
     served_by="retention",
     effect=Effect.OTHER,
     rate="admin",
+    keyed=False,
     owner_only=True,
     body_required=False,
     description="Starts a backup while the daemon runs. One that is running may lack what was stored since it"
     " began, so another one follows it (`queued`). GET reports the result.",
 )
-LIST_BACKUPS: Final = Operation(
+LIST_BACKUPS: Final[Operation[NoFields, BackupReply]] = Operation(
     name="backup.list",
     summary="List backups and the progress of a running one",
     tag="repair",

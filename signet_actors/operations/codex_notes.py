@@ -55,13 +55,14 @@ class NoteReply(msgspec.Struct, frozen=True):
     redactions: list[str] | UnsetType = UNSET
 
 
-WRITE_NOTE: Final = Operation(
+WRITE_NOTE: Final[Operation[NoteRequest, NoteReply]] = Operation(
     name="codex.write_note",
     summary="Write a note for Codex",
     tag="Memories",
     method="POST",
     paths=("/api/memory/codex-native-note",),
     request=NoteRequest,
+    example={"title": "Deployments", "content": "Deployments are blocked on Fridays", "tags": ["release"]},
     replies={200: NoteReply, 409: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.REMEMBER,
     effect=Effect.MEMORIES,

@@ -63,7 +63,7 @@ class WriteConfigReply(msgspec.Struct, frozen=True):
     message: str
 
 
-READ_CONFIG: Final = Operation(
+READ_CONFIG: Final[Operation[NoFields, ConfigFilesReply]] = Operation(
     name="config.read",
     summary="The configuration and identity files",
     tag="config",
@@ -74,17 +74,19 @@ READ_CONFIG: Final = Operation(
     permission=Permission.ADMIN,
     owner_only=True,
 )
-WRITE_CONFIG: Final = Operation(
+WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation(
     name="config.write",
     summary="Replace a configuration or identity file",
     tag="config",
     method="POST",
     paths=("/api/config",),
     request=WriteConfigRequest,
+    example={"file": "agent.yaml", "content": "search:\n  alpha: 0.6\n"},
     replies={200: WriteConfigReply},
     permission=Permission.ADMIN,
     effect=Effect.OTHER,
     rate="admin",
+    keyed=False,
     owner_only=True,
     description=(
         "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "

@@ -112,18 +112,19 @@ class EmbeddingHealthReply(msgspec.Struct, frozen=True, rename="camel"):
     checks: list[EmbeddingCheck]
 
 
-EXPORT_EMBEDDINGS: Final = Operation(
+EXPORT_EMBEDDINGS: Final[Operation[ExportEmbeddingsRequest, EmbeddingsReply]] = Operation(
     name="embeddings.export",
     summary="Export stored embeddings",
     tag="Embeddings",
     method="GET",
     paths=("/api/embeddings",),
     request=ExportEmbeddingsRequest,
+    example={"vectors": "true", "limit": 50},
     replies={200: EmbeddingsReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-EMBEDDING_STATUS: Final = Operation(
+EMBEDDING_STATUS: Final[Operation[NoFields, EmbeddingStatusReply]] = Operation(
     name="embeddings.status",
     summary="State of the embedding provider",
     tag="Embeddings",
@@ -133,7 +134,7 @@ EMBEDDING_STATUS: Final = Operation(
     replies={200: EmbeddingStatusReply, **PROBLEMS},
     permission=Permission.RECALL,
 )
-EMBEDDING_HEALTH: Final = Operation(
+EMBEDDING_HEALTH: Final[Operation[NoFields, EmbeddingHealthReply]] = Operation(
     name="embeddings.health",
     summary="Coverage and consistency of the embeddings",
     tag="Embeddings",

@@ -105,13 +105,14 @@ class ForgetProblem(msgspec.Struct, frozen=True, rename="camel"):
     field: str | UnsetType = UNSET
 
 
-FORGET_MEMORIES: Final = Operation(
+FORGET_MEMORIES: Final[Operation[ForgetRequest, ForgetPreviewReply | ForgetReply]] = Operation(
     name="memories.forget",
     summary="Forget many memories",
     tag="Memories",
     method="POST",
     paths=("/api/memory/forget",),
     request=ForgetRequest,
+    example={"mode": "preview", "tags": ["scratch"], "limit": 20},
     replies={
         200: ForgetPreviewReply | ForgetReply,
         **PROBLEMS,

@@ -52,6 +52,15 @@ class ResourcesHealth(msgspec.Struct, frozen=True, rename="camel"):
     rss_peak_bytes: int
 
 
+class IndexingHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """Memories that some searcher has not completely indexed yet, as of the searchers' last heartbeats.
+
+    After a large import recall may find them by their words alone, until ``pending`` is 0.
+    """
+
+    pending: int
+
+
 class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     """The health of the daemon. ``uptime`` is in seconds; ``detail`` names what is down.
 
@@ -69,6 +78,7 @@ class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     detail: str
     actors: list[ActorBrief]
     pipeline: PipelineHealth
+    indexing: IndexingHealth
     resources: ResourcesHealth
     update_available: bool = False
     pending_restart: bool = False
@@ -95,7 +105,7 @@ class ReadyReply(msgspec.Struct, frozen=True, rename="camel"):
     code: str | msgspec.UnsetType = msgspec.UNSET
 
 
-HEALTH: Final = Operation(
+HEALTH: Final[Operation[NoFields, HealthReply]] = Operation(
     name="health.get",
     summary="State of the daemon",
     tag="health",
@@ -105,7 +115,7 @@ HEALTH: Final = Operation(
     replies={200: HealthReply},
     permission=None,
 )
-LIVE: Final = Operation(
+LIVE: Final[Operation[NoFields, LiveReply]] = Operation(
     name="health.live",
     summary="Liveness of the gateway",
     tag="health",
@@ -115,7 +125,7 @@ LIVE: Final = Operation(
     replies={200: LiveReply},
     permission=None,
 )
-READY: Final = Operation(
+READY: Final[Operation[NoFields, ReadyReply]] = Operation(
     name="health.ready",
     summary="Readiness: whether memories can be written and read",
     tag="health",

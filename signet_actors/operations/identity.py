@@ -21,7 +21,7 @@ class IdentityReply(msgspec.Struct, frozen=True):
     source: list[str]
 
 
-GET_IDENTITY: Final = Operation(
+GET_IDENTITY: Final[Operation[NoFields, IdentityReply]] = Operation(
     name="identity.get",
     summary="Identity of the workspace's agent",
     tag="config",

@@ -32,7 +32,7 @@ from signet_actors.operations.field_types import (
     Timestamp,
 )
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.remember import RowKey
 from signet_actors.operations.request_fields import AgentFields, Importance, LongText, NoFields
@@ -178,13 +178,14 @@ class ImportReply(msgspec.Struct, frozen=True):
     receipt: str | UnsetType = UNSET
 
 
-IMPORT_MEMORIES: Final = Operation(
+IMPORT_MEMORIES: Final[Operation[NoFields, ImportReply]] = Operation(
     name="memories.import",
     summary="Store many memories",
     tag="Transfer",
     method="POST",
     paths=("/api/memory/import",),
     request=NoFields,
+    example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 14:00", "tags": ["release"]},
     lines=MemoryLine,
     replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.ADMIN,
@@ -196,13 +197,14 @@ IMPORT_MEMORIES: Final = Operation(
         " A refused line does not affect the others."
     ),
 )
-EXPORT_MEMORIES: Final = Operation(
+EXPORT_MEMORIES: Final[Operation[ExportRequest, bytes]] = Operation(
     name="memories.export",
     summary="Read memories in bulk",
     tag="Transfer",
     method="GET",
     paths=("/api/memory/export",),
     request=ExportRequest,
+    example={"limit": 100},
     replies={200: bytes, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",

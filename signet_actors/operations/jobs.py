@@ -37,13 +37,14 @@ class JobReply(msgspec.Struct, frozen=True):
     updated_at: str
 
 
-GET_JOB: Final = Operation(
+GET_JOB: Final[Operation[AgentFields, JobReply]] = Operation(
     name="jobs.get",
     summary="State of a background job",
     tag="Jobs",
     method="GET",
     paths=("/api/memory/jobs/{id}",),
     request=AgentFields,
+    example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: JobReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",

@@ -12,10 +12,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import Clamped, Flag
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.field_types import Clamped, Flag, SecretRule, Text
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import AgentFields, FilterFields, Offset
+from signet_actors.operations.request_fields import TYPE_FOR_MODELS, AgentFields, FilterFields, Offset
+
+MIN_PREFIX_CHARS = 6
+"""Shortest prefix of an id that names a memory."""
 
 
 class MemoryReply(msgspec.Struct, frozen=True):
@@ -100,6 +103,12 @@ class MostUsedReply(msgspec.Struct, frozen=True):
     memories: list[UsedMemory]
 
 
+class FoundByPrefixReply(msgspec.Struct, frozen=True):
+    """Memories whose ids begin with the prefix, by id; deleted ones have ``deleted_at``."""
+
+    memories: list[ListedMemory]
+
+
 class HistoryItem(msgspec.Struct, frozen=True, rename="camel"):
     """One audit event; ``metadata`` is parsed if it is JSON, else it is text."""
 
@@ -146,6 +155,20 @@ class MostUsedRequest(FilterFields, frozen=True, kw_only=True):
     limit: Annotated[int, Clamped(low=1, high=1000), Meta(description="Memories to return")] = 10
 
 
+class FindByPrefixRequest(AgentFields, frozen=True, kw_only=True):
+    """Which ids to find."""
+
+    prefix: Annotated[
+        str,
+        Text(secret=SecretRule.KEEP),
+        Meta(description=f"The first characters of an id, at least {MIN_PREFIX_CHARS}"),
+    ]
+    limit: Annotated[int, Clamped(low=1, high=100), Meta(description="Memories to return")] = 10
+    deleted: Annotated[
+        bool | None, Flag(), Meta(description="true: only deleted memories, false: only live ones; default: both")
+    ] = None
+
+
 class GetMemoryRequest(AgentFields, frozen=True, kw_only=True):
     """How to read one memory."""
 
@@ -158,48 +181,85 @@ class GetHistoryRequest(AgentFields, frozen=True, kw_only=True):
     limit: Annotated[int, Clamped(low=1, high=1000), Meta(description="Events to return")] = 200
 
 
-LIST_MEMORIES: Final = Operation(
+LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operation(
     name="memories.list",
     summary="List memories",
     tag="Memories",
     method="GET",
     paths=("/api/memories",),
     request=ListMemoriesRequest,
+    example={"type": "fact", "limit": 20},
     replies={200: MemoryListReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
+    tool=Tool(
+        name="memory_list",
+        title="List memories",
+        description="List stored memories, newest first. To answer a question, use memory_search instead.",
+        fields={
+            "limit": "",
+            "offset": "",
+            "type": TYPE_FOR_MODELS,
+            "tags": "Only memories with any of these tags",
+            "project": "Only memories of this project",
+            "pinned": "",
+            "since": "",
+            "until": "",
+        },
+    ),
 )
-MOST_USED: Final = Operation(
+MOST_USED: Final[Operation[MostUsedRequest, MostUsedReply]] = Operation(
     name="memories.most_used",
     summary="List the memories that recalls return most often",
     tag="Memories",
     method="GET",
     paths=("/api/memories/most-used",),
     request=MostUsedRequest,
+    example={"limit": 5},
     replies={200: MostUsedReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-GET_MEMORY: Final = Operation(
+FIND_BY_PREFIX: Final[Operation[FindByPrefixRequest, FoundByPrefixReply]] = Operation(
+    name="memories.find_by_prefix",
+    summary="Find memories by the first characters of their id",
+    tag="Memories",
+    method="GET",
+    paths=("/api/memories/by-prefix",),
+    request=FindByPrefixRequest,
+    example={"prefix": EXAMPLE_MEMORY[:6]},
+    replies={200: FoundByPrefixReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+)
+GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
     name="memories.get",
     summary="Read a memory",
     tag="Memories",
     method="GET",
     paths=("/api/memory/{id}",),
     request=GetMemoryRequest,
+    example={"id": EXAMPLE_MEMORY},
     replies={200: MemoryReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
+    tool=Tool(
+        name="memory_get",
+        title="Read a memory",
+        description="Read one memory in full by its id. Results of memory_search may be cut (`truncated`).",
+        fields={"id": "The id of a memory, from memory_search, memory_list or memory_store"},
+    ),
 )
-GET_HISTORY: Final = Operation(
+GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(
     name="memories.history",
     summary="Audit trail of a memory",
     tag="Memories",
     method="GET",
     paths=("/api/memory/{id}/history",),
     request=GetHistoryRequest,
+    example={"id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: HistoryReply, 404: HistoryProblem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-OPERATIONS: Final = (LIST_MEMORIES, MOST_USED, GET_MEMORY, GET_HISTORY)
+OPERATIONS: Final = (LIST_MEMORIES, MOST_USED, FIND_BY_PREFIX, GET_MEMORY, GET_HISTORY)

@@ -13,9 +13,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Content, Flag, MemoryType, Tags, Version
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import CallerFields, Importance, LongText
+from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText
 
 NewTags = Annotated[tuple[str, ...], Tags(null=()), Meta(description="An array, or separated by commas; null: no tags")]
 NewType = Annotated[str, MemoryType()]
@@ -103,26 +103,44 @@ _CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {
     **PROBLEMS,
 }
 
-PATCH_MEMORY: Final = Operation(
+PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
     name="memories.patch",
     summary="Change a memory",
     tag="Memories",
     method="PATCH",
     paths=("/api/memory/{id}",),
     request=PatchRequest,
+    example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 15:00", "reason": "new rule"},
     replies={200: PatchReply, **_CHANGE_PROBLEMS},
     permission=Permission.MODIFY,
     served_by="writer",
     effect=Effect.MEMORIES,
     rate="modify",
+    tool=Tool(
+        name="memory_modify",
+        title="Change a memory",
+        description="Correct a stored memory: give its id, the fields to change and a reason. The former content stays "
+        "in the history.",
+        fields={
+            "id": "The id of the memory",
+            "reason": "Why; the history keeps it",
+            "content": "The new text",
+            "type": TYPE_FOR_MODELS,
+            "tags": "The new tags, instead of the old ones",
+            "importance": "",
+            "pinned": "true: keep it always; false: no longer",
+        },
+        destructive=True,
+    ),
 )
-DELETE_MEMORY: Final = Operation(
+DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
     name="memories.delete",
     summary="Forget a memory",
     tag="Memories",
     method="DELETE",
     paths=("/api/memory/{id}",),
     request=DeleteRequest,
+    example={"id": EXAMPLE_MEMORY, "reason": "no longer true"},
     replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
     permission=Permission.FORGET,
     served_by="writer",
@@ -131,14 +149,23 @@ DELETE_MEMORY: Final = Operation(
     query_too=True,
     body_required=False,
     description="Soft delete; `reason` is required in the body or in the query.",
+    tool=Tool(
+        name="memory_forget",
+        title="Forget a memory",
+        description="Forget one memory by its id, because it is wrong or no longer true. It can be recovered for some "
+        "time. To correct a memory, use memory_modify instead.",
+        fields={"id": "The id of the memory", "reason": "Why; the history keeps it"},
+        destructive=True,
+    ),
 )
-RECOVER_MEMORY: Final = Operation(
+RECOVER_MEMORY: Final[Operation[RecoverRequest, RecoverReply]] = Operation(
     name="memories.recover",
     summary="Recover a forgotten memory",
     tag="Memories",
     method="POST",
     paths=("/api/memory/{id}/recover",),
     request=RecoverRequest,
+    example={"id": EXAMPLE_MEMORY, "reason": "deleted by mistake"},
     replies={200: RecoverReply, **_CHANGE_PROBLEMS},
     permission=Permission.RECOVER,
     served_by="writer",

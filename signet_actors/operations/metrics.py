@@ -11,7 +11,7 @@ from signet_actors.operations.request_fields import NoFields
 METRICS_MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The Prometheus text format that every scraper reads, whatever its Accept header lists."""
 
-METRICS: Final = Operation(
+METRICS: Final[Operation[NoFields, str]] = Operation(
     name="metrics.get",
     summary="Metrics for Prometheus",
     tag="status",

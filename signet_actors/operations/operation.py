@@ -1,7 +1,7 @@
 """The declaration of an operation: everything that a caller may ask is declared once, as one of these.
 
-Routing, decoding, permissions, the kill switch, redaction, idempotency, the API document and ``signet call`` follow
-from the declaration. ``gateway/http/endpoints.py`` binds the gateway's handler to it.
+Routing, decoding, permissions, the kill switch, redaction, idempotency, the API document, ``signet call``, the tools of
+MCP and the Python client follow from the declaration. ``gateway/http/route.py`` binds the gateway's handler to it.
 
 Source: docs/architecture.md "How to add"; docs/decisions.md 40.
 """
@@ -9,18 +9,28 @@ Source: docs/architecture.md "How to add"; docs/decisions.md 40.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from signet_actors.domain.permissions import Permission
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    ReplyT = TypeVarWithDefault("ReplyT", default=Any)
+else:
+    ReplyT = TypeVar("ReplyT")
+
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 
 Server = Literal["gateway", "searcher", "writer", "extractor", "decider", "retention", "supervisor"]
 Surface = Literal["http", "cli"]
+
+EXAMPLE_MEMORY: Final = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
+"""The memory of the examples; that of an import stores it."""
 
 
 class Effect(Enum):
@@ -36,22 +46,44 @@ class Effect(Enum):
     OTHER = "other"
 
 
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An operation as a tool for models (MCP).
+
+    - ``name``, ``title``, ``description``: what a model or its user reads.
+    - ``fields``: the parameters of the path and the fields of the request that it offers, by their names in the Struct,
+      each with its description; empty: that of the request.
+    - ``destructive``: a call may overwrite or delete something. ``idempotent``: a repeated call changes nothing more.
+    """
+
+    name: str
+    title: str
+    description: str
+    fields: Mapping[str, str]
+    destructive: bool = False
+    idempotent: bool = True
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Operation(Generic[RequestT]):
-    """An operation.
+class Operation(Generic[RequestT, ReplyT]):
+    """An operation. ``ReplyT`` is the body of its reply of status 200, for type checkers; a test compares them.
 
     - ``name``: ``<subject>.<verb>``; a reader of logs and the command line know the operation by it.
     - ``request``: its Struct reads what the caller sent (``request_reader.py``).
+    - ``example``: parameters of the path and fields of a request, as a caller names them. A test sends every example.
     - ``replies``: a body type for each status; None for a reply without a body.
     - ``method``, ``paths``: the first path is the documented one, the others are aliases. ``{name}`` is a parameter.
     - ``permission``: None if the caller needs none (liveness only).
     - ``served_by``: the process that does the work behind the gateway.
     - ``rate``: the name of a rate bucket.
+    - ``keyed``: an ``Idempotency-Key`` makes a second request with an effect harmless: it gets the first reply.
     - ``owner_only``: served only to the user that runs the daemon.
     - ``query_too``: fields that the body lacks may stand in the query of a request with a body.
     - ``body_required``: False if a request without a body is valid.
+    - ``lenient``: an invalid value counts as absent, with a warning; only a missing required field is refused.
     - ``lines``: the Struct of each line of a body of JSON Lines. The handler reads them, to refuse each line alone.
     - ``media_types``: those of a response that is not JSON.
+    - ``tool``: None if models are not offered the operation.
     """
 
     name: str
@@ -65,13 +97,17 @@ class Operation(Generic[RequestT]):
     served_by: Server = "gateway"
     effect: Effect = Effect.NONE
     rate: str | None = None
+    keyed: bool = True
     owner_only: bool = False
     query_too: bool = False
     body_required: bool = True
+    lenient: bool = False
     lines: type[msgspec.Struct] | None = None
     surfaces: tuple[Surface, ...] = ("http", "cli")
     media_types: tuple[str, ...] = ()
     description: str = ""
+    example: Mapping[str, Any] = field(default_factory=dict)
+    tool: Tool | None = None
 
     @property
     def in_body(self) -> bool:
@@ -98,3 +134,8 @@ class Operation(Generic[RequestT]):
     def has_effect(self) -> bool:
         """True if a request without a response may have changed something: its outcome is then unknown."""
         return self.effect is not Effect.NONE
+
+    @property
+    def repeatable(self) -> bool:
+        """True if a client may repeat a request whose outcome it does not know, with the same ``Idempotency-Key``."""
+        return self.keyed or not self.has_effect

@@ -333,7 +333,7 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     predictor: None = None
 
 
-PIPELINE_STATUS: Final = Operation(
+PIPELINE_STATUS: Final[Operation[NoFields, PipelineStatusReply]] = Operation(
     name="pipeline.status",
     summary="Pipeline status: jobs, models, budgets, and why jobs wait",
     tag="Pipeline",

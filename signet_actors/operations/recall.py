@@ -19,9 +19,9 @@ from signet_actors.operations.field_types import (
     SecretRule,
     Text,
 )
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import AgentFields, FilterFields, SelectionText, not_yet
+from signet_actors.operations.request_fields import TYPE_FOR_MODELS, AgentFields, FilterFields, SelectionText, not_yet
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
 
 MAX_ROWS: Final = 1000
@@ -48,9 +48,11 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
     aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
     save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
     session_key: Annotated[
-        SelectionText | None, not_yet("does not suppress repeated results yet; meta.dedupe.enabled is false")
+        SelectionText | None, Meta(description="Leave out what this session has received since its last compaction")
     ] = msgspec.field(default=None, name="sessionKey")
-    include_recalled: bool = msgspec.field(default=False, name="includeRecalled")
+    include_recalled: Annotated[bool, Meta(description="Return also what the session has received, marked")] = (
+        msgspec.field(default=False, name="includeRecalled")
+    )
 
 
 class RecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +139,11 @@ class Timings(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Dedupe(msgspec.Struct, frozen=True, rename="camel"):
-    """Per-session suppression of repeats; ``enabled`` false means that it was not applied."""
+    """What a session was not given again; ``enabled`` is false without a session, and in a timeline.
+
+    ``suppressed``: memories that were left out because the session has received them in this epoch.
+    ``repeatedReturned``: those that were returned again because the request has ``includeRecalled``.
+    """
 
     enabled: bool = False
     context_epoch: int = 0
@@ -145,8 +151,14 @@ class Dedupe(msgspec.Struct, frozen=True, rename="camel"):
     repeated_returned: int = 0
 
 
+class Indexing(msgspec.Struct, frozen=True, rename="camel"):
+    """The number of memories that are not completely indexed yet; recall may find them by their words alone."""
+
+    pending: int
+
+
 class RecallMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """Information about the recall itself."""
+    """Information about the recall itself. ``indexing`` is present while memories are not completely indexed."""
 
     total_returned: int
     has_supplementary: bool
@@ -154,6 +166,7 @@ class RecallMeta(msgspec.Struct, frozen=True, rename="camel"):
     timings: Timings
     dedupe: Dedupe
     temporal: Temporal | UnsetType = UNSET
+    indexing: Indexing | UnsetType = UNSET
 
 
 class Aggregate(msgspec.Struct, frozen=True, rename="camel"):
@@ -235,47 +248,69 @@ class SearchProblem(msgspec.Struct, frozen=True):
     results: list[SimilarResult] = []
 
 
-RECALL: Final = Operation(
+RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     name="memories.recall",
     summary="Recall",
     tag="Recall",
     method="POST",
     paths=("/api/memory/recall",),
     request=RecallRequest,
+    example={"query": "which port does the staging database use?", "limit": 5, "min_relevance": 0.5},
     replies={200: RecallReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
     description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
+    tool=Tool(
+        name="memory_search",
+        title="Search memory",
+        description="Search the long-term memory with a question in plain words. Returns the best matches, best first; "
+        "`relevance` (0 to 1) tells how likely one answers the question, and below 0.5 it most likely does not.",
+        fields={
+            "query": "A question or a statement in plain words; names, paths and ticket numbers are found exactly",
+            "limit": "",
+            "type": TYPE_FOR_MODELS,
+            "tags": "Only memories with any of these tags",
+            "project": "Only memories of this project",
+            "since": "",
+            "until": "",
+            "min_score": "",
+            "min_relevance": "Drop results below this relevance; 0.5 leaves out what most likely does not answer",
+            "session_key": "",
+        },
+    ),
 )
-SEARCH: Final = Operation(
+SEARCH: Final[Operation[SearchRequest, RecallReply]] = Operation(
     name="memories.search",
     summary="Recall (query parameters)",
     tag="Recall",
     method="GET",
     paths=("/api/memory/search",),
     request=SearchRequest,
+    example={"q": "staging database", "limit": 5},
     replies={200: RecallReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-LEGACY_SEARCH: Final = Operation(
+LEGACY_SEARCH: Final[Operation[LegacySearchRequest, LegacySearchReply | AuthorsReply]] = Operation(
     name="memories.legacy_search",
     summary="Keyword search (legacy)",
     tag="Recall",
     method="GET",
     paths=("/memory/search",),
     request=LegacySearchRequest,
+    example={"q": "deploy* NOT friday"},
     replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-SIMILAR: Final = Operation(
+SIMILAR: Final[Operation[SimilarRequest, SimilarReply]] = Operation(
     name="memories.similar",
     summary="Memories similar to a stored one",
     tag="Recall",
     method="GET",
     paths=("/memory/similar",),
     request=SimilarRequest,
+    example={"id": EXAMPLE_MEMORY, "k": 5},
     replies={200: SimilarReply, 404: SearchProblem, **PROBLEMS, 400: SearchProblem | Problem},
     permission=Permission.RECALL,
     served_by="searcher",

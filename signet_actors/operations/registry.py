@@ -1,4 +1,4 @@
-"""All operations, in the order of the API document.
+"""All subjects and their operations, in the order of the API document. A new subject is added here and nowhere else.
 
 It imports every file of this package, so only the gateway and callers of any operation import it.
 
@@ -19,9 +19,11 @@ from signet_actors.operations import (
     embeddings,
     forget,
     health,
+    hooks,
     identity,
     import_export,
     jobs,
+    mcp,
     memories,
     memory_changes,
     metrics,
@@ -32,32 +34,41 @@ from signet_actors.operations import (
     requeue,
     reviews,
     runs,
+    sessions,
     status,
+    transcripts,
 )
 from signet_actors.operations.operation import Operation
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (
-    *remember.OPERATIONS,
-    *memories.OPERATIONS,
-    *memory_changes.OPERATIONS,
-    *recall.OPERATIONS,
-    *batch_modify.OPERATIONS,
-    *forget.OPERATIONS,
-    *import_export.OPERATIONS,
-    *codex_notes.OPERATIONS,
-    *jobs.OPERATIONS,
-    *pipeline.OPERATIONS,
-    *runs.OPERATIONS,
-    *requeue.OPERATIONS,
-    *reviews.OPERATIONS,
-    *embeddings.OPERATIONS,
-    *status.OPERATIONS,
-    *health.OPERATIONS,
-    *metrics.OPERATIONS,
-    *config_files.OPERATIONS,
-    *identity.OPERATIONS,
-    *repair.OPERATIONS,
-    *backup.OPERATIONS,
-    *auth.OPERATIONS,
-    *api_docs.OPERATIONS,
+SUBJECTS: Final = (
+    remember,
+    memories,
+    memory_changes,
+    recall,
+    batch_modify,
+    forget,
+    import_export,
+    codex_notes,
+    hooks,
+    sessions,
+    transcripts,
+    jobs,
+    pipeline,
+    runs,
+    requeue,
+    reviews,
+    embeddings,
+    status,
+    health,
+    metrics,
+    config_files,
+    identity,
+    repair,
+    backup,
+    auth,
+    mcp,
+    api_docs,
 )
+"""The modules of the operations. ``gateway/routes/`` has one of the same name for each, with the handlers."""
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = tuple(one for subject in SUBJECTS for one in subject.OPERATIONS)

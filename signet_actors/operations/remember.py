@@ -23,9 +23,9 @@ from signet_actors.operations.field_types import (
     Text,
     Timestamp,
 )
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import CallerFields, Importance, LongText, not_yet
+from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
 
 RowKey = Annotated[str, Text(max_chars=MAX_TEXT_CHARS, secret=SecretRule.DIGEST)]
 """A key that makes a memory unique among those of its agent."""
@@ -106,13 +106,14 @@ class RememberChunksReply(msgspec.Struct, frozen=True):
     redactions: list[str] | UnsetType = UNSET
 
 
-REMEMBER: Final = Operation(
+REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]] = Operation(
     name="memories.remember",
     summary="Remember",
     tag="Memories",
     method="POST",
     paths=("/api/memory/remember", "/api/memory/save", "/api/hook/remember"),
     request=RememberRequest,
+    example={"content": "The staging database listens on port 5433", "tags": ["ops", "db"], "importance": 0.9},
     replies={
         200: RememberReply | RememberChunksReply,
         409: Problem,
@@ -125,5 +126,20 @@ REMEMBER: Final = Operation(
     served_by="writer",
     effect=Effect.MEMORIES,
     description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
+    tool=Tool(
+        name="memory_store",
+        title="Store a memory",
+        description="Store one fact, decision, preference or lesson that will matter in later sessions, as a sentence "
+        "that can be understood alone. When this returns, the memory is on disk. The same text is stored once.",
+        fields={
+            "content": "One or two sentences that can be understood without this session",
+            "type": f"{TYPE_FOR_MODELS}; default: told from the text",
+            "importance": "How much it matters in later sessions; default 0.8",
+            "tags": "A few words to find it by",
+            "pinned": "true: keep it always, at the highest importance",
+            "project": "The project it belongs to, if it does not hold everywhere",
+            "session_key": "",
+        },
+    ),
 )
 OPERATIONS: Final = (REMEMBER,)

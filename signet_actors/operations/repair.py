@@ -56,29 +56,32 @@ class RepairReply(msgspec.Struct, frozen=True):
     steps: list[RepairStep]
 
 
-SWEEP: Final = Operation(
+SWEEP: Final[Operation[SweepRequest, RepairReply]] = Operation(
     name="repair.sweep",
     summary="Purge data past its retention now",
     tag="repair",
     method="POST",
     paths=("/api/repair/retention-sweep",),
     request=SweepRequest,
+    example={"confirmClock": False},
     replies={200: RepairReply},
     permission=Permission.ADMIN,
     served_by="retention",
     effect=Effect.MEMORIES,
     rate="admin",
+    keyed=False,
     owner_only=True,
     body_required=False,
     description="Runs one sweep of the retention steps in their order, instead of waiting for the next interval.",
 )
-REQUEUE_DEAD: Final = Operation(
+REQUEUE_DEAD: Final[Operation[RequeueRequest, RepairReply]] = Operation(
     name="repair.requeue_dead",
     summary="Requeue dead jobs",
     tag="repair",
     method="POST",
     paths=("/api/repair/requeue-dead",),
     request=RequeueRequest,
+    example={"kinds": ["extract"], "limit": 50},
     replies={200: RepairReply, **REPAIR_PROBLEMS},
     permission=Permission.ADMIN,
     served_by="writer",

@@ -30,6 +30,9 @@ Importance = Annotated[float, Number(low=0, high=1)]
 SelectionText = Annotated[str, Text(secret=SecretRule.KEEP)]
 """A text that selects memories and is not stored."""
 
+TYPE_FOR_MODELS: Final = "One word, such as fact, preference, decision, learning, issue or rule"
+"""What a model reads about the type of a memory."""
+
 
 class NoFields(msgspec.Struct, frozen=True):
     """A request without fields of its own."""

@@ -109,13 +109,14 @@ class RequeueReply(msgspec.Struct, frozen=True):
     success: Literal[True] = True
 
 
-REQUEUE: Final = Operation(
+REQUEUE: Final[Operation[RequeueRequest, RequeueReply]] = Operation(
     name="jobs.requeue",
     summary="Requeue dead jobs",
     tag="Pipeline",
     method="POST",
     paths=("/api/pipeline/requeue",),
     request=RequeueRequest,
+    example={"kinds": ["extract"], "limit": 50},
     replies={200: RequeueReply, **REPAIR_PROBLEMS},
     permission=Permission.ADMIN,
     served_by="writer",

@@ -106,24 +106,26 @@ _DECISION_PROBLEMS: Final[Mapping[int, Any]] = {
     503: ReviewRefusal | Problem,
 }
 
-LIST_REVIEWS: Final = Operation(
+LIST_REVIEWS: Final[Operation[ListReviewsRequest, ReviewListReply]] = Operation(
     name="reviews.list",
     summary="List proposals for review",
     tag="Reviews",
     method="GET",
     paths=("/api/memory/review-queue",),
     request=ListReviewsRequest,
+    example={"state": "pending", "limit": 20},
     replies={200: ReviewListReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-APPROVE: Final = Operation(
+APPROVE: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
     name="reviews.approve",
     summary="Approve a proposal",
     tag="Reviews",
     method="POST",
     paths=("/api/memory/review-queue/{id}/approve",),
     request=ReviewRequest,
+    example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "reason": "checked"},
     replies={200: ReviewReply, **_DECISION_PROBLEMS},
     permission=Permission.MODIFY,
     served_by="writer",
@@ -134,13 +136,14 @@ APPROVE: Final = Operation(
     body_required=False,
     description="Idempotent.",
 )
-REJECT: Final = Operation(
+REJECT: Final[Operation[ReviewRequest, ReviewReply]] = Operation(
     name="reviews.reject",
     summary="Reject a proposal",
     tag="Reviews",
     method="POST",
     paths=("/api/memory/review-queue/{id}/reject",),
     request=ReviewRequest,
+    example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "reason": "not true"},
     replies={200: ReviewReply, **_DECISION_PROBLEMS},
     permission=Permission.MODIFY,
     served_by="writer",

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentFields, CallerFields, Offset, SelectionText
 
@@ -127,36 +127,39 @@ class UndoRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
     """The author of the undo."""
 
 
-LIST_RUNS: Final = Operation(
+LIST_RUNS: Final[Operation[ListRunsRequest, RunListReply]] = Operation(
     name="runs.list",
     summary="List the pipeline's runs",
     tag="Pipeline",
     method="GET",
     paths=("/api/pipeline/runs",),
     request=ListRunsRequest,
+    example={"memory_id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: RunListReply, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
 )
-GET_RUN: Final = Operation(
+GET_RUN: Final[Operation[AgentFields, RunReply]] = Operation(
     name="runs.get",
     summary="Read a run with its proposals",
     tag="Pipeline",
     method="GET",
     paths=("/api/pipeline/runs/{run}",),
     request=AgentFields,
+    example={"run": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: RunReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
     served_by="searcher",
     description="By the id of the run or of its job.",
 )
-UNDO_RUN: Final = Operation(
+UNDO_RUN: Final[Operation[UndoRequest, UndoReply]] = Operation(
     name="runs.undo",
     summary="Undo the changes of a run",
     tag="Pipeline",
     method="POST",
     paths=("/api/pipeline/runs/{run}/undo",),
     request=UndoRequest,
+    example={"run": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50", "changed_by": "anna"},
     replies={200: UndoReply, 404: Problem, **CHANGE_PROBLEMS},
     permission=Permission.MODIFY,
     served_by="writer",

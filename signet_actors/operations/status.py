@@ -150,7 +150,7 @@ class StatusReply(msgspec.Struct, frozen=True, rename="camel"):
     update: UpdateReport = UpdateReport()
 
 
-STATUS: Final = Operation(
+STATUS: Final[Operation[NoFields, StatusReply]] = Operation(
     name="status.get",
     summary="Status of processes, jobs and configuration, with counts",
     tag="status",
@@ -160,7 +160,7 @@ STATUS: Final = Operation(
     replies={200: StatusReply},
     permission=Permission.DIAGNOSTICS,
 )
-FEATURES: Final = Operation(
+FEATURES: Final[Operation[NoFields, dict[str, bool]]] = Operation(
     name="status.features",
     summary="What this daemon can do",
     tag="status",

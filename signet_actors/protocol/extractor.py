@@ -16,8 +16,8 @@ class JobRunnerState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``paused_because`` is empty while jobs are taken. ``paused_ms`` is how long the pause lasts at least; 0 if that is
     not known, or without a pause.
-    Counters since this process started: ``done``, ``failed`` (the attempt counts), ``returned`` (the attempt was given
-    back), ``fenced`` (the lease had passed to another process).
+    Attempts since this process started, each counted once: ``done``, ``failed`` (the attempt counts), ``returned`` (the
+    attempt was given back), ``fenced`` (the lease was lost: a report was refused, or the lease could not be renewed).
     """
 
     kind: str

@@ -102,18 +102,18 @@ class ReapLeases(Request[LeasesReaped], frozen=True, tag="writer.reap_leases"):
 
 
 class HighWaterMark(Message, frozen=True, tag="writer.high_water_mark"):
-    """The wall clock that the store knew before and after this call (ISO); see ``AdvanceHighWaterMark``."""
+    """The mark and the suspected jump that were stored before this request (ISO); see ``AdvanceHighWaterMark``."""
 
     previous: str | None
-    suspected_leap_since: str | None
+    suspected_jump_since: str | None
 
 
 class AdvanceHighWaterMark(Request[HighWaterMark], frozen=True, tag="writer.advance_high_water_mark"):
-    """Record the retention actor's wall clock; a leap is recorded and must be confirmed (docs/reliability.md R16).
+    """Record the retention actor's wall clock; a jump is recorded and must be confirmed (docs/reliability.md R16).
 
-    ``now`` ISO; ``suspected_leap_since`` is stored as given (None clears it).
+    ``now`` ISO; ``suspected_jump_since`` is stored as given (None clears it).
     """
 
     now: str
-    suspected_leap_since: str | None = None
+    suspected_jump_since: str | None = None
     accept: bool = True

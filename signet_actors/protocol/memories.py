@@ -24,7 +24,8 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     """Conditions applied before ranking; all that are set must match. ``tags``: at least one must match.
 
-    ``owner`` is the agent that owns the memories. ``no_project``: only memories without a project.
+    ``owner`` is the agent that owns the memories. ``no_project``: only memories without a project. ``or_no_project``:
+    memories of ``project`` and those without one.
     """
 
     type: str | None = None
@@ -39,6 +40,12 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str | None = None
     visibility: str | None = None
     no_project: bool = False
+    or_no_project: bool = False
+
+    @property
+    def only_project(self) -> str | None:
+        """The project if only its memories pass, else None. Statistics of words are kept for it."""
+        return None if self.or_no_project else self.project
 
 
 class Memory(msgspec.Struct, frozen=True):

@@ -351,20 +351,6 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
     calls: int = 0
 
 
-PipelineCommand = (
-    WatchJobs
-    | ReleaseJobs
-    | RequeueJobs
-    | ReconcileJobs
-    | ApplyProposals
-    | StoreHints
-    | StoreVector
-    | ApproveProposal
-    | RejectProposal
-    | UndoRun
-    | ReserveCalls
-    | RecordUsage
-)
 PipelineReply = (
     JobsReady
     | JobsReleased

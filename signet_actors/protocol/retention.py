@@ -27,7 +27,7 @@ class Swept(Message, frozen=True, tag="retention.swept"):
 class SweepNow(Request[Swept], frozen=True, tag="retention.sweep_now"):
     """Sweep at once instead of at the next interval.
 
-    ``confirm_clock`` confirms the wall clock after a leap (docs/reliability.md R16); otherwise it is trusted only at a
+    ``confirm_clock`` confirms the wall clock after a jump (docs/reliability.md R16); otherwise it is trusted only at a
     second sweep.
     """
 

@@ -13,6 +13,8 @@ from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
+from signet_actors.protocol.sessions import FindSessionStart, GetSession, SessionFound, SessionStartFound
+from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
 
 class StageTiming(msgspec.Struct, frozen=True):
@@ -88,7 +90,9 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
 
     ``common_words`` is set when its version differs from the request's, to update the caller's cache. ``stale_spaces``
     lists, as far as the searcher knows, other models and dimensions than ``vector_model``'s in which some memories have
-    their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``.
+    their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``. ``pending``: the number of
+    memories that are not completely indexed yet, and may be found by their words alone. ``suppressed``: the rows of
+    ``Recall.received`` that would be among these.
     """
 
     rows: list[RecalledRow]
@@ -97,6 +101,8 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     common_words: CommonWords | None = None
     stale_spaces: tuple[tuple[str, int], ...] = ()
     explained: ExplainedId | None = None
+    pending: int = 0
+    suppressed: int = 0
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,10 +128,12 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``hints``: search the questions that memories may answer, too. ``rerank_top``: sort so many of the best rows again
     by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
     ``context``: rows are supported by their neighbours in a conversation. ``priors``: rows are preferred by subject,
-    question, time and number. ``near_ms``: prefer rows from the first instant to before the second (milliseconds since
-    1970), and those of the days around. ``within``: only or first rows of a time window. ``words``: the embedded
-    words of the query with the token codes of ``vector_model``; empty = no token similarity.
+    question, time and number. ``episode_order``: rows of one episode are put in a learned order. ``near_ms``: prefer
+    rows from the first instant to before the second (milliseconds since 1970), and those of the days around.
+    ``within``: only or first rows of a time window. ``words``: the embedded words of the query with the token codes of
+    ``vector_model``; empty = no token similarity.
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
+    ``received``: ``memories.seq`` of rows that make room for the next best.
     """
 
     query: str
@@ -144,12 +152,14 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     content_chars: int | None = None
     context: bool = True
     priors: bool = True
+    episode_order: bool = True
     near_ms: tuple[int, int] | None = None
     within: TimeFilter | None = None
     words: tuple[tuple[str, bytes], ...] = ()
     min_relevance: float = 0.0
     explain: bool = False
     explain_id: str | None = None
+    received: tuple[int, ...] = ()
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):
@@ -204,6 +214,21 @@ class GetMemory(Request[MemoryFound], frozen=True, tag="searcher.get_memory"):
     id: str
     read: ReadScope
     include_deleted: bool = False
+
+
+class FoundByPrefix(Message, frozen=True, tag="searcher.found_by_prefix"):
+    """Readable memories, by id."""
+
+    memories: list[Memory]
+
+
+class FindByPrefix(Request[FoundByPrefix], frozen=True, tag="searcher.find_by_prefix"):
+    """Find the memories whose ids begin with ``prefix``, in any scope; None for ``deleted``: live or not."""
+
+    prefix: str
+    read: ReadScope
+    limit: int = 10
+    deleted: bool | None = None
 
 
 class HistoryFound(Message, frozen=True, tag="searcher.history_found"):
@@ -430,6 +455,7 @@ SearcherQuery = (
     | FindCandidates
     | GetCommonWords
     | ListMemories
+    | FindByPrefix
     | GetMemory
     | GetHistory
     | GetJob
@@ -441,13 +467,17 @@ SearcherQuery = (
     | GetEmbeddingHealth
     | GetStoreStats
     | FindForgetCandidates
+    | GetSession
+    | FindSessionStart
     | PipelineQuery
+    | TranscriptQuery
 )
 SearcherReply = (
     Recalled
     | CandidatesFound
     | CommonWords
     | MemoryListed
+    | FoundByPrefix
     | MemoryFound
     | HistoryFound
     | JobFound
@@ -459,6 +489,9 @@ SearcherReply = (
     | EmbeddingHealth
     | StoreStats
     | ForgetCandidatesFound
+    | SessionFound
+    | SessionStartFound
     | PipelineAnswer
+    | TranscriptQueryReply
     | Failure
 )

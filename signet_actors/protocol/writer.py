@@ -29,7 +29,23 @@ from signet_actors.protocol.leases import (
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Idempotency, Message, Principal, Request
-from signet_actors.protocol.pipeline import PipelineCommand, PipelineReply
+from signet_actors.protocol.pipeline import (
+    ApplyProposals,
+    ApproveProposal,
+    PipelineReply,
+    ReconcileJobs,
+    RecordUsage,
+    RejectProposal,
+    ReleaseJobs,
+    RequeueJobs,
+    ReserveCalls,
+    StoreHints,
+    StoreVector,
+    UndoRun,
+    WatchJobs,
+)
+from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded
+from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
 
 class Vector(msgspec.Struct, frozen=True):
@@ -325,7 +341,7 @@ class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"
 
 
 class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):
-    """Record that these memories were ``recalled`` or ``injected``. No reply; merged into a later commit."""
+    """Record that these memories were ``recalled`` or ``injected``. No reply; the housekeeping commit writes it."""
 
     ids: tuple[str, ...]
     kind: str = "recalled"
@@ -345,7 +361,7 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
     """One bounded step of the ordered purge, in its own short transaction.
 
     ``step``: graph_links, embeddings, tombstones, pipeline_runs, history, completed_jobs, dead_jobs, provider_usage,
-    request_replies.
+    sessions.
     ``cutoff``: ISO time; older rows are removed. ``limit``: maximum number of rows.
     """
 
@@ -411,7 +427,7 @@ class ReportDamage(Request[WritesDisabled], frozen=True, tag="writer.report_dama
     detail: str
 
 
-WriterCommand = (
+TransactionCommand = (
     Remember
     | RememberChunks
     | ImportMemories
@@ -420,19 +436,29 @@ WriterCommand = (
     | ForgetMemory
     | ForgetMany
     | RecoverMemory
-    | TouchMemories
     | PurgeStep
     | LeaseJobs
     | RenewLease
     | CompleteJob
     | FailJob
+    | ReleaseJobs
     | ReapLeases
+    | RequeueJobs
+    | ReconcileJobs
+    | ApplyProposals
+    | StoreHints
+    | StoreVector
+    | ApproveProposal
+    | RejectProposal
+    | UndoRun
+    | ReserveCalls
+    | RecordUsage
     | AdvanceHighWaterMark
-    | GetWriterStatus
-    | AdvanceBackup
-    | ReportDamage
-    | PipelineCommand
+    | RecordSessions
+    | TranscriptCommand
 )
+"""The commands that run in a transaction."""
+WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
 WriterReply = (
     Remembered
     | ChunksRemembered
@@ -451,6 +477,8 @@ WriterReply = (
     | WriterStatus
     | BackupProgress
     | WritesDisabled
+    | SessionsRecorded
     | PipelineReply
+    | TranscriptCommandReply
     | Failure
 )

@@ -1,9 +1,8 @@
-"""The embedded model: static word-piece embeddings that ship inside the wordllama wheel.
+"""The embedded model: the static word-piece embeddings of wordllama.
 
-The two files of the wheel are read directly. The package is never imported, because it imports ``requests``, changes
-the root logger and may download files. A text's vector is the normalised sum of its words' vectors; the most used words
-are cached, which makes a short text five times as fast. Uncached words are summed in the same order, so a text always
-has the same vector to the last bit. More: providers/DESIGN.md "The embedded model".
+Two files of that package are part of this one; its code is not. A text's vector is the normalised sum of its words'
+vectors; the most used words are cached, which makes a short text five times as fast. Uncached words are summed in the
+same order, so a text always has the same vector to the last bit. More: providers/DESIGN.md "The embedded model".
 
 Source: docs/decisions.md 22 and 27; docs/quality.md rule 10.
 """
@@ -14,15 +13,17 @@ import itertools
 import math
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
-from tokenizers import Tokenizer
+import numpy.typing as npt
 
-from signet_actors.config.embedding_models import EMBEDDED_TENSOR, EMBEDDED_WEIGHTS, embedded_model_folder
+from signet_actors.config.embedding_models import EMBEDDED_FOLDER, EMBEDDED_TENSOR, EMBEDDED_WEIGHTS
 from signet_actors.errors import ConfigError
+from signet_actors.providers.byte_pairs import SPECIAL, WORD_MARK, BytePairs
 from signet_actors.providers.embedding import Vectors
 from signet_actors.providers.token_codes import WordPieceCodes
 from signet_actors.runtime.tensor_file import map_halves, widened
@@ -34,12 +35,24 @@ DIMENSIONS: Final = 256
 MAX_TEXT_CHARS: Final = 16_384
 """Only this much of a longer text is embedded: a mean over more tokens adds nothing, and the cost stays bounded."""
 
-TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-_WORD_MARK = "\u2581"
-"""The tokenizer's symbol for a blank, also placed before the first word."""
+TOKENIZER: Final = "l2_supercat_tokenizer_config.json"
 MAX_WORDS: Final = 16_384
 """Capacity of the word cache, 1 KB per word; twice the number of words that a text can have."""
 _MAX_WORD_CHARS: Final = 64
+_ROWS_AT_ONCE: Final = 1024
+"""Rows that are added up at once: 1 MB, which stays in the processor's cache."""
+
+Numbers = npt.NDArray[np.intp]
+
+
+class _Model(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _TokenizerFile(msgspec.Struct):
+    """What is read of the tokenizer's file. Its list of merges follows from the vocabulary."""
+
+    model: _Model
 
 
 class EmbeddedEmbedder:
@@ -51,30 +64,23 @@ class EmbeddedEmbedder:
     local: Final = True
     endpoint: Final = None
 
-    def __init__(self, package: Path | None = None, *, max_words: int = MAX_WORDS) -> None:
-        """Map the weights below ``package`` (default: the installed wordllama).
+    def __init__(self, folder: Path = EMBEDDED_FOLDER, *, max_words: int = MAX_WORDS) -> None:
+        """Map the weights in ``folder``.
 
         ``max_words`` is the capacity of the word cache; a text may have at most half as many words. Raises
         ``ConfigError`` if the files are missing or not as this release expects.
         """
-        folder = package or embedded_model_folder()
         self._mapping, self.table = map_halves(folder / EMBEDDED_WEIGHTS, EMBEDDED_TENSOR, DIMENSIONS)
         try:
-            # from_str, not from_file: a missing file must be an OSError, not the library's bare Exception.
-            self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            vocabulary = msgspec.json.decode((folder / TOKENIZER).read_bytes(), type=_TokenizerFile).model.vocab
+            self._pieces = BytePairs(vocabulary)
+        except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
             raise ConfigError(f"the embedded model's tokenizer cannot be read: {error}") from error
-        if self._tokenizer.get_vocab_size() > self.table.shape[0]:
+        if len(vocabulary) > self.table.shape[0]:
             raise ConfigError("the embedded model's tokenizer and weights do not match")
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._model = self._tokenizer.model
-        # Without a pre-tokenizer this cache would keep whole texts, that is, the contents of memories.
-        self._model._resize_cache(0)
-        self._special = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         self.known_words = _WordTable(max_words)
         self._write_lock = threading.Lock()
-        self.token_codes = WordPieceCodes(self._model)
+        self.token_codes = WordPieceCodes(self._pieces)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
@@ -86,13 +92,12 @@ class EmbeddedEmbedder:
         zero: Vectors = np.zeros(DIMENSIONS, dtype=np.float32)
         if not text.strip():
             return zero
-        text = text[:MAX_TEXT_CHARS]
+        if len(text) > MAX_TEXT_CHARS:
+            text = text[:MAX_TEXT_CHARS].rstrip()  # a blank at the end would keep its words from being looked up
         words = self._words_of(text)
         total = None if words is None else self._sum_of_words(words)
         if total is None:
-            total = np.add.reduce(
-                self._rows_of_tokens(self._tokenizer.encode(text, add_special_tokens=False).ids), axis=0
-            )
+            total = _sum_in_parts(self._pieces.numbers_of_text(text), self._rows_of_tokens)
         # The sum has the same direction as the mean.
         norm = math.sqrt(float(total.dot(total)))
         if not math.isfinite(norm) or norm < 1e-12:
@@ -110,7 +115,7 @@ class EmbeddedEmbedder:
     def _words_of(self, text: str) -> list[str] | None:
         """Split ``text`` into words; None if a token may span two words (unless single blanks separate them all)."""
         words = text.split(" ")
-        if words != text.split() or _WORD_MARK in text or any(special in text for special in self._special):
+        if words != text.split() or WORD_MARK in text or any(special in text for special in SPECIAL):
             return None
         return words
 
@@ -132,8 +137,7 @@ class EmbeddedEmbedder:
         ids: list[int] = []
         ends = [0]
         for word in words:
-            # Call the model directly: the tokenizer around it only adds the mark and takes twice as long.
-            ids += [token.id for token in self._model.tokenize(_WORD_MARK + word)]
+            ids += [self._pieces.vocabulary[piece] for piece in self._pieces.pieces_of_word(word)]
             ends.append(len(ids))
         rows = self._rows_of_tokens(ids)
         vectors: Vectors = np.empty((len(words), DIMENSIONS), dtype=np.float32)
@@ -141,8 +145,18 @@ class EmbeddedEmbedder:
             np.add.reduce(rows[begin:end], axis=0, out=vector)
         return vectors
 
-    def _rows_of_tokens(self, ids: Sequence[int]) -> Vectors:
+    def _rows_of_tokens(self, ids: Sequence[int] | Numbers) -> Vectors:
         return widened(self.table.take(np.asarray(ids, dtype=np.intp), axis=0))
+
+
+def _sum_in_parts(numbers: Sequence[int] | Numbers, rows_of: Callable[[Sequence[int] | Numbers], Vectors]) -> Vectors:
+    """Return the sum of the rows with these numbers, added in their order, without a copy of all of them at once."""
+    total: Vectors = np.zeros(DIMENSIONS, dtype=np.float32)
+    for begin in range(0, len(numbers), _ROWS_AT_ONCE):
+        rows = rows_of(numbers[begin : begin + _ROWS_AT_ONCE])
+        rows[0] += total
+        total = np.add.reduce(rows, axis=0)
+    return total
 
 
 class _WordTable:
@@ -166,8 +180,7 @@ class _WordTable:
         except KeyError:
             return None
         self._uses[rows] += 1  # concurrent threads may lose a count, which does not matter
-        total: Vectors = np.add.reduce(self._vectors.take(rows, axis=0), axis=0)
-        return total
+        return _sum_in_parts(rows, lambda part: self._vectors.take(part, axis=0))
 
     def with_more(self, words: Sequence[str], vectors: Vectors) -> _WordTable:
         """Add ``words`` to this table, or to its replacement if it is full, and return that table.

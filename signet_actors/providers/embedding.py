@@ -5,8 +5,10 @@ Source: docs/architecture.md "Directories"; docs/decisions.md 22 and 23.
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,18 @@ Words = tuple[tuple[str, bytes], ...]
 QUERY_TIMEOUT_MS: Final = 2000
 BATCH_TIMEOUT_MS: Final = 30_000
 _LEAST_NORM: Final = 1e-12
+
+
+def import_without_telemetry(package: str) -> Any:
+    """Import a package that loads onnxruntime, with the telemetry of onnxruntime switched off.
+
+    By default its builds for Linux and macOS send events to their vendor, and store an identifier of the device in the
+    home directory, as soon as they are imported. They read this variable when they start.
+
+    Source: docs/decisions.md 27; onnxruntime, "Privacy", "Disabling Telemetry".
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return importlib.import_module(package)
 
 
 class Encoded(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 
 from signet_actors.config.embedding_models import DEFAULT_FASTEMBED_MODEL, local_model_name
 from signet_actors.errors import ConfigError, ProviderError
-from signet_actors.providers.embedding import Vectors, unit_vectors
+from signet_actors.providers.embedding import Vectors, import_without_telemetry, unit_vectors
 
 MAX_TEXT_CHARS: Final = 8000
 _BATCH_TEXTS: Final = 16
@@ -40,7 +40,7 @@ class FastembedEmbedder:
         self.model = model or DEFAULT_FASTEMBED_MODEL
         self.dimensions = dimensions
         try:
-            package = importlib.import_module("fastembed")
+            package = import_without_telemetry("fastembed")
         except ImportError as error:
             raise ConfigError(
                 "embedding.provider fastembed needs the optional dependency fastembed, which is not installed: "

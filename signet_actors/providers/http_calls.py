@@ -1,12 +1,11 @@
 """JSON calls to one HTTP server, each bounded in time and size.
 
-One deadline covers the whole call; a timeout per read would let a slow server hold a call for ever. The size of the
-body is limited while it streams, and compressed bodies are rejected. Redirects are not followed, so a prompt goes only
-to the configured server. Proxy settings of the environment apply to remote hosts only. httpx is imported at the first
-use, which saves 9 MB in a process that calls no server.
+One deadline covers the whole call; a timeout per read would let a slow server hold a call for ever. The body is bounded
+while it streams, and may not be compressed. Redirects are not followed, so a prompt goes only to the configured server.
+Proxies of the environment are for remote hosts only. httpx (9 MB) is imported at the first use.
 
-Source: memory-pipeline.txt "Provider Abstraction" (status and the first 200 characters of the body);
-docs/reliability.md R11; docs/decisions.md 27.
+Source: memory-pipeline.txt "Provider Abstraction" (status, first 200 characters of the body); docs/reliability.md R11;
+docs/decisions.md 27.
 """
 
 from __future__ import annotations

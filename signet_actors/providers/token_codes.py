@@ -14,23 +14,14 @@ from typing import Final, Protocol
 
 from signet_actors.config.embedding_models import MAX_TOKEN_CODES
 from signet_actors.domain.stop_words import STOP_WORDS
+from signet_actors.providers.byte_pairs import WORD_MARK, BytePairs
 
 _MAX_TEXT_WORDS: Final = 256
 _MAX_BYTES: Final = 2 * MAX_TOKEN_CODES
 _MAX_CACHED_WORDS: Final = 16_384
 _MAX_WORD_CHARS: Final = 64
-_WORD_MARK: Final = "\u2581"
 _TAILS: Final = frozenset({"s", "t", "m", "re", "ve", "ll", "d"})
 """What the tokenizer leaves behind the apostrophe of a contraction."""
-
-
-class _Token(Protocol):
-    id: int
-    value: str
-
-
-class _WordModel(Protocol):
-    def tokenize(self, sequence: str, /) -> list[_Token]: ...
 
 
 class TokenCodes(Protocol):
@@ -48,8 +39,8 @@ class TokenCodes(Protocol):
 class WordPieceCodes:
     """The numbers of word pieces, two bytes each (native order)."""
 
-    def __init__(self, model: _WordModel) -> None:
-        self._model = model
+    def __init__(self, pieces: BytePairs) -> None:
+        self._pieces = pieces
         self._telling: dict[str, bytes] = {}
 
     def of_text(self, text: str) -> bytes:
@@ -72,7 +63,7 @@ class WordPieceCodes:
     def _telling_pieces(self, word: str) -> bytes:
         known = self._telling.get(word)
         if known is None:
-            known = array("H", [token.id for token in self._tokens(word) if _is_compared(token.value)]).tobytes()
+            known = array("H", [number for piece, number in self._tokens(word) if _is_compared(piece)]).tobytes()
             if len(word) <= _MAX_WORD_CHARS:
                 if len(self._telling) >= _MAX_CACHED_WORDS:
                     self._telling = {}
@@ -80,10 +71,11 @@ class WordPieceCodes:
         return known
 
     def _all_pieces(self, word: str) -> bytes:
-        return array("H", [token.id for token in self._tokens(word)]).tobytes()
+        return array("H", [number for _, number in self._tokens(word)]).tobytes()
 
-    def _tokens(self, word: str) -> list[_Token]:
-        return self._model.tokenize(_WORD_MARK + word[:_MAX_WORD_CHARS])
+    def _tokens(self, word: str) -> list[tuple[str, int]]:
+        pieces = self._pieces.pieces_of_word(word[:_MAX_WORD_CHARS])
+        return [(piece, self._pieces.vocabulary[piece]) for piece in pieces]
 
 
 def _joined(codes: Iterable[bytes]) -> bytes:
@@ -98,7 +90,7 @@ def _joined(codes: Iterable[bytes]) -> bytes:
 
 def is_telling(piece: str) -> bool:
     """Return False for a stop word, the tail of a contraction, punctuation and a special token ("[CLS]")."""
-    bare = piece.strip(_WORD_MARK).lower()
+    bare = piece.strip(WORD_MARK).lower()
     return bare not in STOP_WORDS and bare not in _TAILS and any(map(str.isalnum, bare)) and not bare.startswith("[")
 
 

@@ -1,6 +1,6 @@
 """The process that checks a copy of the database. It is separate because retention has no handle to any database.
 
-Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
+Source: docs/architecture.md "Dependency rules" 3; docs/reliability.md R18.
 """
 
 from __future__ import annotations

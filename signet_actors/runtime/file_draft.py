@@ -43,6 +43,13 @@ class FileDraft:
             with contextlib.suppress(OSError):
                 self.path.unlink()
 
+    def copy_mode(self) -> None:
+        """Give the draft the mode and the group of the present ``target``, if there is one."""
+        with contextlib.suppress(FileNotFoundError):
+            found = self.target.stat()
+            os.fchown(self.file.fileno(), -1, found.st_gid)
+            os.fchmod(self.file.fileno(), stat.S_IMODE(found.st_mode))
+
     def sync(self) -> None:
         """Write what was buffered, and flush the content to disk."""
         self.file.flush()
@@ -55,13 +62,17 @@ class FileDraft:
         self._renamed = True
 
 
-def replace_file(target: Path, content: bytes, *, durable: bool = True) -> None:
+def replace_file(target: Path, content: bytes, *, durable: bool = True, keep_mode: bool = False) -> None:
     """Replace the content of ``target``, or create it. Not ``durable``: a power cut may undo the change.
+
+    With ``keep_mode`` the mode and the group stay; otherwise only the owner can read the new file.
 
     Raises OSError; ``target`` is unchanged then, unless only the last sync of the directory failed.
     """
     with FileDraft(target) as draft:
         draft.file.write(content)
+        if keep_mode:
+            draft.copy_mode()
         if durable:
             draft.sync()
         draft.replace()

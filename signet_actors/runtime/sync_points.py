@@ -1,15 +1,11 @@
 """Named points in the code at which a test can kill, stop, fail or delay this process.
 
 In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it, for example
-``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``: an action, optionally ``@`` and the hit on which it
-fires (default 1; ``@*`` = every hit), optionally ``/`` and the incarnation of the child (default all; each counts its
-own hits). Unknown names are refused at the start. Actions: ``kill`` (SIGKILL), ``stop:MS`` (SIGSTOP; another process
-sends SIGCONT), ``raise:ERRNO`` (OSError), ``sleep:MS``. If ``SIGNET_SYNC_POINTS_FIRED`` names a file, each firing is
-first appended to it as a line ``name action pid incarnation``.
+``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``; ``_parse`` describes the syntax. If
+``SIGNET_SYNC_POINTS_FIRED`` names a file, each firing is first appended to it as a line
+``name action pid incarnation``.
 
 Source: docs/reliability.md "Sync points".
-Departs: ``writer.mid_checkpoint`` lies between copying the pages back and resetting the log, because a checkpoint is
-one call of SQLite; the power-loss images test crashes inside it.
 """
 
 from __future__ import annotations
@@ -71,7 +67,11 @@ NAMES = (
     "fs.note_tmp_written",
     "fs.note_renamed",
 )
-"""Every sync point of the code; a test compares."""
+"""Every sync point of the code; a test compares.
+
+Departs: ``writer.mid_checkpoint`` lies between copying the pages back and resetting the log, because a checkpoint is
+one call of SQLite; the power-loss images test crashes inside it.
+"""
 
 _ACTIONS = frozenset({"kill", "stop", "raise", "sleep"})
 
@@ -86,6 +86,13 @@ class _Armed:
 
 
 def _parse(text: str) -> dict[str, list[_Armed]]:
+    """Return the actions by name, from entries ``name=action``, separated by semicolons.
+
+    After the action follow, optionally, ``@`` and the hit on which it fires (default 1; ``@*`` = every hit), and ``/``
+    and the incarnation of the child (default all; each counts its own hits). Actions: ``kill`` (SIGKILL), ``stop:MS``
+    (SIGSTOP; another process sends SIGCONT), ``raise:ERRNO`` (OSError), ``sleep:MS``. Raises ValueError for an unknown
+    name or action, so the process does not start.
+    """
     armed: dict[str, list[_Armed]] = {}
     for entry in filter(None, (part.strip() for part in text.split(";"))):
         name, _, spec = entry.partition("=")

@@ -19,6 +19,7 @@ from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, L
 from signet_actors.protocol.searcher import (
     ExportEmbeddings,
     ExportMemories,
+    FindByPrefix,
     FindCandidates,
     FindForgetCandidates,
     FindSimilar,
@@ -36,6 +37,8 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
+from signet_actors.protocol.sessions import FindSessionStart, GetSession
+from signet_actors.protocol.transcripts import GetTranscript, SearchSessions
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.blocking import BlockingRef
@@ -47,13 +50,15 @@ from signet_actors.searcher.queries import (
     candidates,
     embeddings,
     forget,
+    import_export,
     memories,
     pipeline,
+    sessions,
     stats,
     timeline,
-    transfer,
+    transcripts,
 )
-from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.reader import BETWEEN_QUERIES, Reader
 from signet_actors.searcher.recall import common_words, probe
 from signet_actors.searcher.within import recall_within
 from signet_actors.store.engine import Preempted, Snapshot, SnapshotEnded
@@ -71,6 +76,16 @@ from signet_actors.store.sqlite.reader import read_engine
 _START_BUDGET_NS = 1_500_000_000
 """Time that a start may spend on building vector files; the rest is built between queries."""
 
+_FOLLOW_S = 0.1
+_FOLLOW_IDLE_S = 1.0
+_ACTIVE_NS = 5_000_000_000
+"""Commits are followed every ``_FOLLOW_S`` until none has been seen for this long, and then every second."""
+_QUIET_NS = 10_000_000
+_LONGEST_DELAY_NS = 250_000_000
+"""A step between queries begins ``_QUIET_NS`` after the last query, or ``_LONGEST_DELAY_NS`` after the last step."""
+_DAMAGE_PAUSE_S = 5.0
+"""After a step failed on a damaged row or index, the next one is tried this much later."""
+
 _REPORT_MS = 1000
 _REPORT_AGAIN_S = 5.0
 _DAMAGED = Failure(
@@ -79,6 +94,8 @@ _DAMAGED = Failure(
 _INDEX_DAMAGED = Failure(
     ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` rebuilds it", None, 60_000
 )
+
+_UNREADABLE_ROW = (UnicodeDecodeError, StoredValueInvalid)
 
 ReplyWithFrames = tuple[SearcherReply, list[bytes]]
 
@@ -95,6 +112,7 @@ class Searcher:
         self.reader: Reader | None = None
         self._writer: BlockingRef | None = None
         self._caught_up = False
+        self._last_query_ns = self._last_change_ns = self._last_step_ns = 0
         self._index_error: str | None = None
         self._damage: str | None = None
         self._reported = False
@@ -102,7 +120,7 @@ class Searcher:
         self._row_damaged = False
         self._served = 0
         self._failed = 0
-        self._revoked = 0
+        self._snapshots_ended = 0
         self._preempted = 0
 
     def start(self) -> None:
@@ -141,23 +159,35 @@ class Searcher:
                 self._caught_up = reader.catch_up()
             except SnapshotEnded:
                 self.loop.snapshot_ended()
+            except _UNREADABLE_ROW:
+                self._note_damaged_row()
+                break
             self.loop.heartbeat()
             if any(leg.error for leg in reader.vector_legs()):
                 break
-        with reader.open_snapshot() as snapshot:
-            reader.sync(snapshot)
-            self._probe(reader, snapshot)
+        self._probe(reader)
         reader.read_timeout_ms = self.config.searcher.read_timeout_ms
 
-    def _probe(self, reader: Reader, snapshot: Snapshot) -> None:
-        """Let both legs answer. A row that cannot be read is a defect of that row: what is sound is served."""
-        try:
-            probe(reader, snapshot)
-        except (ActorExit, StoreError, SignetError, OSError):
-            raise
-        except Exception:
-            self.log.exception("self_check_failed", remedy="signet doctor --deep")
-            self._row_damaged = True
+    def _probe(self, reader: Reader) -> None:
+        """Let both legs answer. A row that cannot be read is a defect of that row: what is sound is served.
+
+        Beside a large import the writer may end the snapshot many times; the rows that were read before are kept.
+        """
+        while True:
+            try:
+                with reader.open_snapshot() as snapshot:
+                    reader.sync(snapshot)
+                    probe(reader, snapshot)
+            except SnapshotEnded:
+                self.loop.snapshot_ended()
+                self.loop.heartbeat()
+                continue
+            except (ActorExit, StoreError, SignetError, OSError):
+                raise
+            except Exception:
+                self.log.exception("self_check_failed", remedy="signet doctor --deep")
+                self._row_damaged = True
+            return
 
     def _serve_damaged(self, error: Exception) -> None:
         """Serve a damaged database as far as it can be read. Raises ``ActorExit`` if its schema cannot be read."""
@@ -183,6 +213,12 @@ class Searcher:
             self._damage = str(error)
             self.log.error("database_damaged", found=self._damage, remedy=REMEDY)
 
+    def _note_damaged_row(self) -> None:
+        """Note a row that cannot be read; call this while the exception is handled."""
+        if not self._row_damaged:
+            self.log.exception("stored_text_damaged", remedy="signet doctor --deep")
+        self._row_damaged = True
+
     def _report_damage(self, damage: str) -> None:
         if not self._reported:
             self._writer = self._writer or self.loop.connect_ref("writer", msgspec.msgpack.Decoder(WriterReply))
@@ -197,6 +233,7 @@ class Searcher:
                 reply, frames = self._run_preemptible(incoming)
                 sync_point("searcher.before_reply")
                 incoming.reply(reply, frames)
+                self._last_query_ns = self.clock.monotonic_ns()
         except Exception:
             for unanswered in batch:
                 if not unanswered.answered:  # a read changes nothing, so it is safe to retry
@@ -204,15 +241,23 @@ class Searcher:
             raise
 
     def tick(self) -> float | None:
-        """Continue to build incomplete vector files by one bounded step, and report damage to the writer."""
+        """Follow the commits by one bounded step, so that a query finds little to do, and report damage to the writer.
+
+        Return the seconds until the next step.
+        """
         if self._damage is not None:
             self._report_damage(self._damage)
             return None if self._reported else _REPORT_AGAIN_S
-        legs = list(self._reader.vector_legs())
-        if self._caught_up and self._reader.context_complete and all(leg.complete for leg in legs):
-            return None
+        now = self.clock.monotonic_ns()
+        if now < min(self._last_query_ns + _QUIET_NS, self._last_step_ns + _LONGEST_DELAY_NS):
+            return _QUIET_NS / 1e9
+        self._last_step_ns = now
+        reader, version = self._reader, self._reader.columns.version
         try:
-            self._caught_up = self._reader.catch_up()
+            self._caught_up = reader.catch_up(BETWEEN_QUERIES)
+        except SnapshotEnded:
+            self.loop.snapshot_ended()
+            return 0.0
         except ActorExit:
             raise
         except (SignetError, LockTimeout) as error:
@@ -220,24 +265,32 @@ class Searcher:
             return 1.0
         except DAMAGED as error:
             self._note_damage(error)
-            return None
+            return 0.0 if self._damage is not None else _DAMAGE_PAUSE_S
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
-        index_error = next((leg.error for leg in self._reader.vector_legs() if leg.error), None)
+        except _UNREADABLE_ROW:
+            self._note_damaged_row()
+            return _DAMAGE_PAUSE_S
+        if reader.columns.version != version:
+            self._last_change_ns = now
+        index_error = next((leg.error for leg in reader.vector_legs() if leg.error), None)
         if index_error != self._index_error and index_error is not None:
             self.log.warning("vector_file_unusable", error=index_error, answered_from="the stored vectors")
         self._index_error = index_error
-        if self._caught_up:
-            return None
-        return 0.0 if index_error is None else 5.0
+        if index_error is not None:
+            return 5.0
+        if not self._caught_up:
+            return 0.0
+        return _FOLLOW_S if now < self._last_change_ns + _ACTIVE_NS else _FOLLOW_IDLE_S
 
     def counters(self) -> dict[str, float]:
         """Return the counters that go with the heartbeat."""
         return {
+            "index_pending": 0 if self.reader is None else self.reader.pending,
             "served": self._served,
             "failed": self._failed,
-            "snapshots_ended": self._revoked,
-            "made_way": self._preempted,
+            "snapshots_ended": self._snapshots_ended,
+            "preempted": self._preempted,
             **({"damaged": 1.0} if self._damage is not None else {}),
             **({"scrub_findings": 1.0} if self._index_damaged or self._row_damaged else {}),
         }
@@ -275,14 +328,14 @@ class Searcher:
         return self._run_query(incoming)
 
     def _run_query(
-        self, incoming: Incoming[SearcherQuery], should_yield: Callable[[], bool] | None = None
+        self, incoming: Incoming[SearcherQuery], is_preempted: Callable[[], bool] | None = None
     ) -> ReplyWithFrames:
-        """Return the result or a failure. Raises ActorExit if the process must end, Preempted if ``should_yield``."""
+        """Return the result or a failure. Raises ActorExit if the process must end, Preempted if ``is_preempted``."""
         try:
             try:
-                answer = self._in_snapshot(incoming, should_yield)
+                answer = self._in_snapshot(incoming, is_preempted)
             except SnapshotEnded:  # the checkpoint is done by now; try again within the remaining time
-                self._revoked += 1
+                self._snapshots_ended += 1
                 self.loop.snapshot_ended()
                 answer = self._in_snapshot(incoming)
             except DAMAGED:
@@ -294,7 +347,7 @@ class Searcher:
             failure = Failure(error.code, error.detail, error.field, error.retry_after_ms)
         except LockTimeout:
             failure = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
-        except (UnicodeDecodeError, StoredValueInvalid):
+        except _UNREADABLE_ROW:
             self.log.exception("stored_text_damaged", remedy="signet doctor --deep", trace=incoming.header.trace_id)
             self._row_damaged = True
             detail = "a stored text is damaged; run `signet doctor --deep` to find it"
@@ -315,9 +368,9 @@ class Searcher:
         return failure, []
 
     def _in_snapshot(
-        self, incoming: Incoming[SearcherQuery], should_yield: Callable[[], bool] | None = None
+        self, incoming: Incoming[SearcherQuery], is_preempted: Callable[[], bool] | None = None
     ) -> ReplyWithFrames:
-        with self._reader.open_snapshot(deadline_ns=incoming.header.deadline_ns, should_yield=should_yield) as snapshot:
+        with self._reader.open_snapshot(deadline_ns=incoming.header.deadline_ns, is_preempted=is_preempted) as snapshot:
             return self._dispatch(snapshot, incoming)
 
     def _dispatch(self, snapshot: Snapshot, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
@@ -334,6 +387,8 @@ class Searcher:
                 return common_words(reader, snapshot, query), []
             case ListMemories():
                 return memories.list_memories(reader, snapshot, query), []
+            case FindByPrefix():
+                return memories.find_by_prefix(snapshot, query), []
             case GetMemory():
                 return memories.get_memory(snapshot, query), []
             case GetHistory():
@@ -349,13 +404,17 @@ class Searcher:
             case ExportEmbeddings():
                 return embeddings.export(snapshot, query)
             case ExportMemories():
-                return transfer.export(snapshot, query)
+                return import_export.export(snapshot, query)
             case GetEmbeddingHealth():
                 return embeddings.health(snapshot, query), []
             case GetStoreStats():
                 return stats.store_stats(reader, snapshot), []
             case FindForgetCandidates():
                 return forget.candidates(snapshot, query), []
+            case GetSession():
+                return sessions.get_session(snapshot, query), []
+            case FindSessionStart():
+                return sessions.session_start(reader, snapshot, query), []
             case GetPipelineStatus():
                 return pipeline.status(snapshot, query), []
             case ListReviews():
@@ -364,5 +423,9 @@ class Searcher:
                 return pipeline.get_run(snapshot, query), []
             case ListRuns():
                 return pipeline.list_runs(snapshot, query), []
+            case GetTranscript():
+                return transcripts.get(snapshot, query), []
+            case SearchSessions():
+                return transcripts.search(snapshot, query), []
             case _:
                 assert_never(query)

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.config.embedding_models import (
+    EMBEDDED_FOLDER,
     EMBEDDED_TENSOR,
     EMBEDDED_WEIGHTS,
     MINILM_CODE_DIMENSIONS,
-    embedded_model_folder,
 )
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS
 from signet_actors.runtime.tensor_file import map_halves, widened
@@ -50,7 +50,7 @@ class PieceComparison:
 
     def __init__(self) -> None:
         """Map the weights. Raises ``ConfigError`` if they cannot be read."""
-        path = embedded_model_folder() / EMBEDDED_WEIGHTS
+        path = EMBEDDED_FOLDER / EMBEDDED_WEIGHTS
         self._mapping, self._table = map_halves(path, EMBEDDED_TENSOR, EMBEDDED_DIMENSIONS)
         self._forget_vectors()
 

@@ -21,9 +21,6 @@ from signet_actors.searcher.legs.vector import VectorLeg
 Rows = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-ROWS_PER_STEP: Final = 8_192
-"""It takes about 60 ms to count so many rows."""
-
 
 class Gate(NamedTuple):
     """An episode is open if its coherence is at least ``least``; ``prior_pairs`` weigh the mean of its group."""
@@ -51,8 +48,12 @@ class Coherence:
 
     def _clear(self) -> None:
         self._version: object = None
+        # Rows that still have to be counted: those whose vector had changed at ``_version``, and those that were moved.
+        self._stale: Rows = np.zeros(0, np.int64)
         self._left_over: Rows = np.zeros(0, np.int64)
+        self._newest: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # by row: the record of its vector at ``_version``
         self.complete = False
+        self.pending = 0
         # By row: the counted pair with its left neighbour, the counted vector, and where they were counted.
         self._cosine: npt.NDArray[np.float32] = np.zeros(0, np.float32)
         self._pair_episode: npt.NDArray[np.int32] = np.zeros(0, np.int32)
@@ -70,8 +71,8 @@ class Coherence:
         self._chance: npt.NDArray[np.float64] = np.zeros(0)
         self._changed_groups: set[int] = set()
 
-    def sync(self, moved: Rows) -> None:
-        """Count up to ``ROWS_PER_STEP`` of the rows that have changed; ``moved`` is the result of ``Episodes.sync``.
+    def sync(self, moved: Rows, *, max_rows: int) -> None:
+        """Count up to ``max_rows`` of the rows that have changed; ``moved`` is the result of ``Episodes.sync``.
 
         ``complete`` is False while rows are not counted yet; their episodes may still be closed.
         """
@@ -84,20 +85,23 @@ class Coherence:
             return
         self._generations = (-1, -1)  # after an exception, all is counted again
         self._reserve()
-        records = np.full(len(self._record), NONE, np.int32)
-        known = leg.records(columns.live)
-        records[: len(known)] = np.where(episodes.episode[: len(known)] == NONE, NONE, known)
-        stale = np.flatnonzero(records != self._record)
+        if self._version != version and not len(self._stale):
+            newest = leg.records(columns.live)
+            self._newest[: len(newest)], self._newest[len(newest) :] = newest, NONE
+            self._stale = np.flatnonzero(self._present(slice(columns.size)) != self._record[: columns.size])
+            self._version = version
         moved = np.concatenate((self._left_over, moved))
-        self.complete = max(len(stale), len(moved)) <= ROWS_PER_STEP
-        stale, moved, self._left_over = stale[:ROWS_PER_STEP], moved[:ROWS_PER_STEP], moved[ROWS_PER_STEP:]
+        stale, self._stale = self._stale[:max_rows], self._stale[max_rows:]
+        moved, self._left_over = moved[:max_rows], moved[max_rows:]
+        self.pending = max(len(self._stale), len(self._left_over))
+        self.complete = self.pending == 0 and self._version == version
         right = episodes.right[stale].astype(np.int64)
         rows = np.unique(np.concatenate((stale, right[right != NONE], moved)))
         self._subtract_pairs(rows)
-        self._count_vectors(rows, records)
+        self._count_vectors(rows)
         self._add_pairs(rows)
         self._update_means()
-        self._generations, self._version = generations, version
+        self._generations = generations
 
     def is_open(self, numbers: npt.NDArray[np.int32]) -> Bools:
         """Return whether each of the episodes is open; False for ``NONE``. Shape (len(numbers),)."""
@@ -137,10 +141,13 @@ class Coherence:
         np.add.at(self._group_pairs, group, sign)
         self._changed_groups.update(np.unique(group).tolist())
 
-    def _count_vectors(self, rows: Rows, records: npt.NDArray[np.int32]) -> None:
+    def _present(self, rows: Rows | slice) -> npt.NDArray[np.int32]:
+        """Return the record of each row's vector at ``_version``, ``NONE`` for a row without a vector or an episode."""
+        return np.where(self._episodes.episode[rows] == NONE, np.int32(NONE), self._newest[rows])
+
+    def _count_vectors(self, rows: Rows) -> None:
         """Replace the counted vectors of ``rows`` by their present ones."""
-        episode = self._episodes.episode[rows]
-        present = np.where(episode == NONE, NONE, records[rows])
+        episode, present = self._episodes.episode[rows], self._present(rows)
         group = np.where(present == NONE, NONE, self._episodes.group_of[episode])
         changed = (present != self._record[rows]) | (group != self._vector_group[rows])
         rows, present, group = rows[changed], present[changed], group[changed]
@@ -176,6 +183,7 @@ class Coherence:
         self._cosine = _grown(self._cosine, rows, 0)
         self._pair_episode = _grown(self._pair_episode, rows, NONE)
         self._record = _grown(self._record, rows, NONE)
+        self._newest = _grown(self._newest, rows, NONE)
         self._vector_group = _grown(self._vector_group, rows, NONE)
         self._sums, self._pairs = _grown(self._sums, episodes, 0), _grown(self._pairs, episodes, 0)
         self._group_sums, self._group_pairs = _grown(self._group_sums, groups, 0), _grown(self._group_pairs, groups, 0)

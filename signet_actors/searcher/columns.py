@@ -9,6 +9,7 @@ Source: docs/architecture.md "The path of a recall"; docs/decisions.md 35.
 
 from __future__ import annotations
 
+from array import array
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +27,7 @@ Seqs = npt.NDArray[np.int64]
 
 _CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id")
 _MAX_CHANGES = 50_000
+_CHANGES_PER_ROW = 4
 DAY_MS = 86_400_000
 
 
@@ -46,7 +48,7 @@ class MemoryColumns:
         self.size = 0  # highest known seq + 1
         self.generation += 1
         self.text_version += 1
-        self.changed: list[int] = []
+        self.changed = array("i")
         self._last_change = 0
         self.live: Mask = np.zeros(0, np.bool_)
         self.pinned: Mask = np.zeros(0, np.bool_)
@@ -71,7 +73,7 @@ class MemoryColumns:
             return False
         oldest, newest = stored.change_feed(snapshot)
         cut = newest > self._last_change and (oldest is None or oldest > self._last_change + 1)
-        if cut or len(self.changed) > _MAX_CHANGES + self.size // 10:
+        if cut or len(self.changed) > _MAX_CHANGES + _CHANGES_PER_ROW * self.size:
             self._clear()
         if newest > self._last_change and self.size:
             self._apply_changes(snapshot)
@@ -103,7 +105,7 @@ class MemoryColumns:
     def narrow(self, mask: Mask, filters: Filters) -> Mask:
         """Return ``mask`` (shape (size,)) restricted to rows that pass the filters; ``mask`` itself if none is set.
 
-        The filters ``project`` and ``tags`` are not applied here.
+        The filters ``project`` (without ``or_no_project``) and ``tags`` are not applied here.
         """
         n = self.size
         for name, wanted in (
@@ -117,6 +119,9 @@ class MemoryColumns:
                 mask = mask & (self._codes[name][:n] == self._code(name, wanted))
         if filters.no_project:
             mask = mask & (self._codes["project"][:n] == self._code("project", ""))
+        if filters.or_no_project and filters.project is not None:
+            codes = (self._code("project", ""), self._code("project", filters.project))
+            mask = mask & np.isin(self._codes["project"][:n], codes)
         if filters.pinned is not None:
             mask = mask & (self.pinned[:n] == filters.pinned)
         if filters.importance_min is not None:
@@ -192,7 +197,7 @@ class MemoryColumns:
 
     def _apply_changes(self, snapshot: Snapshot) -> None:
         seqs = [seq for seq in stored.changed_after(snapshot, self._last_change) if seq < self.size]
-        self.changed += seqs
+        self.changed.extend(seqs)
         for start in range(0, len(seqs), stored.BATCH):
             batch = seqs[start : start + stored.BATCH]
             rows = stored.of_seqs(snapshot, batch)

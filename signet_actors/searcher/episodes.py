@@ -24,8 +24,6 @@ Rows = npt.NDArray[np.int64]
 
 GAP_MS: Final = 30 * 60 * 1000
 NONE: Final = -1
-ROWS_PER_STEP: Final = 2_000
-"""A row at the end of its session costs 3 us, one between others 30 us in a session of 300,000."""
 _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
@@ -60,8 +58,13 @@ class Episodes:
         self.group_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.count = 0
 
-    def sync(self) -> Rows:
-        """Place up to ``ROWS_PER_STEP`` of the rows that the columns have added or changed since the last call.
+    @property
+    def pending(self) -> int:
+        """The number of rows that are not in their places yet."""
+        return self._columns.size - self._size + len(self._columns.changed) - self._seen
+
+    def sync(self, *, max_rows: int) -> Rows:
+        """Place up to ``max_rows`` of the rows that the columns have added or changed since the last call.
 
         Return the rows whose left neighbour or episode has changed. A new ``generation`` stands for all rows.
         """
@@ -75,8 +78,8 @@ class Episodes:
         if self._size == 0:
             self._build()
             return _NO_ROWS
-        changed = columns.changed[self._seen : self._seen + ROWS_PER_STEP]
-        stop = min(columns.size, self._size + ROWS_PER_STEP - len(changed))
+        changed = columns.changed[self._seen : self._seen + max_rows]
+        stop = min(columns.size, self._size + max_rows - len(changed))
         for seq in (*dict.fromkeys(seq for seq in changed if seq < self._size), *range(self._size, stop)):
             if not self._place(seq):
                 self._clear()

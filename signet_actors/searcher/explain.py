@@ -80,7 +80,7 @@ class Candidates(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The candidates that are strong and relevant enough, best first, whatever the limit. Shape (n,) each."""
+    """The candidates that are strong, relevant and new enough, best first, whatever the limit. Shape (n,) each."""
 
     seqs: Seqs
     scores: Floats
@@ -126,7 +126,7 @@ class _Explainer:
 
     def __init__(self, reader: Reader, snapshot: Snapshot, command: Recall, stages: Stages) -> None:
         self._reader, self._snapshot, self._command, self._stages = reader, snapshot, command, stages
-        readable = reader.readable_rows(snapshot, command.read, command.filters.project)
+        readable = reader.readable_rows(snapshot, command.read, command.filters.only_project)
         tokens = reader.columns.tokens[: len(readable)][readable]
         self._mean_length = float(tokens.mean()) if len(tokens) else 1.0
         self._terms = []
@@ -168,6 +168,8 @@ class _Explainer:
             return ExplainedId(memory_id, "below_min_score", value=value, threshold=command.min_score)
         if relevance < command.min_relevance:
             return ExplainedId(memory_id, "below_min_relevance", value=relevance, threshold=command.min_relevance)
+        if seq in command.received:
+            return ExplainedId(memory_id, "already_recalled")
         rank = _rank(stages.ranking.seqs, seq)
         if rank is not None and rank > command.limit:
             return ExplainedId(memory_id, "beyond_limit", rank=rank, threshold=float(command.limit))
@@ -210,7 +212,7 @@ class _Explainer:
         row, cosine = np.array([seq], np.int64), np.full(1, np.nan)
         for leg, query in self._stages.vector_queries:
             missing = np.isnan(cosine)
-            cosine[missing] = leg.cosines(self._snapshot, query, row[missing])
+            cosine[missing] = leg.cosines(self._snapshot, self._reader.columns, query, row[missing])
         return self._explanation(seq, float(self._reader.keyword.strengths(row)[0]), float(cosine[0]), 0.0, [], 0.0)
 
     def _explanation(
@@ -231,7 +233,7 @@ class _Explainer:
             score=round(score, _DECIMALS),
             coverage=round(float(covered[0]), relevance.DECIMALS),
             standing=None if np.isnan(standing[0]) else round(float(standing[0]), relevance.DECIMALS),
-            relevance=float(relevance.relevance(covered, standing)[0]),
+            relevance=float(relevance.relevance(covered, standing, stages.measure.extent)[0]),
         )
 
     def _legs(self, seq: int, strength: float, cosine: float) -> list[LegScore]:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.ranking import context, fusion, rerank
+from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.errors import InvalidRequest
@@ -39,8 +39,9 @@ DATE_CANDIDATES = 200
 """At most this many rows are candidates because of their date alone."""
 MOST_NEAR_MS = 8 * DAY_MS
 """Longer times than this add no candidates of their own."""
+_LEAST_FULL = 1e-9
 _MAX_IDENTIFIERS = 64
-"""Identifiers of one query that are looked for literally; further ones are ignored."""
+"""Identifiers of one query that exact matches are looked for; further ones are ignored."""
 
 Seqs = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -76,7 +77,7 @@ def recall(
     if among is not None:
         allowed = allowed & among
     changed_words = _changed_common_words(reader, snapshot, command)
-    pool = max(command.pool, command.limit)
+    pool = max(command.pool, command.limit + len(command.received))
     watch.lap("admit")
     snapshot.check_preempted()
 
@@ -104,7 +105,7 @@ def recall(
     reader.sync_context(snapshot)
     seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits)
     bm25 = _strengths(reader, keyword_hits, seqs)
-    cosine = _cosines(snapshot, vector_queries, vector_hits, seqs)
+    cosine = _cosines(reader, snapshot, vector_queries, vector_hits, seqs)
     if not vector_queries:
         method, base = "keyword", fusion.scaled(bm25)
     elif command.fusion == "rrf":
@@ -114,6 +115,7 @@ def recall(
     watch.lap("fusion")
 
     # 5. Token similarity: the best candidates are compared with the query token by token.
+    likeness = np.full(len(seqs), np.nan)
     fused, is_refined = base, command.fusion == "convex" and bool(bm25.any())
     model = command.vector_model
     if model is not None and command.words and is_refined and reader.tokens.supports(model):
@@ -124,8 +126,9 @@ def recall(
     # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
     #    scaled scores: ranks (rrf) get neither, cosines (no word matches) get the date alone.
     scores, flags = base, reader.flags.records["flags"][seqs]
+    is_subject, boost = np.zeros(len(seqs), np.bool_), np.zeros(len(seqs))
     if command.priors and is_refined:
-        subject = reader.known_subject(snapshot, command.read, command.filters.project, command.query)
+        subject = reader.known_subject(snapshot, command.read, command.filters.only_project, command.query)
         is_subject = (reader.flags.records["subject"][seqs] == subject) & (subject != 0)
         points = context.priors(flags, is_subject, wanted_flags(command.query))
         scores = scores + sum(points.values())
@@ -146,10 +149,29 @@ def recall(
     scores = moves.between("scale", scores, np.maximum(scores / max(1.0, float(scores.max(initial=0.0))), 0.0))
     watch.lap("context")
 
-    # 8. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
+    # 8. Order within an episode: which of its rows answers. Without vectors there are no conversations.
+    if command.episode_order and command.context and is_refined and vector_queries and in_conversation.any():
+        scored = episode_order.Scored(
+            keyword=fusion.scaled(bm25),
+            coverage=bm25 / max(keyword_hits.full, _LEAST_FULL),
+            cosine=fusion.relative_cosine(cosine),
+            tokens=fusion.token_points(likeness),
+            flags=flags,
+            wanted=wanted_flags(command.query),
+            is_subject=is_subject,
+            date=boost,
+            fused=fused,
+            base=base,
+            context=supported,
+            scores=scores,
+        )
+        scores = moves.between("episode_order", scores, episode_order.ordered(scored, near))
+        watch.lap("episode_order")
+
+    # 9. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
-    readable = reader.readable_rows(snapshot, command.read, command.filters.project)
+    readable = reader.readable_rows(snapshot, command.read, command.filters.only_project)
     legs = [leg for leg, _ in vector_queries]
     measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, legs)
     keep = strong >= command.min_score
@@ -157,10 +179,12 @@ def recall(
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
     candidates = Candidates(seqs, bm25, cosine, fused, scores, strong)
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
-    scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
+    scores, is_exact = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
 
-    # 9. Sort (the newer memory wins a tie), explain on request, authorise once more in SQL, and read the content.
-    order = np.lexsort((-seqs, -scores))
+    # 10. Sort (of equal scores an exact match is first, then the newer memory), leave out what the session has
+    #     received, explain on request, authorise once more in SQL, and read the content.
+    order = np.lexsort((-seqs, ~is_exact, -scores))
+    order, suppressed = _without_received(order, seqs, command)
     explained = Explained()
     if moves.wanted:
         ranking = Ranking(seqs[order], scores[order])
@@ -177,7 +201,9 @@ def recall(
         timings=watch.stages,
         common_words=changed_words,
         stale_spaces=_stale_spaces(reader, command, frames),
+        pending=reader.pending,
         explained=explained.named,
+        suppressed=suppressed,
     )
 
 
@@ -207,7 +233,7 @@ def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -
     """Return the scope's common words if the caller embeds queries and has another version of them; else None."""
     if command.vector_model is None or command.common_words_version is None:
         return None
-    words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.project))
+    words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.only_project))
     return words if words.version != command.common_words_version else None
 
 
@@ -292,6 +318,7 @@ def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
 
 
 def _cosines(
+    reader: Reader,
     snapshot: Snapshot,
     vector_queries: Sequence[tuple[VectorLeg, Floats]],
     vector_hits: Sequence[VectorHits],
@@ -303,7 +330,7 @@ def _cosines(
         cosine[np.searchsorted(seqs, hits.seqs)] = hits.cosines
     for leg, query in vector_queries:
         missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
+        cosine[missing] = leg.cosines(snapshot, reader.columns, query, seqs[missing])
     return cosine
 
 
@@ -342,18 +369,19 @@ def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Ne
 
 def _lift_exact_matches(
     snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, scores: Scores
-) -> Scores:
-    """Return the scores, raised for memories that contain an identifier of the query literally.
+) -> tuple[Scores, Mask]:
+    """Return the scores, raised for exact matches, and which these are: rows with an identifier of the query.
 
-    A raised score lies between the best other score and 1. All other scores stay as they are, so that ``min_score``
-    keeps its meaning.
+    A raised score lies between the best other score and 1; it equals the best other one if that is 1. All other scores
+    stay as they are, so that ``min_score`` keeps its meaning.
 
     Source: docs/decisions.md 8; docs/quality.md rule 6.
     """
+    none = np.zeros(len(seqs), np.bool_)
     identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
     candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
     if not len(candidates):
-        return scores
+        return scores, none
     # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
     whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
     exact_seqs = {
@@ -362,12 +390,21 @@ def _lift_exact_matches(
         if whole.search(content.lower())
     }
     if not exact_seqs:
-        return scores
+        return scores, none
     is_exact = np.array([seq in exact_seqs for seq in seqs.tolist()])
     best_other = float(scores[~is_exact].max(initial=0.0))
     lifted = scores.copy()
     lifted[is_exact] = best_other + (1.0 - best_other) * (1.0 + scores[is_exact]) / 2.0
-    return lifted
+    return lifted, is_exact
+
+
+def _without_received(order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, int]:
+    """Return ``order`` without received rows, and how many of these would be before the last row within the limit."""
+    if not command.received:
+        return order, 0
+    fresh = np.flatnonzero(~np.isin(seqs[order], np.array(command.received, np.int64)))
+    end = int(fresh[command.limit - 1]) + 1 if len(fresh) >= command.limit else len(order)
+    return order[fresh], end - min(len(fresh), command.limit)
 
 
 def _fetch_rows(

@@ -41,11 +41,11 @@ class UnrelatedCosines:
         """Return what unrelated pairs have in the space of ``leg``."""
         prior = relevance.EMBEDDED_PRIOR if leg.matrix.model == EMBEDDED_MODEL else relevance.OTHER_PRIOR
         span = 1 << max(leg.indexed_records, 1).bit_length() - 1
-        if not leg.complete or span < _LEAST_SAMPLE:
-            return prior
         key = (leg.matrix.generation, span)
         known = self._measured.get(leg)
-        if known is None or known[0] != key:
+        if span < _LEAST_SAMPLE or (known is None and not leg.complete):
+            return prior
+        if known is None or (known[0] != key and leg.complete):
             # Evenly spaced among the first records: every searcher has these at the same places.
             sample = leg.matrix.vectors[: span : max(1, span // SAMPLE)]
             known = self._measured[leg] = key, relevance.unrelated_cosines(sample, prior)
@@ -63,7 +63,8 @@ class _WeighedTerm(NamedTuple):
 class Measure:
     """Measures candidates of one query. ``readable`` marks the rows that count, shape (size,).
 
-    If none of ``terms`` is informative, all count. ``legs`` are those that were searched.
+    If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``extent`` tells how much
+    the query says.
     """
 
     def __init__(
@@ -83,10 +84,11 @@ class Measure:
             likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in term.alternatives]
             weight = relevance.word_weight(count, int(np.count_nonzero(readable[rows])))
             self._terms.append(_WeighedTerm(weight, rows, likely))
+        self.extent = relevance.extent((term.weight for term in self._terms), count)
 
     def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
-        return relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines))
+        return relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines), self.extent)
 
     def coverage(self, seqs: Seqs) -> Floats:
         """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""

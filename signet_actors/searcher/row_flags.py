@@ -31,8 +31,6 @@ Rows = npt.NDArray[np.int64]
 FILE_NAME: Final = "text-flags-1"
 """The number changes when ``text_flags`` returns something else for a text."""
 RECORD: Final = np.dtype([("check", "<u4"), ("subject", "<u4"), ("flags", "<u4")])
-ROWS_PER_QUERY: Final = 100
-"""A query computes at most this many missing records; further ones are computed between queries."""
 _SCANNED_ROWS: Final = 65_536
 """One call checks at most this many new records, which takes about a millisecond."""
 _GROWTH_ROWS: Final = 65_536
@@ -59,7 +57,22 @@ class RowFlags:
         self._checked = 1  # rows below are checked; numbers begin at 1
         self._seen = 0
 
-    def sync(self, snapshot: Snapshot, *, max_rows: int = ROWS_PER_QUERY) -> None:
+    @property
+    def pending(self) -> int:
+        """The number of rows whose record is not checked yet."""
+        return 0 if self.complete else self._columns.size - self._checked
+
+    @property
+    def changes_seen(self) -> int:
+        """How many entries of ``columns.changed`` have their records."""
+        return self._seen
+
+    @property
+    def checked(self) -> int:
+        """All rows below this one have their records, apart from changes since the last call of ``sync``."""
+        return self._checked
+
+    def sync(self, snapshot: Snapshot, *, max_rows: int) -> None:
         """Check the records of new and changed rows, and compute up to ``max_rows`` missing ones."""
         columns = self._columns
         if self._generation != columns.generation:
@@ -162,7 +175,7 @@ def _check(
 def _open(path: Path) -> int:
     """Return a descriptor of the file, -1 if it cannot be opened for writing."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         return open_regular(path, os.O_RDWR | os.O_CREAT)
     except (OSError, ConfigError):
         return -1

@@ -57,16 +57,18 @@ class Subjects:
         return found
 
     def _count(self, scope: Hashable, readable: Mask) -> _Counted:
-        state = (self._columns.generation, len(self._columns.changed), self._flags.complete)
+        # A change of a row counts twice: when it is seen, and when its flags are up to date.
+        state = (self._columns.generation, len(self._columns.changed), self._flags.changes_seen)
         counted, counted_state = self._scopes.get(scope, (_Counted(), state))
-        if counted_state != state or not self._flags.complete:
+        if counted_state != state:
             counted = _Counted()
-        new = slice(counted.size, len(readable))
+        known = min(self._flags.checked, len(readable))  # during a large import further rows have no record yet
+        new = slice(counted.size, known)
         subjects = self._flags.records["subject"][new][readable[new]]
         if len(subjects):
             counted.buckets += np.bincount(subjects % _BUCKETS, minlength=_BUCKETS)
             counted.rows += len(subjects)
-        counted.size = len(readable)
+        counted.size = max(counted.size, known)
         self._scopes[scope] = counted, state
         self._scopes.move_to_end(scope)
         while len(self._scopes) > _MAX_SCOPES:

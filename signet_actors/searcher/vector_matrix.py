@@ -2,7 +2,7 @@
 
 A searcher that finds committed vectors missing appends them under a file lock, first the records, then the header. A
 crash in between leaves only bytes behind the counted end. A file that is damaged, or that belongs to a database with
-another history (``store.vector_epochs``), is set aside and rebuilt; meanwhile queries use the ``vec0`` table. The file
+another history (``store.vector_epochs``), is renamed and rebuilt; meanwhile queries use the ``vec0`` table. The file
 format is described in ``store.vector_file``.
 
 Source: docs/decisions.md 5; docs/performance.md "Recall targets"; docs/reliability.md R18.
@@ -56,7 +56,6 @@ class VectorMatrix:
         self.dimensions = dimensions
         self._database_id = database_id
         self._record_bytes = record_bytes(dimensions)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = vector_file(directory, model, dimensions)
         self._epochs = VectorEpochs()
         self._matched = False
@@ -226,7 +225,7 @@ class VectorMatrix:
         self._map = None  # the memory is unmapped when the last array over it is garbage collected
 
     def _rebuild(self) -> None:
-        """Set a damaged file aside and create an empty one, which ``sync`` fills."""
+        """Rename a damaged file to ``….damaged`` and create an empty one, which ``sync`` fills."""
         with self._locked() as descriptor:
             if self._refresh():
                 return
@@ -240,7 +239,11 @@ class VectorMatrix:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Open and lock the file for writing, and make sure that it is still the one at the path."""
+        """Open and lock the file for writing, and make sure that it is still the one at the path.
+
+        Only its own directory is created: a workspace that was moved away must not come into being again.
+        """
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
         while True:
             try:
                 descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)

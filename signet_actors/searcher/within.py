@@ -46,6 +46,7 @@ def recall_within(reader: Reader, snapshot: Snapshot, command: Recall, frames: l
         first,
         rows=rows + _below(rows, others.rows),
         explained=fate,
+        suppressed=first.suppressed + others.suppressed,
         timings=[*first.timings, StageTiming("outside_window", round(took, 3))],
     )
 

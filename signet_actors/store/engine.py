@@ -68,6 +68,11 @@ class Dialect(Protocol):
     @property
     def ranked_search(self) -> RankedSearch: ...
     @property
+    def turn_search(self) -> RankedSearch:
+        """The same for the turns of sessions: alias ``u``, and their ``session_transcripts`` as ``m``."""
+        ...
+
+    @property
     def text_sizes(self) -> str:
         """The table ``(id, sz)`` of the lengths of indexed texts of memories, for ``token_count``."""
         ...
@@ -253,7 +258,7 @@ class ReaderEngine(Engine, Protocol):
         deadline_ns: int,
         heartbeat: Callable[[], None] = ...,
         is_revoked: Callable[[], bool] = ...,
-        should_yield: Callable[[], bool] | None = ...,
+        is_preempted: Callable[[], bool] | None = ...,
     ) -> AbstractContextManager[Snapshot]:
         """Open a snapshot that lasts until the end of the block.
 

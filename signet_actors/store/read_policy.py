@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.store.engine import Dialect, Reads
-
-DEFAULT_AGENT = "default"
 
 _POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
 _MEMBERS: Final = "SELECT a.id FROM agents a WHERE a.policy_group = :policy_group ORDER BY a.id"
@@ -99,7 +98,8 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.until is not None:
         add("m.created_at <= :f_until", "f_until", filters.until)
     if filters.project is not None:
-        add("m.project = :f_project", "f_project", filters.project)
+        clause = "(m.project = :f_project OR m.project IS NULL)" if filters.or_no_project else "m.project = :f_project"
+        add(clause, "f_project", filters.project)
     if filters.source_type is not None:
         add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
     if filters.owner is not None:

@@ -3,7 +3,7 @@
 Layout: a page of header, then records of ``embeddings.seq`` (int64), ``memories.seq`` (int64) and the vector (float32),
 in order of ``embeddings.seq``. The header has a checksum of itself and a running checksum of the records.
 
-Source: searcher/DESIGN.md "The matrix file"; docs/reliability.md R18.
+Source: searcher/DESIGN.md "The vector file"; docs/reliability.md R18.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -105,7 +105,6 @@ def differing_vectors(
     directory: Path,
     *,
     in_use: bool = False,
-    heartbeat: Callable[[], None] = lambda: None,
 ) -> Iterator[str]:
     """Yield a description of each record that differs from the stored vectors.
 
@@ -132,7 +131,7 @@ def differing_vectors(
             else:
                 with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
                     if _checksum(header, mapped) == header.checksum:
-                        for text in _differences(view, model, header, mapped, heartbeat):
+                        for text in _differences(view, model, header, mapped):
                             yield f"{path.name}: {text}"
                         continue
                 found = ("its checksum is wrong",)
@@ -157,9 +156,7 @@ def _checksum(header: VectorFileHeader, mapped: mmap.mmap) -> int:
         return zlib.crc32(records)
 
 
-def _differences(
-    view: Reads, model: str, header: VectorFileHeader, mapped: mmap.mmap, heartbeat: Callable[[], None]
-) -> Iterator[str]:
+def _differences(view: Reads, model: str, header: VectorFileHeader, mapped: mmap.mmap) -> Iterator[str]:
     length = record_bytes(header.dimensions)
     end = HEADER_BYTES + header.records * length
     if header.last_seq > (last := view.last_number("embeddings")):
@@ -171,7 +168,6 @@ def _differences(
         for seq, memory, vector in rows:
             if seq > header.last_seq:
                 return
-            heartbeat()
             while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
                 offset += length  # skip the record of a replaced or removed vector
             if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:

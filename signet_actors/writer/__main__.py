@@ -2,6 +2,7 @@
 
 ``--check [--deep] [--repair]`` and ``--restore FILE`` need the daemon to be stopped. ``--verify NAME`` turns a copy
 that a running writer made into a backup. ``--check-vectors`` only reads, beside a running daemon or without one.
+``--rows FILE`` prints tables of another program's database.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from pathlib import Path
 
 import msgspec
 
@@ -21,6 +23,8 @@ from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import read_context
 from signet_actors.runtime.processes.network_guard import block_network_sockets
 from signet_actors.runtime.processes.parent_death import die_with_supervisor
+from signet_actors.store.errors import StoreError
+from signet_actors.store.sqlite.foreign import foreign_rows
 from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command, check_vector_files_command
@@ -55,21 +59,37 @@ def _tool(arguments: list[str]) -> int:
     wanted.add_argument("--check", action="store_true", help="check whether the database is intact")
     wanted.add_argument("--check-vectors", action="store_true", help="compare the vector files with the database")
     wanted.add_argument("--restore", metavar="FILE", help="replace the database with a backup (a path, or 'latest')")
+    wanted.add_argument("--rows", metavar="FILE", help="print tables of another program's database as JSON lines")
     wanted.add_argument("--verify", metavar="NAME", help="turn a complete copy into a backup")
+    parser.add_argument("--table", action="append", default=[], help="with --rows: a table to print; may be repeated")
     parser.add_argument("--deep", action="store_true")
     parser.add_argument("--repair", action="store_true")
+    parser.add_argument("--preview", action="store_true", help="with --restore: check and compare, change nothing")
     parser.add_argument("--last-seq", type=int, default=0)
     parser.add_argument("--parent", type=int, default=0)
     given = parser.parse_args(arguments)
     if given.restore is not None:
-        return restore_command(given.restore, given.parent)
+        return restore_command(given.restore, given.parent, preview=given.preview)
     if given.verify is not None:
         return verify_command(given.verify, given.last_seq, given.parent)
     if given.parent and not die_with_supervisor(given.parent):
         return ExitCode.GIVE_UP
+    if given.rows is not None:
+        return _print_rows(Path(given.rows), given.table)
     if given.check_vectors:
         return check_vector_files_command()
     return check_command(deep=given.deep or given.repair, repair=given.repair)
+
+
+def _print_rows(path: Path, tables: list[str]) -> int:
+    """Print ``[table, row]`` for each row; ``[table, null]`` first, for each table that exists."""
+    try:
+        for found in foreign_rows(path, tables):
+            sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    except (StoreError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return ExitCode.IO_ERROR
+    return ExitCode.OK
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from signet_actors.errors import (
 )
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import WatchJobs
+from signet_actors.protocol.transcripts import ForgetTranscript
 from signet_actors.protocol.writer import (
     AdvanceBackup,
     BackupProgress,
@@ -37,7 +38,6 @@ from signet_actors.protocol.writer import (
     ReportDamage,
     TouchMemories,
     WriterCommand,
-    WriterStatus,
     WritesDisabled,
 )
 from signet_actors.runtime.clock import Clock
@@ -46,26 +46,19 @@ from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.call_reporter import SlowSyncs
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.store.engine import WriterEngine
-from signet_actors.store.errors import (
-    BROKEN_DISK,
-    DAMAGED,
-    REMEDY,
-    DiskFull,
-    LockTimeout,
-    StoreError,
-)
-from signet_actors.store.sqlite.connect import check_sqlite_version
+from signet_actors.store.errors import BROKEN_DISK, DAMAGED, REMEDY, DiskFull, LockTimeout, StoreError
 from signet_actors.store.sqlite.reader import read_engine
 from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.store.sqlite.writer import write_engine
 from signet_actors.writer.backup import BackupWork
-from signet_actors.writer.busy_handler import BusyHandler, batch_wait_until_ns
+from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import (
     GroupCommit,
     RunOptions,
+    batch_wait_until_ns,
     commit_parts,
     failure_for_unstarted,
     reply_to_unstarted,
@@ -73,16 +66,16 @@ from signet_actors.writer.group_commit import (
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.opening_checks import Damaged, check_objects, check_structure, take_writer_lock
+from signet_actors.writer.poison_commands import PoisonCommands
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.startup_commit import StartupCommit
-from signet_actors.writer.status import commit_counters, writer_status
-from signet_actors.writer.stopped_commands import StoppedCommands
+from signet_actors.writer.status import commit_counters, damaged_status, writer_status
 from signet_actors.writer.wal_checkpointer import WalCheckpointer
 
 _NS, _HOUSEKEEPING_NS = 1_000_000_000, 60_000_000_000
-_LONGEST_BATCH_NS = 10 * _NS
-"""A commit that takes longer counts as hung: its heartbeats end, and the supervisor kills this process. Its sync has a
-limit of its own (``call_reporter``)."""
+_LONGEST_ROW_NS = 10 * _NS
+"""A row that takes longer counts as hung: the heartbeats end, and the supervisor kills this process. The sync of the
+commit has a limit of its own (``call_reporter``)."""
 _DISPLACED_CHECK_S = 0.25
 
 
@@ -112,9 +105,9 @@ class Writer:
         self._roster_pending = False
         self._startup: StartupCommit | None = None
         self._last_housekeeping_ns = self._last_probe_ns = 0
-        self._batch_began_ns: int | None = None
+        self._row_began_ns: int | None = None
         self.syncs = SlowSyncs(clock)
-        self.stopped = StoppedCommands()
+        self.poison_commands = PoisonCommands()
 
     def start(self) -> None:
         """Open the database, check it, migrate it to the current schema, and make one commit reach the disk.
@@ -141,8 +134,8 @@ class Writer:
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.engine = engine
-        self.stopped = StoppedCommands(
-            self.workspace.daemon_dir / "stopped-commands",
+        self.poison_commands = PoisonCommands(
+            self.workspace.daemon_dir / "poison-commands",
             now_ms=self.clock.wall_ms(),
             retention_ms=self.config.writer.reply_retention_ms,
         )
@@ -154,7 +147,7 @@ class Writer:
         applied = 0
         try:
             check_objects(engine)
-            check_structure(engine, path, self.loop, suspect=self.workspace.integrity_check_file.exists())
+            check_structure(engine, path, self.loop, every_page=self.workspace.integrity_check_file.exists())
             disk_reserve = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
             applied = engine.migrate(
                 path,
@@ -172,8 +165,8 @@ class Writer:
                 self.log,
                 disk_reserve,
                 displaced=self.files.displaced,
-                options=RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._send_batch_heartbeat),
-                stopped=self.stopped,
+                options=RunOptions(self.loop.calls.sync, self.loop.calls.statement, self._begin_row),
+                poison_commands=self.poison_commands,
             )
             self.backup = BackupWork(engine, path, self.workspace.backup_dir, self.clock)
             self._startup.write(self.config, self.loop.calls.sync)
@@ -201,7 +194,7 @@ class Writer:
         self.workspace.integrity_check_file.unlink(missing_ok=True)
         self.busy_handler.starting = False
         self.busy_handler.limit_ms = self.config.writer.busy_timeout_ms
-        engine.report_progress(self._send_batch_heartbeat)
+        engine.report_progress(self._send_row_heartbeat)
         self.loop.idle_trimmer.before_trim = engine.drop_cached_pages
         self.log.info("store_open", schema=engine.schema_version(), migrations=applied)
 
@@ -209,7 +202,8 @@ class Writer:
         """Reply to every command. Raise ``ActorExit`` with code 74 when the disk failed during a commit."""
         for incoming in batch:
             if isinstance(incoming.body, ReportDamage):
-                self._record_damage(incoming.body.detail)
+                if not self._reads_another_file():
+                    self._record_damage(incoming.body.detail)
                 incoming.reply(WritesDisabled())
         if self.damage is not None:
             self._refuse_damaged(batch)
@@ -233,17 +227,17 @@ class Writer:
                     pass  # answered above
                 case command:
                     effects.append(incoming)
-                    if isinstance(command, PurgeStep) or (isinstance(command, ForgetMany) and command.hard):
+                    if isinstance(command, PurgeStep | ForgetTranscript) or (
+                        isinstance(command, ForgetMany) and command.hard
+                    ):
                         self._wal.may_hold_erased_text = True  # it stays in the log until the log is truncated
         begun, limits = 0, self.config.writer
         try:
             for part in commit_parts(effects, limits.batch_limit):
                 begun += len(part)
-                self._batch_began_ns = self.clock.monotonic_ns()
-                with (
-                    self.busy_handler.at_most(limits.busy_timeout_ms, until_ns=batch_wait_until_ns(part, limits)),
-                    self.stopped.noted(part[0]) if part[0].header.attempt > 1 else contextlib.nullcontext(),
-                ):
+                self._row_began_ns = self.clock.monotonic_ns()
+                self.busy_handler.until_ns = batch_wait_until_ns(part, limits)
+                with self.poison_commands.noted(part[0]) if part[0].header.attempt > 1 else contextlib.nullcontext():
                     group.commit(part)
                 self.syncs.note(self.loop.calls.sync)
         except StoreIOError as error:
@@ -253,7 +247,7 @@ class Writer:
             reply_to_unstarted(effects, begun=begun)
             raise disk_failed(self.workspace, error.__cause__, error.detail) from error
         finally:
-            self._batch_began_ns = None
+            self._row_began_ns = self.busy_handler.until_ns = None
         self._notify_job_waiters()
         self._wal.run_due()
 
@@ -284,10 +278,9 @@ class Writer:
                 self._last_probe_ns = now_ns
                 group.probe_storage()
                 self._sync_roster()  # starts the vector epoch, which must precede every stored vector
-            if now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS):
-                before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
+            if now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches.pending else _HOUSEKEEPING_NS):
                 with self.busy_handler.at_most(0):  # commands must not wait behind it
-                    done = group.housekeep(replies_before_ms=before_ms)
+                    done = group.housekeep()
                 if not done.more:
                     self._last_housekeeping_ns = now_ns
                 more = done.more
@@ -305,7 +298,7 @@ class Writer:
             return 1.0
         if more:
             return 0.05
-        return flush_ns / 1e9 if group.touches else _HOUSEKEEPING_NS / _NS
+        return flush_ns / 1e9 if group.touches.pending else _HOUSEKEEPING_NS / _NS
 
     def counters(self) -> dict[str, float]:
         """Return metrics for the heartbeat, after a look at the files, because an idle writer commits nothing."""
@@ -334,7 +327,7 @@ class Writer:
             if not self._files_in_place():
                 return
             if self.group is not None:
-                while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
+                while self.group.touches.pending and self.group.housekeep(prune=False).rows:
                     self.loop.heartbeat()
             self._wal.truncate()
         except (StoreIOError, StoreError) as error:
@@ -368,6 +361,15 @@ class Writer:
         if self.displacement is None and (displacement := self.files.displaced()) is not None:
             self._enter_displaced(displacement)
         return self.displacement is None
+
+    def _reads_another_file(self) -> bool:
+        """Return True, and refuse every command from now on, if a file was removed, replaced or truncated.
+
+        That explains why a searcher finds the database damaged.
+        """
+        if self._files_in_place() and (truncation := self.files.truncated()) is not None:
+            self._enter_displaced(truncation)
+        return self.displacement is not None
 
     def _is_displaced(self, error: StoreIOError) -> bool:
         """Return True, and refuse every command from now on, if a missing or truncated file caused ``error``."""
@@ -455,7 +457,7 @@ class Writer:
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
         for incoming in batch:
             if isinstance(incoming.body, GetWriterStatus):
-                incoming.reply(WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
+                incoming.reply(damaged_status(self.damage))
             elif not isinstance(incoming.body, (TouchMemories, ReportDamage)):
                 incoming.reply(failure_for_unstarted(incoming, str(self.damage)))
 
@@ -480,10 +482,16 @@ class Writer:
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
-    def _send_batch_heartbeat(self) -> None:
-        """Send the heartbeat if it is due, unless the present commit takes too long."""
-        began = self._batch_began_ns
-        if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
+    def _begin_row(self) -> None:
+        """Note that the commit goes on to another row or command, and send the heartbeat if it is due."""
+        if self._row_began_ns is not None:
+            self._row_began_ns = self.clock.monotonic_ns()
+        self._send_row_heartbeat()
+
+    def _send_row_heartbeat(self) -> None:
+        """Send the heartbeat if it is due, unless the present row of a commit takes too long."""
+        began = self._row_began_ns
+        if began is not None and self.clock.monotonic_ns() - began < _LONGEST_ROW_NS:
             # Exiting here would interrupt a statement inside its transaction; the loop exits after the batch.
             with contextlib.suppress(ActorExit):
                 self.loop.heartbeat()

@@ -3,7 +3,7 @@
 Verification, naming and pruning take long and run in other processes. The verification is ``python -m
 signet_actors.writer --verify NAME``.
 
-Source: docs/reliability.md R17, R18; docs/architecture.md "Dependency rules" 5.
+Source: docs/reliability.md R17, R18; docs/architecture.md "Dependency rules" 3.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace import Workspace, workspace_from
 from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
@@ -131,8 +131,6 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
     if not tie_to_supervisor(boot_pid):
         return ExitCode.GIVE_UP
     os.nice(_NICENESS)
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
-
     workspace = Workspace(workspace_from(os.environ).resolve())
     parsed = parse_backup_name(name)
     if parsed is None:

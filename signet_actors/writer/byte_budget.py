@@ -16,8 +16,8 @@ _INDEXED_FACTOR: Final = 8
 class ByteBudget:
     """The bytes that are left. The first item is always permitted, whatever its size."""
 
-    def __init__(self, size: int = ERASED_BYTES) -> None:
-        self.left = size
+    def __init__(self) -> None:
+        self.left = ERASED_BYTES
 
     @property
     def used_up(self) -> bool:

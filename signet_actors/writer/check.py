@@ -1,10 +1,9 @@
 """``python -m signet_actors.writer --check``: check the database while the daemon is stopped.
 
-Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding: the
-store's checks), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged or not
-checked, 73 when a daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds
-slower checks: vectors against their search index, rows against each other. ``--check-vectors`` compares only the files
-of vectors, unlocked.
+Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding: the store's
+checks), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged or not checked, 73
+when a daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds slower checks:
+vectors against their search index, rows against each other.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace import Workspace, workspace_from
 from signet_actors.errors import (
     CheckIncomplete,
     ConfigError,
@@ -54,8 +53,6 @@ class CheckResult(NamedTuple):
 
 def check_command(*, deep: bool, repair: bool) -> int:
     """Check (and with ``repair`` mend) the database of ``SIGNET_WORKSPACE``, and print the result."""
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
-
     workspace = Workspace(workspace_from(os.environ).resolve())
     if not workspace.memory_dir.is_dir():
         return _print(
@@ -87,9 +84,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
 
 
 def check_vector_files_command() -> int:
-    """Compare the vector files with the database beside a running daemon, and print the result. Takes no lock."""
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
-
+    """Compare only the vector files with the database, beside a running daemon, and print the result. Takes no lock."""
     workspace = Workspace(workspace_from(os.environ).resolve())
     try:
         engine = read_engine(workspace.database)

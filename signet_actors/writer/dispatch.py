@@ -20,6 +20,8 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     UndoRun,
 )
+from signet_actors.protocol.sessions import RecordSessions
+from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -34,12 +36,14 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     Remember,
     RememberChunks,
+    TransactionCommand,
     WriterReply,
 )
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
     chunks,
+    embeddings,
     hints,
     import_memories,
     jobs,
@@ -50,41 +54,11 @@ from signet_actors.writer.commands import (
     provider_usage,
     purge,
     reviews,
-    store_vector,
+    sessions,
+    transcripts,
 )
 
-TransactionCommand = (
-    Remember
-    | RememberChunks
-    | ImportMemories
-    | ModifyMemory
-    | ModifyMany
-    | ForgetMemory
-    | ForgetMany
-    | RecoverMemory
-    | PurgeStep
-    | LeaseJobs
-    | RenewLease
-    | CompleteJob
-    | FailJob
-    | ReleaseJobs
-    | ReapLeases
-    | RequeueJobs
-    | ReconcileJobs
-    | ApplyProposals
-    | StoreHints
-    | StoreVector
-    | ApproveProposal
-    | RejectProposal
-    | UndoRun
-    | ReserveCalls
-    | RecordUsage
-    | AdvanceHighWaterMark
-)
-"""The commands that run in a transaction."""
-
-
-FREES_SPACE = (ForgetMemory, ForgetMany, PurgeStep, ReapLeases, AdvanceHighWaterMark)
+FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark)
 """The commands that are tried even while the disk is full."""
 
 
@@ -99,7 +73,7 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
     that has completed no target is sent again.
     """
-    if isinstance(command, ReconcileJobs):
+    if isinstance(command, ReconcileJobs | RecordSessions):
         return False  # it is safe to repeat, and writes nothing when nothing is missing
     return not isinstance(reply, ManyForgotten) or bool(reply.results)
 
@@ -115,7 +89,7 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             key = command.memory.idempotency_key
             if key is not None:
                 chunks.refuse_chunked_key(context, key, command.memory)
-            return memories.remember(context, command)
+            return memories.remember(context, command.memory, command.principal)
         case RememberChunks():
             return chunks.remember(context, command)
         case ImportMemories():
@@ -155,7 +129,7 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
         case StoreHints():
             return hints.store(context, command)
         case StoreVector():
-            return store_vector.store(context, command)
+            return embeddings.store_vector(context, command)
         case ApproveProposal():
             return reviews.approve(context, command)
         case RejectProposal():
@@ -168,6 +142,12 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return provider_usage.record(context, command)
         case AdvanceHighWaterMark():
             return purge.advance_high_water_mark(context, command)
+        case RecordSessions():
+            return sessions.record(context, command)
+        case StoreTurns():
+            return transcripts.store(context, command)
+        case ForgetTranscript():
+            return transcripts.forget(context, command)
         case _:
             assert_never(command)
 

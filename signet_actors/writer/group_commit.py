@@ -15,11 +15,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.errors import DatabaseDisplaced, ErrorCode, SignetError, StoreIOError
 from signet_actors.protocol.header import Header
+from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import WriterCommand, WriterReply
+from signet_actors.protocol.pipeline import ReconcileJobs
+from signet_actors.protocol.writer import PurgeStep, TransactionCommand, WriterCommand, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
@@ -31,7 +33,7 @@ from signet_actors.writer.command_context import CommandContext, QueueChanges, R
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access_counter import AccessCounter
 from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve
-from signet_actors.writer.stopped_commands import REFUSAL, StoppedCommands
+from signet_actors.writer.poison_commands import REFUSAL, PoisonCommands
 
 
 class PendingCommand(Protocol):
@@ -80,8 +82,13 @@ class _RetryWithSavepoints(Exception):
 
 NO_HOUSEKEEPING = HousekeepingResult(0, False)
 _PLAIN = RunOptions()
-_NONE_STOPPED = StoppedCommands()
+_NO_POISON = PoisonCommands()
 PRUNE_LIMIT = 2000
+REPLY_MARGIN_NS = 500_000_000
+"""A refusal is sent this long before the caller's deadline, so that it arrives in time."""
+BACKGROUND_COMMANDS: Final = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
+"""Periodic commands that are repeated later anyway. Their deadlines do not follow from ``requestTimeoutMs``, so they do
+not limit how long a batch waits for a lock."""
 COMMIT_BYTES: Final = 1 << 20
 """The messages of one commit are at most this long together, unless it is a single one."""
 
@@ -104,6 +111,27 @@ def commit_parts(
             part, size = [], 0
     if part:
         yield part
+
+
+def lock_wait_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
+    """Return when a command with this deadline must stop waiting for a foreign lock.
+
+    The wait is counted from when the command was sent. A command that queued behind a batch which waited for the lock
+    has used up its wait, and is refused as soon as the lock is found taken again; otherwise the second in the queue
+    would wait twice as long as the first.
+    """
+    asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
+    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - REPLY_MARGIN_NS)
+
+
+def batch_wait_until_ns(part: Sequence[Incoming[WriterCommand]], limits: WriterConfig) -> int | None:
+    """Return when the commands of one commit must stop waiting for a foreign lock; None if no caller waits for them."""
+    deadlines = [
+        incoming.header.deadline_ns
+        for incoming in part
+        if incoming.header.deadline_ns and not isinstance(incoming.body, BACKGROUND_COMMANDS)
+    ]
+    return lock_wait_until_ns(min(deadlines), limits) if deadlines else None
 
 
 def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_ms: int | None = None) -> Failure:
@@ -143,7 +171,7 @@ class GroupCommit:
         disk_reserve: DiskReserve = NO_RESERVE,
         displaced: Callable[[], str | None] = lambda: None,
         options: RunOptions = _PLAIN,
-        stopped: StoppedCommands = _NONE_STOPPED,
+        poison_commands: PoisonCommands = _NO_POISON,
     ) -> None:
         self.engine = engine
         self.clock = clock
@@ -155,7 +183,7 @@ class GroupCommit:
         self.displaced = displaced
         """Called before each COMMIT: returns which database file is no longer at its path, in words, or None."""
         self.options = options
-        self.stopped = stopped
+        self.poison_commands = poison_commands
         self.row_cache = RowCache()
         self.touches = AccessCounter()
         self.metrics = CommitMetrics()
@@ -163,6 +191,7 @@ class GroupCommit:
         self.queue_changes = QueueChanges()
         """What commits changed in the job queue since the actor last read it."""
         self._committing = False
+        self._reply_expiry = idempotency.ReplyExpiry(clock)
 
     def commit(self, batch: Sequence[PendingCommand]) -> None:
         """Apply or refuse every command of the batch, commit to disk, and reply to each.
@@ -213,15 +242,16 @@ class GroupCommit:
             if index == 0:
                 sync_point("writer.after_first_reply")
 
-    def housekeep(self, *, replies_before_ms: int) -> HousekeepingResult:
-        """Write pending access counts and delete expired replies, in a commit of their own."""
+    def housekeep(self, *, prune: bool = True) -> HousekeepingResult:
+        """Write pending access counts and, with ``prune``, delete expired replies, in a commit of their own."""
         if self.storage_full:
             return NO_HOUSEKEEPING
         try:
             with self._open() as tx:
                 context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
                 touched = self.touches.flush(context)
-                pruned = purge.prune_replies(context, replies_before_ms, PRUNE_LIMIT)
+                expired_ms = self._reply_expiry.before_ms(self.config.writer.reply_retention_ms) if prune else 0
+                pruned = purge.prune_replies(context, expired_ms, PRUNE_LIMIT)
                 self._check_files()
                 tx.commit()
         except LockTimeout:
@@ -231,7 +261,7 @@ class GroupCommit:
             return NO_HOUSEKEEPING
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
-        return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNE_LIMIT)
+        return HousekeepingResult(touched + pruned, bool(self.touches.pending) or pruned == PRUNE_LIMIT)
 
     def probe_storage(self) -> bool:
         """Test with a small write whether the disk has room again; return True when writes are accepted."""
@@ -292,7 +322,7 @@ class GroupCommit:
             raise DatabaseDisplaced(displacement)
 
     def _run(self, context: CommandContext, pending: PendingCommand, *, with_savepoints: bool) -> WriterReply:
-        command = cast(dispatch.TransactionCommand, pending.body)
+        command = cast(TransactionCommand, pending.body)
         context.frames = pending.frames
         context.caller = pending.header.sender, pending.header.incarnation
         key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(command))
@@ -303,7 +333,7 @@ class GroupCommit:
         if earlier is not None:
             self.metrics.replayed += 1
             return earlier
-        if pending.header.attempt > 1 and key in self.stopped.refused:
+        if pending.header.attempt > 1 and key in self.poison_commands.refused:
             return REFUSAL
         before = context.change_counts()
         try:

@@ -4,13 +4,12 @@ A retry, by a client with its ``Idempotency-Key`` or by the gateway after a writ
 not executed again; the primary key decides between simultaneous duplicates.
 
 Source: docs/decisions.md 3; docs/messaging.md rule 8.
-Departs: three fields of a repeated reply are read from the row as it is now: content and tags of ``Remembered``, the
-subjects of ``JobsLeased``, and ``embedded``. A stored copy of the text would outlive the memory (docs/reliability.md
-R23), and a vector may follow its commit. Content is empty once the memory is erased, and a job of a forgotten memory is
-left out.
+Departs: some fields of a repeated reply are read from the row as it is now (``earlier_reply``).
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import msgspec
 
@@ -19,12 +18,17 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
+from signet_actors.runtime.clock import Clock
 from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import request_replies
 from signet_actors.store.writes.request_replies import REPLIES, ReplyRow
 from signet_actors.writer.command_context import CommandContext
+
+_NS_A_MS: Final = 1_000_000
+_STEADY_MS: Final = 1000
+"""The wall clock may gain this much on the monotonic one between two looks, by being corrected slowly."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
@@ -41,8 +45,10 @@ def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, s
 def earlier_reply(reads: Reads, key: str, digest: str | None) -> WriterReply | None:
     """Return the stored reply, a conflict if the same key came with another body, or None.
 
-    Replies are stored without the memory's content and tags, which are read from the row again, so that erasing a
-    memory leaves no copy behind.
+    Departs: three fields are read from the row as it is now: content and tags of ``Remembered``, the subjects of
+    ``JobsLeased``, and ``embedded``. A stored copy of the text would outlive the memory (docs/reliability.md R23), and
+    a vector may follow its commit. Content is empty once the memory is erased, and a job of a forgotten memory is left
+    out.
     """
     stored = request_replies.stored(reads, key)
     if stored is None:
@@ -93,6 +99,30 @@ def keep_reply(context: CommandContext, key: str, digest: str | None, reply: Wri
     context.insert_buffer.add(
         REPLIES, ReplyRow(key, digest, _encoder.encode(reply), context.now_ms), reply_lookup_key(key)
     )
+
+
+class ReplyExpiry:
+    """Decide up to when stored replies have expired, although they are stored with the time of a clock that may jump.
+
+    After the wall clock jumped ahead (or the machine slept) nothing expires for one retention time. By then every reply
+    from before the jump is that old by the monotonic clock too. After a jump back, replies are only kept longer.
+
+    Source: docs/reliability.md R16; docs/decisions.md 3.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_ms = clock.wall_ms() - clock.monotonic_ns() // _NS_A_MS
+        self._hold_until_ms = 0
+
+    def before_ms(self, retention_ms: int) -> int:
+        """Return the wall time before which replies have expired; 0 while none has for certain."""
+        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ns() // _NS_A_MS
+        ahead_ms = wall_ms - monotonic_ms
+        if ahead_ms - self._ahead_ms > _STEADY_MS:
+            self._hold_until_ms = monotonic_ms + retention_ms
+        self._ahead_ms = ahead_ms
+        return wall_ms - retention_ms if monotonic_ms >= self._hold_until_ms else 0
 
 
 def reply_lookup_key(key: str) -> tuple[str, str]:

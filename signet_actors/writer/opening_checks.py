@@ -59,17 +59,18 @@ def check_objects(engine: WriterEngine) -> None:
         raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)
 
 
-def check_structure(engine: WriterEngine, path: Path, loop: ActorLoop, *, suspect: bool) -> None:
+def check_structure(engine: WriterEngine, path: Path, loop: ActorLoop, *, every_page: bool) -> None:
     """Raise ``Damaged`` if pages of the file are damaged.
 
-    A large file is read only if it is ``suspect``: then each page is checked, otherwise only how they hang together.
+    A large file is read only with ``every_page``, after damage was met: then each page is checked, otherwise only how
+    they hang together.
     """
-    if path.stat().st_size > QUICK_CHECK_BYTES and not suspect:
+    if path.stat().st_size > QUICK_CHECK_BYTES and not every_page:
         return
 
     loop.starting("checking the database")
     try:
-        error = engine.page_error(every_page=suspect, heartbeat=loop.heartbeat)
+        error = engine.page_error(every_page=every_page, heartbeat=loop.heartbeat)
     except CheckIncomplete as incomplete:
         raise StoreIOError(f"{path} {incomplete.detail}") from incomplete
     if error is not None:

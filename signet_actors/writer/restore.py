@@ -22,17 +22,18 @@ from typing import Any, Final
 import msgspec
 
 from signet_actors.config.regular_file import open_regular, read_regular
-from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace import Workspace, workspace_from
+from signet_actors.config.workspace_holder import is_locked
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.processes.parent_death import die_with_supervisor, supervisor_is_alive
-from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
+from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import StoreError
-from signet_actors.store.reads.stats import live_memories
+from signet_actors.store.reads.stats import live_ids, live_memories
 from signet_actors.store.sqlite.connect import check_ownership
 from signet_actors.store.sqlite.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.sqlite.migrate import load_migrations
@@ -52,7 +53,8 @@ _LONGEST_DECISION: Final = 100
 class RestoreReport(msgspec.Struct, omit_defaults=True):
     """What the command prints. ``age_ms`` is how much time is lost; None if the file name does not tell.
 
-    ``ahead`` are the backups that were passed over because their names are in the future.
+    ``ahead`` are the backups that were passed over because their names are in the future. ``missing`` is how many live
+    memories of the present database the backup lacks; only a preview counts them.
     """
 
     ok: bool
@@ -63,12 +65,15 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
     age_ms: int | None = None
     memories_before: int | None = None
     memories_after: int | None = None
+    missing: int | None = None
     other: str | None = None
     ahead: list[str] = []
 
 
-def restore_command(source: str, parent_pid: int = 0) -> int:
+def restore_command(source: str, parent_pid: int = 0, *, preview: bool = False) -> int:
     """Replace the database by the backup ``source`` (a path, or ``latest``); print one JSON object.
+
+    With ``preview``, only check the backup and compare it with the database.
 
     Exit code 0; 73 when a daemon runs; 74 when the backup is damaged or the disk failed; 78 when there is no such
     backup, or it has a newer schema. After any code but 0 the database is unchanged. With ``parent_pid`` the restore
@@ -76,8 +81,6 @@ def restore_command(source: str, parent_pid: int = 0) -> int:
     """
     if parent_pid and not die_with_supervisor(parent_pid):
         return ExitCode.GIVE_UP
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
-
     workspace = Workspace(workspace_from(os.environ).resolve())
     try:
         workspace.ensure()
@@ -87,7 +90,8 @@ def restore_command(source: str, parent_pid: int = 0) -> int:
     try:
         lock.acquire()
         writer_lock.acquire()
-        report, code = restore(workspace, source, now_ms=int(time.time() * 1000), parent_pid=parent_pid)
+        now_ms = int(time.time() * 1000)
+        report, code = restore(workspace, source, now_ms=now_ms, parent_pid=parent_pid, preview=preview)
     except WorkspaceLocked as error:
         return _print(RestoreReport(False, [error.detail]), ExitCode.IN_USE)
     except ConfigError as error:
@@ -100,17 +104,25 @@ def restore_command(source: str, parent_pid: int = 0) -> int:
     return _print(report, code)
 
 
-def restore(workspace: Workspace, source: str, *, now_ms: int, parent_pid: int = 0) -> tuple[RestoreReport, int]:
+def _missing(workspace: Workspace, source: str) -> str:
+    if source == "latest":
+        return f"there are no backups in {workspace.backup_dir}; `signet backup` makes one"
+    return f"the backup {source} does not exist; `signet backup --list` shows the existing ones"
+
+
+def restore(
+    workspace: Workspace, source: str, *, now_ms: int, parent_pid: int = 0, preview: bool = False
+) -> tuple[RestoreReport, int]:
     """Return the report and the exit code. The caller holds the workspace lock. Raises ConfigError, OSError.
 
-    Decides nothing if the process ``parent_pid``, which asked for the restore, has exited.
+    Decides nothing for a ``preview``, or if the process ``parent_pid``, which asked for the restore, has exited.
     """
     finish_restore(workspace)
     refuse_unsafe_files(workspace.database)
     try:
         path, other, ahead = _select_backup(workspace, source, now_ms)
         if path is None or not path.is_file():
-            return RestoreReport(False, [f"the backup {source} does not exist"]), ExitCode.CONFIG
+            return RestoreReport(False, [_missing(workspace, source)]), ExitCode.CONFIG
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return RestoreReport(False, [f"the backup {source} does not exist: {reason}"]), ExitCode.CONFIG
@@ -152,26 +164,25 @@ def restore(workspace: Workspace, source: str, *, now_ms: int, parent_pid: int =
         )
         return RestoreReport(False, [text]), ExitCode.CONFIG
     fsync_path(incoming)
-    before = _count_memories(workspace.database)
+    report = RestoreReport(
+        True,
+        restored=str(path),
+        made_at=None if name is None else iso(name.made_ms),
+        age_ms=None if name is None or name.is_ahead_of(now_ms) else max(0, now_ms - name.made_ms),
+        memories_before=_count_memories(workspace.database),
+        memories_after=memories,
+        ahead=ahead,
+    )
+    if preview:
+        missing = _count_missing(workspace.database, incoming)
+        _remove_incoming(workspace)
+        return msgspec.structs.replace(report, missing=missing), ExitCode.OK
     aside = workspace.memory_dir / f"aside-{now_ms}"
     if not _write_decision(workspace, aside, parent_pid):
         _remove_incoming(workspace)
         return RestoreReport(False, ["the command that asked for the restore has exited"]), ExitCode.GIVE_UP
     finish_restore(workspace)
-    return (
-        RestoreReport(
-            True,
-            [],
-            str(path),
-            str(aside) if aside.exists() else None,
-            None if name is None else iso(name.made_ms),
-            None if name is None or name.is_ahead_of(now_ms) else max(0, now_ms - name.made_ms),
-            before,
-            memories,
-            ahead=ahead,
-        ),
-        ExitCode.OK,
-    )
+    return msgspec.structs.replace(report, aside=str(aside) if aside.exists() else None), ExitCode.OK
 
 
 def finish_restore(workspace: Workspace) -> None:
@@ -305,6 +316,23 @@ def _count_memories(path: Path) -> int | None:
             reader.close()
     except (StoreError, UnicodeDecodeError):
         return None
+
+
+def _count_missing(present: Path, incoming: Path) -> int | None:
+    """Return how many live memories of the present database the backup lacks, or None if it cannot be read."""
+    try:
+        kept = _live_ids(incoming)
+        return len(_live_ids(present) - kept)
+    except (StoreError, UnicodeDecodeError):
+        return None
+
+
+def _live_ids(path: Path) -> set[str]:
+    reader = read_engine(path)
+    try:
+        return live_ids(reader)
+    finally:
+        reader.close()
 
 
 def _print(report: Any, code: int) -> int:

@@ -27,6 +27,11 @@ def commit_counters(group: GroupCommit) -> dict[str, float]:
     }
 
 
+def damaged_status(damage: str | None) -> WriterStatus:
+    """Return the reply to ``GetWriterStatus`` while the database is damaged, and therefore closed."""
+    return WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), damage)
+
+
 def writer_status(workspace: Workspace, group: GroupCommit) -> WriterStatus:
     """Return the reply to ``GetWriterStatus``."""
     wal = workspace.database.with_name(workspace.database.name + "-wal")

@@ -1,11 +1,16 @@
-"""Runs the checkpoints of the write-ahead log that the store plans, and truncates a log with erased text.
+"""Checkpoints of the write-ahead log: when to run one, and the truncation of a log with erased text.
+
+Only the writer checkpoints, after a batch: PASSIVE (never waits) above ``PASSIVE_FRAMES`` new pages, RESTART above
+``RESTART_BYTES``, which waits at most ``RESTART_BUSY_MS`` for readers. Above ``END_SNAPSHOTS_BYTES`` readers must end
+their snapshots, above ``KILL_READERS_BYTES`` readers that did not are killed. This bounds the log.
 
 Source: docs/reliability.md R14 and "The writer's loop".
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.control import WalPressure
@@ -13,13 +18,55 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.store.engine import WriterEngine
 from signet_actors.store.errors import BROKEN_DISK, DiskFull
-from signet_actors.store.sqlite import checkpoint
-from signet_actors.store.sqlite.checkpoint import Pressure
+from signet_actors.store.sqlite.checkpoint import PAGE_BYTES
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.disk_failure import disk_failed
 from signet_actors.writer.open_files import FileSizes
 
 _WARN_EVERY_NS: Final = 60_000_000_000
+
+
+PASSIVE_FRAMES = 1000
+RESTART_BYTES = 8 << 20
+RESTART_BUSY_MS = 250
+RESTART_PAUSE_MS = 1000
+END_SNAPSHOTS_BYTES = 32 << 20
+KILL_READERS_BYTES = 48 << 20
+URGENT_PAUSE_MS = 250
+
+
+class Pressure(IntEnum):
+    """What the readers must do before the checkpoint; a higher level is stricter."""
+
+    NONE = 0
+    END_SNAPSHOTS = 1
+    KILL_READERS = 2
+
+
+class Plan(NamedTuple):
+    """A checkpoint to run: ``mode`` is passive or restart, ``busy_ms`` is how long to wait for readers.
+
+    If readers still block it, do not try again at this pressure for ``pause_ms``.
+    """
+
+    mode: str
+    busy_ms: int
+    pause_ms: int = 0
+    pressure: Pressure = Pressure.NONE
+
+
+def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
+    """Return the checkpoint to run on a log of ``frames`` pages that had ``tried`` pages at the last attempt.
+
+    ``resting``: None, or the pressure of an attempt that readers blocked a moment ago. During the pause that follows,
+    only a higher pressure makes another attempt.
+    """
+    size = frames * PAGE_BYTES
+    pressure = Pressure((size > END_SNAPSHOTS_BYTES) + (size > KILL_READERS_BYTES))
+    if size > RESTART_BYTES and (resting is None or pressure > resting):
+        pause_ms = RESTART_PAUSE_MS if pressure is Pressure.NONE else URGENT_PAUSE_MS
+        return Plan("restart", RESTART_BUSY_MS, pause_ms, pressure)
+    return Plan("passive", 0) if frames - tried > PASSIVE_FRAMES else None
 
 
 class WalCheckpointer:
@@ -60,7 +107,7 @@ class WalCheckpointer:
         """Run the checkpoint that the size of the log calls for, if any. Raises ``ActorExit`` if the disk fails."""
         now_ns = self._clock.monotonic_ns()
         resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
-        plan = checkpoint.plan_checkpoint(self.frames, tried=self._tried_frames, resting=resting)
+        plan = plan_checkpoint(self.frames, tried=self._tried_frames, resting=resting)
         if plan is None:
             return
         try:
@@ -101,12 +148,12 @@ class WalCheckpointer:
         """Copy the log into the database and cut it to nothing; return (-1, -1) if readers block that."""
         return self._checkpoint("truncate")
 
-    def _run(self, plan: checkpoint.Plan) -> tuple[int, int]:
+    def _run(self, plan: Plan) -> tuple[int, int]:
         """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
         if plan.pressure is Pressure.NONE:
             with self._busy_handler.at_most(plan.busy_ms):
                 return self._checkpoint(plan.mode)
-        log_bytes = self.frames * checkpoint.PAGE_BYTES
+        log_bytes = self.frames * PAGE_BYTES
         with self._busy_handler.at_most(plan.busy_ms // 2):
             self._loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
             result = self._checkpoint("full")
@@ -129,6 +176,6 @@ class WalCheckpointer:
             self._warn_not_before_ns = now_ns + _WARN_EVERY_NS
             self._log.warning(
                 "wal_not_checkpointed",
-                log_bytes=self.frames * checkpoint.PAGE_BYTES,
+                log_bytes=self.frames * PAGE_BYTES,
                 remedy="another program has an open read transaction on the database: stop that program",
             )

@@ -20,7 +20,7 @@ from signet_actors.config.schema import Config, SupervisionConfig
 from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.control import Heartbeat, Ready, Reload, Starting
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.messaging.envelope import encode_body
+from signet_actors.runtime.messaging.envelope import encode_frame
 from signet_actors.runtime.processes.child_context import encode_context
 from tests.support.bus_client_harness import bus_in, command, query, soon, with_harness
 from tests.support.bus_harness import REPOSITORY, BusHarness, bus_harness, child_environment, eventually
@@ -86,7 +86,7 @@ def test_the_last_replies_of_a_crashing_actor_are_sent() -> None:
         client = room.context.socket(zmq.DEALER)  # keeps messages received from a peer that exited, unlike ours
         client.connect(f"ipc://{room.socket_dir}/writer.sock")
         for name in ("crash", "behind it in the batch"):
-            client.send_multipart([room.message_factory.header(name, "t", 0), encode_body(command(name))])
+            client.send_multipart([room.message_factory.header(name, "t", 0), encode_frame(command(name))])
         assert client.poll(10_000)
         _, body = client.recv_multipart()
         failure = msgspec.msgpack.decode(body, type=Failure)
@@ -235,7 +235,7 @@ def test_a_gateway_query_waits_for_at_most_one_pipeline_query() -> None:
             await soon(lambda: bus.searchers_known == 1)
             for number in range(8):
                 pipeline.send_multipart(
-                    [room.message_factory.header(f"p{number}", "t", 0), encode_body(query("sleep:300"))]
+                    [room.message_factory.header(f"p{number}", "t", 0), encode_frame(query("sleep:300"))]
                 )
             assert await asyncio.to_thread(pipeline.poll, 10_000)  # the others have come meanwhile
             await bus.ask_searcher(query("somebody waits"), trace_id="t", timeout_ms=8000)

@@ -48,7 +48,7 @@ async def pair_in(
     async def handler(incoming: Incoming[WriterCommand]) -> HighWaterMark:
         assert isinstance(incoming.body, AdvanceHighWaterMark)
         await work(incoming.body)
-        return HighWaterMark(previous=incoming.body.now, suspected_leap_since=None)
+        return HighWaterMark(previous=incoming.body.now, suspected_jump_since=None)
 
     decoder: msgspec.msgpack.Decoder[WriterCommand] = msgspec.msgpack.Decoder(WriterCommand)
     async with actor_in(room, "extractor") as served, actor_in(room, "decider") as asking:

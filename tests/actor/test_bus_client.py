@@ -111,7 +111,7 @@ def test_a_pending_request_is_resent_to_the_restarted_writer_with_the_same_id_an
             second = room.start_ready("writer", "writer")
             room.announce_tree()
             answer = await ask
-            assert answer.suspected_leap_since == str(second.pid)
+            assert answer.suspected_jump_since == str(second.pid)
             assert str(answer.previous).startswith("die_once@00112233aabbccdd.gateway.1.")
             assert bus.counters["resent"] == 1
             assert bus.counters["late"] == 0

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from signet_actors.runtime.supervision.child_process import ChildProcess, is_stopped
+from signet_actors.runtime.supervision.child_process import ChildProcess
+from signet_actors.runtime.supervision.process_activity import read_activity
 from tests.support.bus_harness import REPOSITORY, eventually
 
 ROLE = '''
@@ -92,7 +93,7 @@ def test_a_standby_process_that_is_stopped_is_replaced_by_a_fresh_interpreter(
     child.spawn_standby(b"rehearsal\n")
     eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
     os.kill(started[0], signal.SIGSTOP)
-    eventually(lambda: is_stopped(started[0]))
+    eventually(lambda: (activity := read_activity(started[0])) is not None and activity.is_stopped)
     child.launch(b"life\n")
     eventually(lambda: ended(child), within_s=60, what="the role has read everything")
     assert lines(told)[-1] == "life"

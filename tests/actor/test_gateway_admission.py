@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.framing import plain_request
 from signet_actors.gateway.server.load_shedding import (
     LARGE_BODY_BYTES,
@@ -29,7 +29,7 @@ from tests.support.routes import plain_route
 LARGE = LARGE_BODY_BYTES + 1000
 
 
-async def healthy(call: HttpRequest) -> HttpResponse:
+async def healthy(call: Call[Any]) -> HttpResponse:
     return HttpResponse({"status": "healthy"})
 
 
@@ -480,7 +480,7 @@ def test_overload_is_read_in_slices_and_health_is_answered_between_them(tmp_path
     limits = ConnectionLimits(max_in_flight=1, connections=burst + 8)
     still_waiting: list[int] = []
 
-    async def health_under_overload(call: HttpRequest) -> HttpResponse:
+    async def health_under_overload(call: Call[Any]) -> HttpResponse:
         still_waiting.append(len(server_context.read_scheduler.waiting))
         return await healthy(call)
 
@@ -608,7 +608,7 @@ def test_a_connection_with_an_unread_request_is_not_evicted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("last", ["keep-alive", "close"])
 def test_a_client_that_does_not_read_its_response_loses_its_connection(tmp_path: Path, last: str) -> None:
-    async def long_answer(call: HttpRequest) -> HttpResponse:
+    async def long_answer(call: Call[Any]) -> HttpResponse:
         return HttpResponse(b"x" * 30_000)
 
     limits = ConnectionLimits(keep_alive_ms=300, write_ms=500)

@@ -9,6 +9,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
 from signet_actors.gateway.auth.signing_key import KEY_BYTES, signing_key
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES, config_files
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.retention import SweepNow, Swept
@@ -35,35 +36,35 @@ from tests.support.edge import (
 from tests.support.routes import plain_route
 
 
-async def broken(call: HttpRequest) -> HttpResponse:
+async def broken(call: Call[Any]) -> HttpResponse:
     raise RuntimeError(f"a fault that quotes {call.raw!r}")
 
 
-async def internal(call: HttpRequest) -> HttpResponse:
+async def internal(call: Call[Any]) -> HttpResponse:
     raise SignetError("a detail of ours")
 
 
-async def not_valid(call: HttpRequest) -> HttpResponse:
+async def not_valid(call: Call[Any]) -> HttpResponse:
     raise InvalidRequest("importance must be a number", field="importance")
 
 
-async def missing(call: HttpRequest) -> HttpResponse:
+async def missing(call: Call[Any]) -> HttpResponse:
     raise NotFound("Not found")
 
 
-async def full(call: HttpRequest) -> HttpResponse:
+async def full(call: Call[Any]) -> HttpResponse:
     raise StorageFull
 
 
-async def disk_error(call: HttpRequest) -> HttpResponse:
+async def disk_error(call: Call[Any]) -> HttpResponse:
     raise OSError(getattr(errno, call.path["error"]), "no such luck")
 
 
-async def surrogate(call: HttpRequest) -> HttpResponse:
+async def surrogate(call: Call[Any]) -> HttpResponse:
     return HttpResponse({"text": "a\ud800b", "list": [{"k\udfff": 1.5}]})
 
 
-async def body_of(call: HttpRequest) -> HttpResponse:
+async def body_of(call: Call[Any]) -> HttpResponse:
     return HttpResponse(call.json_object())
 
 
@@ -324,12 +325,12 @@ def test_status_is_answered_when_every_other_process_is_down(tmp_path: Path) -> 
 
 def test_a_skipped_sweep_reports_why(tmp_path: Path) -> None:
     bus = ScriptedBus()
-    bus.answers[SweepNow] = Swept([], 0, 0, "the clock leapt")
+    bus.answers[SweepNow] = Swept([], 0, 0, "the clock jumped")
     with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
         body = edge.request("POST", "/api/repair/retention-sweep").body
         bus.answers.clear()
         assert edge.request("POST", "/api/repair/retention-sweep").status == 503
-    assert (body["success"], body["message"]) == (False, "the clock leapt")
+    assert (body["success"], body["message"]) == (False, "the clock jumped")
 
 
 # Configuration files

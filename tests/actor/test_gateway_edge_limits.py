@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from signet_actors.errors import Busy
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.runtime.messaging.requests import mark_sent
 from tests.support.edge import CLIENT_WAIT_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 from tests.support.routes import plain_route
@@ -30,14 +30,14 @@ class Gate:
         self.entered = threading.Semaphore(0)
         self.release: Any = None
 
-    async def handler(self, call: HttpRequest) -> HttpResponse:
+    async def handler(self, call: Call[Any]) -> HttpResponse:
         if self.release is None:
             self.release = asyncio.Event()
         self.entered.release()
         await self.release.wait()
         return await echo(call)
 
-    async def handler_of_a_sent_change(self, call: HttpRequest) -> HttpResponse:
+    async def handler_of_a_sent_change(self, call: Call[Any]) -> HttpResponse:
         mark_sent()
         return await self.handler(call)
 
@@ -48,7 +48,7 @@ class Gate:
         assert self.entered.acquire(timeout=CLIENT_WAIT_S)
 
 
-async def large(call: HttpRequest) -> HttpResponse:
+async def large(call: Call[Any]) -> HttpResponse:
     return HttpResponse({"text": "x" * 40_000_000})
 
 
@@ -396,7 +396,7 @@ def test_a_client_that_disconnects_in_its_body_does_no_harm(edge: RunningEdge) -
 
 
 def test_busy_carries_retry_after(tmp_path: Path) -> None:
-    async def busy(call: HttpRequest) -> HttpResponse:
+    async def busy(call: Call[Any]) -> HttpResponse:
         raise Busy(retry_after_ms=1200)
 
     with RunningEdge((plain_route("GET", "/busy", busy),), tmp_path) as edge:

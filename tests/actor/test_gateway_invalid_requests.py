@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse
+from signet_actors.gateway.http.route import Call, HttpResponse
 from tests.support.edge import RunningEdge
 from tests.support.routes import plain_route
 
 REQUESTS = 300
 
 
-async def counted(call: HttpRequest) -> HttpResponse:
+async def counted(call: Call[Any]) -> HttpResponse:
     return HttpResponse({"length": len(call.json_object())})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
 from signet_actors.errors import StorageFull
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse
+from signet_actors.gateway.http.route import Call, HttpResponse
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
@@ -72,11 +73,11 @@ STATS = StoreStats(
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-async def full(call: HttpRequest) -> HttpResponse:
+async def full(call: Call[Any]) -> HttpResponse:
     raise StorageFull
 
 
-async def broken(call: HttpRequest) -> HttpResponse:
+async def broken(call: Call[Any]) -> HttpResponse:
     raise RuntimeError("a fault")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.load_shedding import MAX_STATUS_PROBES, Admission, Ticket
 from tests.actor.test_gateway_admission import Held, assert_nothing_held, post_head, routes
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
@@ -169,7 +169,7 @@ class Glanced:
         self.count = 0
         self.gate: Gate | None = None
 
-    async def handler(self, call: HttpRequest) -> HttpResponse:
+    async def handler(self, call: Call[Any]) -> HttpResponse:
         self.count += 1
         count = self.count
         if self.gate is not None:

@@ -22,7 +22,7 @@ from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.guarded import GuardLimits
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.select import daily_limits, guard_limits, select_provider
-from signet_actors.runtime.peer_uid import listener_uids
+from signet_actors.runtime.socket_uids import listener_uids
 from tests.support.scripted_provider import FakeCli, Fault, ScriptedProvider
 
 KEY = "sk-test-0123456789abcdef"

@@ -19,7 +19,7 @@ from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import TouchMemories, WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
+from signet_actors.runtime.messaging.envelope import MessageFactory, encode_frame, new_counters
 from signet_actors.runtime.messaging.mailbox import Linger, Mailbox
 from signet_actors.runtime.messaging.sockets import bind_router, connect_dealer, new_context
 from tests.support.bus_harness import BOOT_ID, eventually
@@ -75,7 +75,7 @@ class Pair:
         self.client.send_multipart(
             [
                 msgspec.msgpack.encode(Header(**facts)),
-                encode_body(AdvanceHighWaterMark(now=text)) if body is None else body,
+                encode_frame(AdvanceHighWaterMark(now=text)) if body is None else body,
                 *frames,
             ]
         )
@@ -124,7 +124,7 @@ def test_a_reply_repeats_the_id_and_the_trace_of_the_request(pair: Pair) -> None
     pair.say("m1", b"frame")
     (incoming,) = pair.take(1)
     assert incoming.frames == [b"frame"]
-    incoming.reply(HighWaterMark(previous="p", suspected_leap_since=None), [b"back"])
+    incoming.reply(HighWaterMark(previous="p", suspected_jump_since=None), [b"back"])
     header, body = pair.answer()
     assert (header.message_id, header.trace_id, header.sender) == ("m1", "t", "writer")
     assert body.previous == "p"
@@ -203,7 +203,7 @@ def test_a_message_of_another_protocol_version_is_refused(pair: Pair) -> None:
         b"",
         b"\xc1",
         b"\xff" * 100,
-        encode_body(HighWaterMark(previous=None, suspected_leap_since=None)),
+        encode_frame(HighWaterMark(previous=None, suspected_jump_since=None)),
         msgspec.msgpack.encode({"t": "writer.nobody_knows"}),
         msgspec.msgpack.encode({"t": "writer.advance_high_water_mark", "now": 7}),
         b"\x82\xa1t\xbewriter.advance_high_water_mark\xa3now\xa2\xff\xfe",
@@ -231,7 +231,7 @@ def test_an_undecodable_header_is_answered_and_counted(pair: Pair, parts: list[b
 
 
 def test_a_tell_is_never_answered(pair: Pair) -> None:
-    pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))
+    pair.say("~told", body=encode_frame(TouchMemories(ids=("a",))))
     (incoming,) = pair.take(1)
     incoming.reply(Failure(ErrorCode.INTERNAL, "nobody reads this"))
     pair.say("~foreign", boot_id="another")
@@ -242,8 +242,8 @@ def test_a_tell_is_never_answered(pair: Pair) -> None:
 def test_only_the_first_reply_is_sent(pair: Pair) -> None:
     pair.say("once")
     (incoming,) = pair.take(1)
-    incoming.reply(HighWaterMark(previous="first", suspected_leap_since=None))
-    incoming.reply(HighWaterMark(previous="second", suspected_leap_since=None))
+    incoming.reply(HighWaterMark(previous="first", suspected_jump_since=None))
+    incoming.reply(HighWaterMark(previous="second", suspected_jump_since=None))
     assert pair.answer()[1].previous == "first"
     assert pair.silent()
     assert pair.counters["duplicate"] == 1
@@ -300,8 +300,8 @@ def test_a_batch_gathers_while_recent_ones_had_several_requests(pair: Pair) -> N
 def test_tells_do_not_make_a_batch_gather(pair: Pair) -> None:
     slept = lingering(pair, [])
     for _ in range(3):
-        pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))
-        pair.say("~told again", body=encode_body(TouchMemories(ids=("a",))))
+        pair.say("~told", body=encode_frame(TouchMemories(ids=("a",))))
+        pair.say("~told again", body=encode_frame(TouchMemories(ids=("a",))))
         pair.say("asked")
         pair.all_there(3)
         assert len(pair.box.take()) == 3

@@ -81,6 +81,22 @@ def test_a_blank_agent_counts_as_not_given(
     assert api.bus.only(Remember).body.memory.agent_id == agent
 
 
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"sessionKey": True}, "sessionKey"),
+        ({"session_key": 5, "agentId": "alice"}, "session_key"),
+        ({"agentId": "alice", "agent_id": []}, "agent_id"),
+    ],
+)
+def test_an_agent_field_of_a_wrong_type_is_refused_although_another_names_the_agent(
+    api: MemoryApi, fields: dict[str, Any], field: str
+) -> None:
+    headers = {"x-signet-agent-id": "bob", "x-signet-session-key": "agent:carol:main"}
+    answer = api.request("POST", "/api/memory/remember", {"content": "x y", **fields}, headers)
+    assert (answer.status, answer.json["field"]) == (400, field)
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("tokenizer"), OSError("disk")])
 def test_a_memory_that_cannot_be_embedded_is_stored_without_a_vector(api: MemoryApi, failure: Exception) -> None:
     api.embedder.failure = failure

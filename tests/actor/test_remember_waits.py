@@ -17,9 +17,9 @@ from signet_actors.config.pipeline_schema import EmbeddingTrackerConfig, MemoryC
 from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse
+from signet_actors.gateway.http.route import Call, HttpResponse
 from signet_actors.gateway.limits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_VECTOR_WAITS
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
@@ -317,7 +317,7 @@ def edge(tmp_path: Path) -> Iterator[tuple[RunningEdge, list[Any]]]:
     bus.ask_extractor = hang  # type: ignore[method-assign]
     bus.tree = TreeChanged([*bus.tree.children, msgspec.structs.replace(bus.tree.children[0], role="extractor")])
 
-    async def handler(call: HttpRequest) -> HttpResponse:
+    async def handler(call: Call[Any]) -> HttpResponse:
         call.json_object()
         became.append(list(await wait_stored(call, {"m1": 1})))
         return HttpResponse({})

@@ -51,11 +51,11 @@ R = TypeVar("R")
 DAY = 24 * HOUR_MS
 NO_BACKUPS = BackupConfig(interval_ms=0)
 START = 1_771_668_000_000
-ORDER = [*(step.name for step in STEPS), "request_replies"]
+ORDER = [step.name for step in STEPS]
 
 
 class HandClock:
-    """Both clocks stand until the test moves them; ``leap`` moves the wall clock alone."""
+    """Both clocks stand until the test moves them; ``jump`` moves the wall clock alone."""
 
     def __init__(self) -> None:
         self.wall = START
@@ -71,7 +71,7 @@ class HandClock:
         self.wall += int(ms)
         self.mono_ns += int(ms * 1_000_000)
 
-    def leap(self, ms: int) -> None:
+    def jump(self, ms: int) -> None:
         self.wall += ms
 
 
@@ -109,7 +109,7 @@ class ScriptedWriter:
                 return answer
             case AdvanceHighWaterMark():
                 known = HighWaterMark(self.mark, self.suspected)
-                self.suspected = request.suspected_leap_since
+                self.suspected = request.suspected_jump_since
                 if request.accept:
                     self.mark = request.now
                 return known
@@ -246,7 +246,6 @@ def test_each_step_purges_up_to_its_own_window(room: Room) -> None:
     for step, window in days.items():
         assert cutoffs[step] == iso(began - window * DAY)
     assert cutoffs["dead_jobs"] == iso(began - 30 * DAY)
-    assert cutoffs["request_replies"] == iso(began - 600_000)
 
 
 def test_a_full_batch_is_repeated_before_the_next_step(room: Room) -> None:
@@ -294,7 +293,7 @@ def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(r
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
     room.writer.asked.clear()
-    room.clock.leap(3653 * DAY)
+    room.clock.jump(3653 * DAY)
     room.run_for(6 * HOUR_MS + 60_000)
     assert room.writer.steps() == []
     assert "3653 days ahead" in (room.status().suspended_reason or "")
@@ -310,9 +309,9 @@ def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(r
 def test_a_clock_jump_that_is_corrected_in_time_has_no_effect(room: Room) -> None:
     room.run_for(61_000)
     mark = room.writer.mark
-    room.clock.leap(3653 * DAY)
+    room.clock.jump(3653 * DAY)
     room.run_for(6 * HOUR_MS)
-    room.clock.leap(-3653 * DAY)
+    room.clock.jump(-3653 * DAY)
     assert room.writer.mark == mark
     room.writer.asked.clear()
     room.run_for(2 * HOUR_MS)
@@ -324,7 +323,7 @@ def test_a_clock_jump_that_is_corrected_in_time_has_no_effect(room: Room) -> Non
 def test_a_suspected_clock_jump_survives_a_restart_of_the_actor(room: Room) -> None:
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
-    room.clock.leap(365 * DAY)
+    room.clock.jump(365 * DAY)
     room.actor = room.born()
     room.run_for(61_000)
     assert room.writer.rows["tombstones"] == 7
@@ -347,7 +346,7 @@ def test_a_sweep_interval_longer_than_two_days_is_not_a_clock_jump() -> None:
 def test_an_operator_may_confirm_the_clock(room: Room) -> None:
     room.run_for(61_000)
     room.writer.rows = {"tombstones": 7}
-    room.clock.leap(365 * DAY)
+    room.clock.jump(365 * DAY)
     room.say(SweepNow())
     room.run_for(1_000)
     refused = room.swept()

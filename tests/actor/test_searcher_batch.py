@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -19,7 +20,7 @@ from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher.actor import Searcher
-from signet_actors.store.errors import BROKEN_DISK
+from signet_actors.store.errors import BROKEN_DISK, DAMAGED
 
 
 class Loop:
@@ -79,3 +80,52 @@ def test_when_the_disk_fails_every_query_is_answered_as_retryable(
         "first": ErrorCode.UNAVAILABLE,
         "second": ErrorCode.UNAVAILABLE,
     }
+
+
+def test_damage_found_between_queries_is_reported_to_the_writer(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[str] = []
+
+    class Damaged:
+        columns = SimpleNamespace(version=1)
+
+        def catch_up(self, _step: object) -> bool:
+            raise DAMAGED[0]("database disk image is malformed")
+
+    def report(damage: str) -> None:
+        reported.append(damage)
+        searcher._reported = True
+
+    monkeypatch.setattr(searcher, "reader", Damaged())
+    monkeypatch.setattr(searcher, "_report_damage", report)
+    assert searcher.tick() == 0.0  # at once, not only with the next query
+    assert searcher.tick() is None
+    assert reported == ["database disk image is malformed"]
+
+
+def test_constant_queries_do_not_keep_a_searcher_from_following_commits(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[object] = []
+
+    class Following:
+        columns = SimpleNamespace(version=1)
+
+        def catch_up(self, step: object) -> bool:
+            steps.append(step)
+            return True
+
+        def vector_legs(self) -> list[object]:
+            return []
+
+    clock = SimpleNamespace(now=10**12)
+    clock.monotonic_ns = lambda: clock.now
+    monkeypatch.setattr(searcher, "reader", Following())
+    monkeypatch.setattr(searcher, "clock", clock)
+    searcher.tick()
+    for _ in range(1000):  # a query every two milliseconds
+        clock.now += 2_000_000
+        searcher._last_query_ns = clock.now
+        searcher.tick()
+    assert len(steps) >= 4

@@ -22,7 +22,7 @@ from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.engine import ReadTimeout
 from signet_actors.store.sqlite.connect import open_reader
-from signet_actors.store.sqlite.snapshot import open_snapshot
+from signet_actors.store.sqlite.reader import SqliteReader
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_script import ScriptedWriter
@@ -76,7 +76,9 @@ class SlowReaders:
         try:
             while not self.stopping.is_set():
                 try:
-                    with open_snapshot(connection, clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns) as view:
+                    with SqliteReader(connection).snapshot(
+                        clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns
+                    ) as view:
                         before = view.value("SELECT count(*) FROM memories")
                         if self.asked[seed].wait(rng.uniform(0.1, 1.5)):
                             time.sleep(rng.uniform(0.0, 0.02))

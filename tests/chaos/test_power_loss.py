@@ -63,6 +63,6 @@ def test_no_power_cut_loses_acknowledged_writes_or_leaves_a_partial_transaction(
     seed = FIRST_SEED
     while survivors.count < IMAGES:
         found = list(violations(seed, survivors, base=base))
-        assert not found, report(found, "half_a_transaction")
+        assert not found, report(found, "partial_transaction")
         seed += 1
     print(f"{survivors.count} crash images of seeds {FIRST_SEED} to {seed - 1}, 0 violations")

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from signet_actors.domain.extraction.facts import EntityTriple
+from signet_actors.domain.normalization import cjk_bigrams
+from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
+from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
+from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -63,7 +67,18 @@ def fill(room: PipelineHarness) -> None:
         whole = NewMemory("\n".join(parts), "fact", 0.5, source_type="file", source_id=source)
         stored = room.ask(RememberChunks(whole, parts, people))
     room.ask(ForgetMemory(id=stored.ids[1], reason="outdated", principal=people))
+    keep_transcripts(room)
     carry_out(room)
+
+
+def keep_transcripts(room: PipelineHarness) -> None:
+    """Transcripts: of two agents, with a turn in several pieces, and a forgotten one."""
+    long = "a line of a golden log\n" * 1500
+    turns = [Turn("user", "Where is the golden ferry?", "2026-01-01T09:00:00.000Z"), Turn("assistant", long)]
+    for agent, session in (("default", "golden"), ("cleo", "golden"), ("default", "forgotten")):
+        rows = [CapturedTurn(*row[:3], cjk_bigrams(row.text), *row[3:]) for row in stored_turns(turns, str)]
+        room.ask(StoreTurns(session, agent, "codex", tuple(rows), harness="codex", project="golden"))
+    room.ask(ForgetTranscript("forgotten", "default", Principal()))
 
 
 def carry_out(room: PipelineHarness) -> None:
@@ -97,6 +112,10 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(StoreHints(hinted.id, hinted.lease_id, ("What is golden?", "何が金色ですか")))
     reserved = room.ask(ReserveCalls("scripted", calls=3, tokens=900, model="qwen3:4b"))
     room.ask(RecordUsage("scripted", "qwen3:4b", reserved.day, tokens_in=700, tokens_out=90, reserved_tokens=900))
+    began = "2026-01-01T00:00:00.000Z"
+    session = SessionContext("golden-session", "default", began, began, 1, harness="codex", project="/golden")
+    returned = ReturnedMemory("golden-session", "default", 1, changed.id, request_key="first")
+    room.ask(RecordSessions((session,), (returned,)))
 
 
 def rows(connection: Any) -> list[list[Any]]:

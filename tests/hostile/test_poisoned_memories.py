@@ -17,7 +17,7 @@ import pytest
 
 from signet_actors.domain.extraction.facts import FACT_TYPES, MAX_ENTITIES, MAX_FACTS
 from signet_actors.domain.memories import DERIVED
-from signet_actors.gateway.redaction import Redactor
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import MemoryPatch, ModifyMemory

@@ -14,7 +14,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.control import UP, Heartbeat
 from signet_actors.runtime import sync_points
-from signet_actors.runtime.messaging.envelope import new_counters
+from signet_actors.runtime.messaging.envelope import decode_header, new_counters
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlMessage, ControlSocket
@@ -104,9 +104,7 @@ class SimControl(ControlSocket):
         return False
 
     def heard(self, incarnation: Incarnation, body: Any) -> None:
-        said = ControlMessage(
-            incarnation.name, incarnation.message_factory.read_header(incarnation.message_factory.tell(body)[0]), body
-        )
+        said = ControlMessage(incarnation.name, decode_header(incarnation.message_factory.tell(body)[0]), body)
         self._daemon.world.call_later(self._on_the_way("from", incarnation), self._arrived, said)
 
     def _on_the_way(self, direction: str, incarnation: Incarnation) -> float:
@@ -249,7 +247,7 @@ class SimDaemon:
             self._armed.setdefault(fault.target, []).append((int(fault.amount), fault.kind))
             return
         if fault.kind == "clock":
-            self.world.leap(int(fault.amount))
+            self.world.jump(int(fault.amount))
             return
         if fault.kind == "cut":
             self.network.cut.add(fault.target)

@@ -35,7 +35,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Weather:
-    """The delays of messages in seconds, and the shares that are lost or delivered twice."""
+    """The delays of messages, the shares that are lost or delivered twice, and the time a process spends on a message.
+
+    Delays and times in seconds, as lower and upper bound.
+    """
 
     delay_s: tuple[float, float]
     lost: float
@@ -44,7 +47,7 @@ class Weather:
 
 
 def weather_of(rng: random.Random) -> Weather:
-    """Return the weather of a seed; half of the seeds lose and duplicate no messages."""
+    """Return the weather of a seed. Half of the seeds lose no message, and, independently, half duplicate none."""
     return Weather(
         delay_s=(0.0001, rng.choice((0.0005, 0.005, 0.05))),
         lost=rng.choice((0.0, 0.0, 0.01, 0.05)),

@@ -34,6 +34,7 @@ from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Write
 from signet_actors.providers.llm import provider_manager
 from signet_actors.providers.llm.provider import Availability, Generated
 from signet_actors.providers.llm.select import Selected
+from signet_actors.runtime.messaging.envelope import decode_header
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.sqlite.connect import open_reader, open_writer
@@ -175,7 +176,7 @@ class Witness:
         self._grants: dict[str, Any] = {}
 
     def said(self, incarnation: Incarnation, parts: list[bytes]) -> None:
-        command, message_id = self._decode(parts[1]), incarnation.message_factory.read_header(parts[0]).message_id
+        command, message_id = self._decode(parts[1]), decode_header(parts[0]).message_id
         self._asked_by[message_id] = incarnation
         match command:
             case RenewLease():

@@ -23,7 +23,7 @@ from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.messaging.async_client import RequestTracker
-from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
+from signet_actors.runtime.messaging.envelope import MessageFactory, decode_header, encode_frame, new_counters
 from signet_actors.runtime.messaging.mailbox import Mailbox
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.call_reporter import unreported
@@ -158,7 +158,7 @@ class ClientIncarnation(Incarnation):
 
     def ask(self, request: Request[Any], timeout_ms: int = ASK_TIMEOUT_MS) -> Promise:
         """Send the request. Raises Busy like the real one."""
-        promise: Promise = self.asks.submit("trace", timeout_ms, encode_body(request), [])  # type: ignore[assignment]
+        promise: Promise = self.asks.submit("trace", timeout_ms, encode_frame(request), [])  # type: ignore[assignment]
         return promise
 
     def told(self, body: Any) -> None:
@@ -170,7 +170,7 @@ class ClientIncarnation(Incarnation):
 
     def answered(self, by: str, parts: list[bytes]) -> None:
         assert by == "writer"
-        header = self.message_factory.read_header(parts[0])
+        header = decode_header(parts[0])
         self.asks.on_reply(header.message_id, self._decode(parts[1]), header.attempt)
 
     def forget(self) -> None:

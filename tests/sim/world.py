@@ -93,10 +93,10 @@ class World:
     def wall_ms(self) -> int:
         return BEGIN_WALL_MS + self.now_ns // 1_000_000 + self._wall_skew_ms
 
-    def leap(self, by_ms: int) -> None:
+    def jump(self, by_ms: int) -> None:
         """Change the wall clock; monotonic time stays."""
         self._wall_skew_ms += by_ms
-        self.note("leap", by_ms)
+        self.note("jump", by_ms)
 
     # the loop
 

@@ -9,12 +9,15 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
+from click.testing import CliRunner
 
+from signet_actors.cli.main import cli
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, InvalidRequest, StoreIOError
@@ -175,6 +178,32 @@ def two_generations(workspace: Workspace) -> tuple[set[str], set[str], Path]:
     assert workspace.database.with_name("memories.db-wal").stat().st_size > 0
     (workspace.index_dir / "vectors.cache").write_bytes(b"of the database as it was")
     return contents(target), now, target
+
+
+def test_a_preview_of_a_restore_counts_what_the_backup_lacks_and_changes_nothing(workspace: Workspace) -> None:
+    _, new, target = two_generations(workspace)
+    told, code = restore(workspace, "latest", now_ms=NOW + 90_000, preview=True)
+    assert (code, told.restored, told.age_ms, told.aside) == (ExitCode.OK, str(target), 90_000, None)
+    assert (told.memories_before, told.memories_after, told.missing) == (10, 5, 5)
+    assert contents(workspace.database) == new
+    assert not workspace.restore_file.exists()
+    assert not list(workspace.memory_dir.glob("*incoming*"))
+    assert not list(workspace.memory_dir.glob("aside-*"))
+
+
+def test_the_question_tells_what_is_unknown_and_the_report_what_was_passed_over(workspace: Workspace) -> None:
+    _, _, target = two_generations(workspace)
+    future = backup_name(int(time.time() * 1000) + 30 * 86_400_000, SCHEMA)
+    shutil.copy(target, workspace.backup_dir / future)
+    database = apsw.Connection(str(workspace.database))
+    database.execute("UPDATE memories SET id = CAST(x'ff' AS TEXT) WHERE content = 'new 1'")
+    database.close()
+    arguments = ["--workspace", str(workspace.root), "restore", "latest"]
+    result = CliRunner().invoke(cli, arguments, input="y\n")
+    assert "Of the 10 memories in the database, the backup lacks an unknown number" in result.stderr
+    notice = f"Not used: {future}, whose name is in the future."
+    assert (result.exit_code, notice in result.stderr, notice in result.stdout) == (0, True, True), result.stderr
+    assert f"Restored {target}: 5 memories." in result.stdout
 
 
 def test_a_restore_sets_the_database_aside_with_its_log(workspace: Workspace) -> None:
@@ -386,6 +415,13 @@ def test_an_invalid_source_path_is_refused(workspace: Workspace) -> None:
         told, code = restore(workspace, source, now_ms=NOW)
         assert (told.ok, code) == (False, ExitCode.CONFIG)
         assert "does not exist" in told.findings[0]
+
+
+def test_a_restore_without_any_backup_says_how_to_make_one(workspace: Workspace) -> None:
+    workspace.memory_dir.mkdir(parents=True, exist_ok=True)
+    told, code = restore(workspace, "latest", now_ms=NOW)
+    assert (told.ok, code) == (False, ExitCode.CONFIG)
+    assert told.findings == [f"there are no backups in {workspace.backup_dir}; `signet backup` makes one"]
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-journal"])

@@ -9,19 +9,18 @@ import pytest
 
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.engine import ReadTimeout, SnapshotEnded
-from signet_actors.store.sqlite.checkpoint import (
+from signet_actors.store.sqlite.checkpoint import PAGE_BYTES, checkpoint
+from signet_actors.store.sqlite.connect import open_reader, open_writer
+from signet_actors.store.sqlite.reader import SqliteReader
+from signet_actors.writer.wal_checkpointer import (
     END_SNAPSHOTS_BYTES,
     KILL_READERS_BYTES,
-    PAGE_BYTES,
     PASSIVE_FRAMES,
     RESTART_BYTES,
     Plan,
     Pressure,
-    checkpoint,
     plan_checkpoint,
 )
-from signet_actors.store.sqlite.connect import open_reader, open_writer
-from signet_actors.store.sqlite.snapshot import open_snapshot
 
 SECOND = 1_000_000_000
 
@@ -91,12 +90,14 @@ def test_a_revoked_snapshot_ends_during_a_statement_and_frees_the_log(store: Pat
 
     with (
         pytest.raises(SnapshotEnded),
-        open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + 60 * SECOND, is_revoked=is_revoked) as view,
+        SqliteReader(reader).snapshot(
+            clock, deadline_ns=clock.monotonic_ns() + 60 * SECOND, is_revoked=is_revoked
+        ) as view,
     ):
         view.rows(ENDLESS)
     assert asked == [(-1, -1)], "the snapshot was not in the way"
     assert checkpoint(writer, "restart")[0] >= 0
-    with open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + SECOND) as view:
+    with SqliteReader(reader).snapshot(clock, deadline_ns=clock.monotonic_ns() + SECOND) as view:
         assert view.value("SELECT count(*) FROM t") == 2
     reader.close()
     writer.close()
@@ -105,7 +106,7 @@ def test_a_revoked_snapshot_ends_during_a_statement_and_frees_the_log(store: Pat
 def test_a_timed_out_snapshot_is_distinguished_from_a_revoked_one(store: Path) -> None:
     reader = open_reader(store)
     clock = SystemClock()
-    with pytest.raises(ReadTimeout), open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns()) as view:
+    with pytest.raises(ReadTimeout), SqliteReader(reader).snapshot(clock, deadline_ns=clock.monotonic_ns()) as view:
         view.rows(ENDLESS)
     assert not reader.in_transaction
     assert isinstance(reader, apsw.Connection)

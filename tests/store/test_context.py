@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from signet_actors.domain.ranking import episode_order
+from signet_actors.domain.ranking.episode_order import FIGURES
 from signet_actors.domain.ranking.text_flags import subject_code, text_flags
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
 from signet_actors.searcher.coherence import Gate
 from signet_actors.searcher.episodes import NONE
-from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.reader import IN_QUERY, Reader, Step
 from signet_actors.searcher.row_flags import FILE_NAME
 from tests.support.store_room import DIMENSIONS, StoreRoom
 
@@ -146,9 +149,8 @@ def test_episodes_coherence_and_flags_follow_every_kind_of_change(room: StoreRoo
     late.close()
 
 
-def test_a_large_change_is_placed_in_steps(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_actors.searcher.episodes.ROWS_PER_STEP", 7)
-    monkeypatch.setattr("signet_actors.searcher.coherence.ROWS_PER_STEP", 5)
+def test_a_large_change_is_placed_in_steps(room: StoreRoom) -> None:
+    step = Step(vectors=9, codes=9, flags=6, places=7, coherence=5)
     rng, known = random.Random(3), []
     change_something(room, rng, known, 0)
     synced(room.reader)
@@ -156,10 +158,12 @@ def test_a_large_change_is_placed_in_steps(room: StoreRoom, monkeypatch: pytest.
         change_something(room, rng, known, number)
     with room.reader.open_snapshot() as snapshot:
         room.reader.sync(snapshot)
-        room.reader.sync_context(snapshot)
+        room.reader.sync_context(snapshot, step)
     assert not room.reader.context_complete
-    while not room.reader.catch_up():
+    assert room.reader.pending > 0
+    while not room.reader.catch_up(step):
         pass
+    assert room.reader.pending == 0
     assert found_episodes(room.reader) == expected_episodes(room)
     for seq, coherence in expected_coherence(room).items():
         if abs(coherence - 0.04) > 1e-6:
@@ -311,6 +315,22 @@ class TestRanking:
         neither = room.recall("do Ann and Bob like painting?", limit=12, priors=False).rows
         assert [(row.id, row.score) for row in both] == [(row.id, row.score) for row in neither]
 
+    def test_a_new_subject_of_many_rows_counts_when_their_flags_are_up_to_date(self, room: StoreRoom) -> None:
+        changed = [room.remember(f"Ann: I like painting number {number}").id for number in range(12)]
+        for number in range(6):
+            room.remember(f"Bob: I like painting number {number}")
+        room.recall("what does Bob like painting?")
+        for number, memory in enumerate(changed):
+            room.ask(ModifyMemory(MemoryPatch(memory, "r", content=f"Cid: I like painting number {number}"), ME))
+        step = IN_QUERY._replace(flags=5)
+        for _ in range(4):
+            with room.reader.open_snapshot() as snapshot:
+                room.reader.sync(snapshot)
+                room.reader.sync_context(snapshot, step)
+                room.reader.known_subject(snapshot, ReadScope(), None, "what does Cid like painting?")
+        rows = room.recall("what does Cid like painting?", limit=12).rows
+        assert all(row.content.startswith("Cid") for row in rows)
+
     def test_when_prefers_rows_with_a_time_and_a_question_is_no_answer(self, room: StoreRoom) -> None:
         room.remember("the boiler repair, shall we do it?")
         room.remember("the boiler repair went well")
@@ -318,6 +338,20 @@ class TestRanking:
         rows = room.recall("when was the boiler repair?").rows
         assert rows[0].id == timed.id
         assert rows[-1].content.endswith("?")
+
+    def test_the_rows_of_an_episode_exchange_their_scores_if_switched_on(
+        self, room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored = conversation(room)
+        episode = {stored[text] for text in ("What is your favourite colour?", "Teal, always", "Good choice")}
+        # Trees that turn the order of all rows round.
+        monkeypatch.setattr(episode_order, "sums", lambda figures: 100.0 * figures[:, FIGURES.index("rank")])
+        query = {"query": "which colour is the favourite, it rains?", "vector": [0.5, 0.0, 0.5, 0.5]}
+        plain, learned = (room.recall(**query, episode_order=on).rows for on in (False, True))
+        assert [row.score for row in plain] == [row.score for row in learned]
+        first, turned = ([row.id for row in rows if row.id in episode] for rows in (plain, learned))
+        assert turned == first[::-1]
+        assert [row.id in episode for row in plain] == [row.id in episode for row in learned]
 
     def test_two_searchers_give_the_same_answer(self, room: StoreRoom) -> None:
         conversation(room)

@@ -40,6 +40,7 @@ def build(directory: Path, *, words: str = "note", memories: int = 120) -> Path:
         memory = room.remember(text, vector=[rng.gauss(0, 1) for _ in range(8)], tags=("t", f"n{number % 7}"))
         if number % 11 == 0:
             room.ask(ForgetMemory(id=memory.id, reason="r", principal=Principal()))
+    room.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     room.close()
     return room.path
 
@@ -163,6 +164,7 @@ def change(pristine: Path, directory: Path, sql: str) -> CheckResult:
         ("UPDATE memories SET cjk = 'strange' WHERE seq = 3", INDEX, "text index"),
         ('UPDATE memories SET tags = \'["other", "t"]\' WHERE seq = 3', INDEX, "tags differ from its tag rows"),
         ("DELETE FROM memory_tags WHERE memory_seq = 3", INDEX, "tags differ from its tag rows"),
+        ("INSERT INTO memory_tags (tag, memory_seq) VALUES ('n5', 3)", INDEX, "tags differ from its tag rows"),
         ("UPDATE embeddings SET vector = zeroblob(32) WHERE seq = 3", INDEX, "differs from its search index"),
         ("UPDATE embeddings SET vector = zeroblob(31) WHERE seq = 3", INDEX, "finite numbers"),
         (

@@ -7,6 +7,7 @@ import apsw
 import numpy as np
 import pytest
 
+from signet_actors.config.schema import Config
 from signet_actors.errors import DatabaseDisplaced, ErrorCode, StoreIOError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
@@ -25,13 +26,14 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
-from signet_actors.store.sqlite.transaction import SqliteTransaction
+from signet_actors.store.sqlite.writer import SqliteTransaction
 from signet_actors.writer import dispatch
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import reply_to_unstarted
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering
 
 ME = Principal()
+RETENTION_MS = Config().writer.reply_retention_ms
 
 
 @pytest.fixture(autouse=True)
@@ -198,7 +200,7 @@ def test_accesses_are_coalesced_into_one_commit_and_injections_counted_separatel
     for _ in range(3):
         room.group.touches.add(TouchMemories(ids=(memory.id, "gone")))
     room.group.touches.add(TouchMemories(ids=(memory.id,), kind="injected"))
-    room.group.housekeep(replies_before_ms=0)
+    room.group.housekeep()
     assert room.connection.execute("SELECT access_count, injected_count FROM memories").fetchall() == [(3, 1)]
     assert room.value("SELECT last_accessed FROM memories") == "2026-01-01T00:00:00.000Z"
     assert room.value("SELECT count(*) FROM memory_changes") == 0
@@ -207,16 +209,34 @@ def test_accesses_are_coalesced_into_one_commit_and_injections_counted_separatel
 def test_pending_accesses_are_bounded(room: StoreRoom) -> None:
     for start in range(0, 12_000, 100):
         room.group.touches.add(TouchMemories(ids=tuple(f"id-{index}" for index in range(start, start + 100))))
-    assert len(room.group.touches) == 10_000
+    assert len(room.group.touches.pending) == 10_000
     assert room.group.touches.dropped == 2_000
 
 
 def test_old_replies_are_pruned_and_young_ones_kept(room: StoreRoom) -> None:
     room.ask(*remembering("old"), message_id="old")
-    room.clock.advance(600_000)
+    room.clock.advance(RETENTION_MS + 1)
     room.ask(*remembering("young"), message_id="young")
-    room.group.housekeep(replies_before_ms=room.clock.wall_ms() - 1)
+    room.group.housekeep()
     assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("young",)]
+
+
+def test_after_a_clock_jump_a_retry_gets_the_stored_reply_until_the_retention_has_really_passed(
+    room: StoreRoom,
+) -> None:
+    first = room.ask(*remembering("before the jump"), message_id="before")
+    room.clock.wall += 366 * 24 * 3_600_000
+    room.group.housekeep()
+    room.clock.advance(RETENTION_MS - 1)
+    room.group.housekeep()
+    assert room.ask(*remembering("before the jump"), message_id="before") == first
+    room.ask(*remembering("after it"), message_id="after")
+    room.clock.advance(1)
+    room.group.housekeep()
+    assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("after",)]
+    room.clock.wall -= 366 * 24 * 3_600_000
+    room.group.housekeep()
+    assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("after",)]
 
 
 def test_a_retry_of_an_applied_command_is_never_answered_not_applied(room: StoreRoom) -> None:

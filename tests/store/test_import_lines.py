@@ -24,7 +24,7 @@ from signet_actors.protocol.writer import (
     TemporalEdge,
     Vector,
 )
-from signet_actors.searcher.queries import transfer
+from signet_actors.searcher.queries import import_export
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
@@ -53,7 +53,7 @@ def exported(room: StoreRoom, agent: str = "default", **query: Any) -> list[dict
     after: int | None = 0
     while after is not None:
         with room.reader.open_snapshot() as view:
-            page, (frame,) = transfer.export(view, ExportMemories(agent_id=agent, after=after, **query))
+            page, (frame,) = import_export.export(view, ExportMemories(agent_id=agent, after=after, **query))
         found = [msgspec.json.decode(line) for line in frame.splitlines()]
         assert len(found) == page.count
         lines += found

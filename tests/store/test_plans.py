@@ -17,7 +17,7 @@ from signet_actors.protocol.leases import LeaseJobs, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
-from signet_actors.searcher.queries import embeddings, pipeline, transfer
+from signet_actors.searcher.queries import embeddings, import_export, pipeline
 from signet_actors.store.reads import temporal_edges
 from tests.support.pipeline_harness import PipelineHarness, change, configured
 from tests.support.store_room import connection_of, plan_of
@@ -73,7 +73,7 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
     asked = Asked(connection_of(room.reader.engine))
     with room.reader.open_snapshot() as view:
         assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
-        assert transfer.export(view, ExportMemories("alone"))[0].count == 2
+        assert import_export.export(view, ExportMemories("alone"))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
     assert similar.rows is not None
     assert len(similar.rows) == 1

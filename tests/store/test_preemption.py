@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,9 @@ from signet_actors.protocol.searcher import FindCandidates, Recall
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher import recall as recall_module
 from signet_actors.searcher.actor import Searcher
+from signet_actors.searcher.reader import Reader
 from signet_actors.store.errors import BROKEN_DISK
+from signet_actors.store.sqlite.reader import read_engine
 from tests.support.store_room import MODEL, Asked, StoreRoom, raw
 
 QUESTION = FindCandidates("which port does staging use", "default", "global")
@@ -67,7 +70,7 @@ def test_a_gateway_query_is_answered_before_a_preempted_candidate_search(room: S
     assert order == ["question"]
     assert [row.id for row in loop.served[0].answer.rows] == [memory.id]
     assert [candidate.id for candidate in question.answer.candidates] == [memory.id]
-    assert searcher.counters()["made_way"] == 1
+    assert searcher.counters()["preempted"] == 1
 
 
 def test_a_candidate_search_is_preempted_only_once(room: StoreRoom) -> None:
@@ -78,7 +81,7 @@ def test_a_candidate_search_is_preempted_only_once(room: StoreRoom) -> None:
     loop.waiting[0].reply = lambda *_: None  # type: ignore[assignment, method-assign]
     searcher.handle(cast("Any", [question]))
     assert [candidate.id for candidate in question.answer.candidates] == [memory.id]
-    assert searcher.counters()["made_way"] == 1
+    assert searcher.counters()["preempted"] == 1
 
 
 def test_a_restarted_candidate_search_sees_commits_made_meanwhile(room: StoreRoom) -> None:
@@ -159,3 +162,26 @@ def test_the_exit_of_the_process_is_not_a_reply(room: StoreRoom, monkeypatch: py
     with pytest.raises(ActorExit):
         searcher.handle(cast("Any", [query]))
     assert query.answer.code == ErrorCode.UNAVAILABLE
+
+
+def test_a_start_goes_on_when_its_snapshots_are_ended(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = room.remember("staging uses port 5433")
+    monkeypatch.setattr("signet_actors.store.sqlite.reader._STEPS_BETWEEN_CHECKS", 1)
+    ends = [True] * 3
+    loop: Any = Loop(room)
+    loop.heartbeat, loop.idle_trimmer = lambda: None, SimpleNamespace()
+    searcher = searcher_in(room, loop)
+    searcher.reader = Reader(
+        read_engine(room.path),
+        room.index_dir,
+        room.clock,
+        read_timeout_ms=5000,
+        is_revoked=lambda: bool(ends) and ends.pop(),
+    )
+    searcher._caught_up = True  # what ends is the self-check
+    searcher.start()
+    assert ends == []
+    asked = room.asked(RECALL)
+    searcher.handle(cast("Any", [asked]))
+    assert [row.id for row in asked.answer.rows] == [memory.id]
+    searcher.drain()

@@ -134,11 +134,11 @@ def test_a_lease_of_an_earlier_daemon_run_counts_as_expired(room: StoreRoom) -> 
 
 def test_advancing_the_high_water_mark_returns_the_previous_one(room: StoreRoom) -> None:
     first = room.ask(AdvanceHighWaterMark(now="2026-01-01T00:00:00.000Z"))
-    second = room.ask(AdvanceHighWaterMark(now="2027-01-01T00:00:00.000Z", suspected_leap_since="x", accept=False))
+    second = room.ask(AdvanceHighWaterMark(now="2027-01-01T00:00:00.000Z", suspected_jump_since="x", accept=False))
     third = room.ask(AdvanceHighWaterMark(now="2026-01-02T00:00:00.000Z"))
-    assert (first.previous, first.suspected_leap_since) == (None, None)
-    assert (second.previous, second.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", None)
-    assert (third.previous, third.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", "x")
+    assert (first.previous, first.suspected_jump_since) == (None, None)
+    assert (second.previous, second.suspected_jump_since) == ("2026-01-01T00:00:00.000Z", None)
+    assert (third.previous, third.suspected_jump_since) == ("2026-01-01T00:00:00.000Z", "x")
 
 
 def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
@@ -150,8 +150,9 @@ def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
         return True
 
     room.connection.exec_trace = note
-    for step in (*STEPS, "provider_usage", "request_replies"):
+    for step in (*STEPS, "provider_usage", "sessions"):
         purge(room, step)
+    room.group.housekeep()
     room.connection.exec_trace = None
     looked = [sql for sql in asked if sql.startswith(("SELECT", "DELETE", "UPDATE"))]
     tombstones = [sql for sql in looked if "m.deleted_at < :cutoff" in sql]

@@ -14,6 +14,7 @@ from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import (
     ExportEmbeddings,
+    FindByPrefix,
     FindForgetCandidates,
     FindSimilar,
     GetCommonWords,
@@ -28,10 +29,12 @@ from signet_actors.protocol.searcher import (
 )
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory, Vector
 from signet_actors.searcher.queries import embeddings, forget, memories, stats
+from signet_actors.searcher.reader import Step
 from signet_actors.searcher.recall import common_words, recall
 from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.engine import ReadTimeout
-from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
+from signet_actors.store.reads import memories as reads
+from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, plan_of, raw
 
 ME = Principal()
 
@@ -84,6 +87,19 @@ class TestRanking:
         exact = room.remember(content, vector=[0.0, 0.0, 1.0])
         assert ids(room.recall(query, vector=[1.0]))[0] == exact.id
         assert ids(room.recall(query))[0] == exact.id
+
+    def test_an_identifier_is_first_also_beside_a_row_with_the_best_possible_score(self, room: StoreRoom) -> None:
+        for index in range(30):
+            room.remember(f"remark {index}", vector=[1.0, index])
+        exact = room.remember("KA-6 is fixed", vector=[0.0, 0.0, 1.0])
+        other = room.remember(
+            "the plan of the review in the harbour", vector=[1.0], created_at="2025-05-03T09:00:00.000Z"
+        )
+        day = 1_746_230_400_000  # 2025-05-03
+        found = room.recall("KA-6 review plan harbour", vector=[1.0], near_ms=(day, day + 86_400_000))
+        scores = {row.id: row.score for row in found.rows}
+        assert scores[other.id] == 1.0
+        assert ids(found)[0] == exact.id
 
     @pytest.mark.parametrize("query", ["数据库", "データベース", "데이터베이스", "库"])
     def test_text_without_spaces_is_findable(self, room: StoreRoom, query: str) -> None:
@@ -389,12 +405,11 @@ class TestVectorFile:
     def test_while_the_file_is_built_queries_use_the_stored_vectors(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("signet_actors.searcher.legs.vector.SYNC_ROWS", 10)
         fresh = filled.open_reader()
         with fresh.open_snapshot() as view:
             leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            monkeypatch.setattr(leg, "sync", lambda *_: None)
+            monkeypatch.setattr(leg, "sync", lambda *_, **__: None)
             leg.complete = False
             assert self.truth(filled, [1.0, 2.0]) == ids(
                 recall(
@@ -445,7 +460,7 @@ class TestVectorFile:
             filled.reader.sync(view)
             leg = filled.reader.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            cosines = leg.cosines(view, query, seqs)
+            cosines = leg.cosines(view, filled.reader.columns, query, seqs)
         for seq, cosine in zip(seqs.tolist(), cosines.tolist(), strict=True):
             vector = filled.value(
                 "SELECT e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.seq = ?", seq
@@ -464,6 +479,29 @@ class TestVectorFile:
             assert leg is not None
             assert leg.matrix.count == 1
 
+    def test_a_large_store_is_searched_as_far_as_its_file_goes(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("signet_actors.searcher.legs.vector.STORED_BELOW", 10)
+        monkeypatch.setattr("signet_actors.searcher.legs.vector._MAX_MISSING_READS", 5)
+        monkeypatch.setattr(
+            "signet_actors.searcher.reader.IN_QUERY", Step(vectors=15, codes=9, flags=9, places=9, coherence=9)
+        )
+        count = filled.value("SELECT count(*) FROM memories")
+        fresh = filled.open_reader()
+        command = Recall(query="zzz", read=ReadScope(), vector_model=MODEL, limit=count)
+        seen: list[tuple[int, int]] = []
+        while not seen or seen[-1][1]:
+            with fresh.open_snapshot() as view:
+                found = recall(fresh, view, command, [raw([1.0, 2.0])])
+            seen.append((len(found.rows), found.pending))
+            fresh.columns.version = None  # as after another commit
+        fresh.close()
+        assert seen[-1] == (count, 0)
+        assert [rows for rows, _ in seen] == sorted(rows for rows, _ in seen)
+        assert len(seen) > 3
+        assert seen[0][0] < count
+
     def test_a_small_scope_is_searched_completely_while_the_file_is_built(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -473,7 +511,7 @@ class TestVectorFile:
         with fresh.open_snapshot() as view:
             leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            monkeypatch.setattr(leg, "sync", lambda *_: None)
+            monkeypatch.setattr(leg, "sync", lambda *_, **__: None)
             leg.complete = False
             command = Recall(query="zzz", read=ReadScope("me"), filters=Filters(importance_min=0.1), vector_model=MODEL)
             found = recall(fresh, view, command, [raw([-1.0])])
@@ -586,6 +624,42 @@ def test_a_legacy_expression_without_a_useful_bound_is_a_bad_request(room: Store
             memories.legacy_search(view, LegacySearch("(" * 2000 + "apple" + ")" * 2000, ReadScope()))
         columns = "{" + "content " * 900 + "} : apple"
         assert len(memories.legacy_search(view, LegacySearch(columns, ReadScope())).rows) == 1
+
+
+def test_the_beginning_of_an_id_finds_what_access_by_id_finds(room: StoreRoom) -> None:
+    scopes = {
+        "aabbcc-1": None,
+        "aabbcc-2": "other",
+        "aabbcc-3": None,
+        "aabbcd-4": None,
+        "AABBCC-5": None,
+        "aabbc": None,
+    }
+    stored = {memory_id: room.remember(memory_id, scope=scope).id for memory_id, scope in scopes.items()}
+    room.ask(ForgetMemory(id=stored["aabbcc-3"], reason="r", principal=ME))
+    room.connection.execute("UPDATE memories SET visibility = 'archived' WHERE id = ?", (stored["aabbcc-1"],))
+    rename = "UPDATE memories SET id = ? WHERE id = ?"
+    for memory_id, old in stored.items():
+        room.connection.execute(rename, (memory_id, old))
+
+    def found(prefix: str, agent: str = "default", limit: int = 10, deleted: bool | None = None) -> list[str]:
+        with room.reader.open_snapshot() as view:
+            query = FindByPrefix(prefix, ReadScope(agent_id=agent), limit, deleted)
+            return [memory.id for memory in memories.find_by_prefix(view, query).memories]
+
+    assert found("aabbcc") == ["aabbcc-2", "aabbcc-3"]
+    assert found("aabbc") == ["aabbc", "aabbcc-2", "aabbcc-3", "aabbcd-4"]
+    assert found("aabbc", limit=1) == ["aabbc"]
+    assert found("aabbcd-4") == ["aabbcd-4"]
+    assert found("aabbcc", deleted=False) == ["aabbcc-2"]
+    assert found("aabb", deleted=True, limit=1) == ["aabbcc-3"]
+    assert found("aabb%") == found("aabbcc*") == found("zz") == []
+    assert found("aabbcc", agent="another") == []
+    for memory_id, old in stored.items():
+        room.connection.execute(rename, (old, memory_id))
+    for state in (reads._LIVE, reads._DELETED):
+        steps = plan_of(room.connection, reads._BY_PREFIX.format(f"m.id >= :first AND m.id < :last AND {state}"))
+        assert steps == ["SEARCH m USING INDEX sqlite_autoindex_memories_1 (id>? AND id<?)"]
 
 
 def test_counts_of_health_and_store(room: StoreRoom, tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from signet_actors.domain.query_words import fts_match
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.searcher import FindSimilar, Recall
+from signet_actors.protocol.searcher import FindCandidates, FindSimilar, Recall
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -22,11 +23,13 @@ from signet_actors.protocol.writer import (
     Vector,
 )
 from signet_actors.searcher import postings
+from signet_actors.searcher import reader as reader_module
 from signet_actors.searcher.legs import vector as vector_leg
-from signet_actors.searcher.legs.vector import VectorLeg
+from signet_actors.searcher.legs.vector import IndexIncomplete, VectorLeg
 from signet_actors.searcher.postings import MATCH, TAG
+from signet_actors.searcher.queries import candidates
 from signet_actors.searcher.queries.embeddings import find_similar
-from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.reader import AT_START, BETWEEN_QUERIES, IN_QUERY, Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.read_policy import conjunction, matching, readable
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
@@ -199,10 +202,10 @@ def test_a_query_cannot_change_a_cached_mask(room: StoreRoom) -> None:
 def test_a_reader_that_missed_very_many_changes_starts_over(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signet_actors.searcher.columns._MAX_CHANGES", 3)
     memory = room.remember("apple", vector=[1.0])
-    for index in range(12):
+    for index in range(30):
         room.ask(ModifyMemory(MemoryPatch(id=memory.id, reason="r", type=f"type{index}"), ME))
         assert ids(room.recall("apple", vector=[1.0], filters=Filters(type=f"type{index}"))) == [memory.id]
-    assert len(room.reader.columns.changed) <= 5
+    assert len(room.reader.columns.changed) <= 12  # three, four for each row, and the last one
 
 
 class TestFirstPass:
@@ -210,6 +213,7 @@ class TestFirstPass:
     def filled(self, room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> StoreRoom:
         """A store that counts as large, so that signs choose the candidates."""
         monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 0)
+        monkeypatch.setattr(vector_leg, "_EXACT_BELOW", 0)
         monkeypatch.setattr(vector_leg, "_CANDIDATES_MIN", 0)
         monkeypatch.setattr(vector_leg, "_CANDIDATES_PER_HIT", 6)
         monkeypatch.setattr(vector_leg, "_ROWS_PER_CANDIDATE", 10_000)
@@ -306,13 +310,87 @@ class TestFirstPass:
             filled.remember(f"more {index}", vector=query)
             if index % 50 == 0:
                 assert self.nearest(filled.reader, query, 5)[0] == filled.value("SELECT max(seq) FROM memories")
-                spans.add(leg._centre_span)
+                assert leg._encoded is not None
+                spans.add(leg._encoded.span)
         assert spans == {256, 1024}
         shares = []
         for _ in range(20):
             query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
             shares.append(len(set(self.nearest(filled.reader, query, 20)) & set(self.truth(filled, query, 20))) / 20)
         assert np.mean(shares) >= 0.85  # of 1,100 rows in eight bits
+
+    def test_new_codes_are_computed_in_steps_while_the_former_ones_answer(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "_CENTRE_RECORDS", 4)
+        monkeypatch.setattr(reader_module, "IN_QUERY", IN_QUERY._replace(codes=64))
+        fresh = filled.open_reader()
+        while not fresh.catch_up():
+            pass
+        rng = random.Random(7)
+        for index in range(700):
+            filled.remember(f"more {index}", vector=[rng.gauss(0, 1) for _ in range(DIMENSIONS)])
+        steps = 0
+        done = False
+        while not done:
+            done = fresh.catch_up(AT_START._replace(codes=64))
+            steps += 1
+            query = filled.value("SELECT vector FROM embeddings WHERE seq = 1")
+            assert self.nearest(fresh, np.frombuffer(query, np.float32).tolist(), 5)[0] == 1
+        assert steps > 3
+        fresh.close()
+
+    def test_a_memory_of_a_small_scope_is_found_before_its_code_is_computed(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "STORED_BELOW", 0)
+        monkeypatch.setattr(vector_leg, "_EXACT_BELOW", 8)
+        monkeypatch.setattr(reader_module, "IN_QUERY", IN_QUERY._replace(codes=1))
+        newest = filled.remember("mine", vector=[1.0, 1.0], project="mine")
+        fresh = filled.open_reader()
+        fresh.catch_up(BETWEEN_QUERIES._replace(codes=64))
+        assert fresh.pending > 0
+        seq = filled.value("SELECT seq FROM memories WHERE id = ?", newest.id)
+        assert self.nearest(fresh, [1.0, 1.0], 5, Filters(project="mine")) == [seq]
+        fresh.close()
+
+    def test_what_must_be_whole_waits_until_an_import_is_indexed(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "STORED_BELOW", 0)
+        monkeypatch.setattr(vector_leg, "_MAX_MISSING_READS", 5)
+        first = filled.value("SELECT id FROM memories WHERE seq = 1")
+        filled.remember("elsewhere", vector=[1.0], project="small")
+        for file in filled.index_dir.glob("*.vectors"):
+            file.unlink()
+        monkeypatch.setattr(reader_module, "IN_QUERY", IN_QUERY._replace(vectors=10))
+        fresh = filled.open_reader()
+        fact = FindCandidates("row 5", "default", "global", None, None, vector_model=MODEL, min_score=0)
+        with fresh.open_snapshot() as view:
+            with pytest.raises(IndexIncomplete):
+                candidates.find(fresh, view, fact, [raw([1.0, 1.0])])
+            with pytest.raises(IndexIncomplete):
+                find_similar(fresh, view, FindSimilar(first, ReadScope(), k=5))
+            few = candidates.find(fresh, view, structs.replace(fact, project="small"), [raw([1.0, 1.0])])
+            assert len(few.candidates) == 1
+        while not fresh.catch_up():
+            pass
+        with fresh.open_snapshot() as view:
+            assert candidates.find(fresh, view, fact, [raw([1.0, 1.0])]).candidates
+            assert find_similar(fresh, view, FindSimilar(first, ReadScope(), k=5)).rows
+        fresh.close()
+
+    def test_nothing_is_pending_while_the_stored_vectors_are_searched(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fresh = filled.open_reader()
+        for file in filled.index_dir.glob("*.vectors"):
+            file.unlink()
+        monkeypatch.setattr(reader_module, "IN_QUERY", IN_QUERY._replace(vectors=10))
+        fresh.catch_up(BETWEEN_QUERIES._replace(vectors=10))
+        assert self.nearest(fresh, [1.0, 1.0], 20) == self.truth(filled, [1.0, 1.0], 20)
+        assert [leg.pending for leg in fresh.vector_legs()] == [0]
+        fresh.close()
 
     def test_an_older_snapshot_keeps_the_vectors_that_were_current_in_it(self, filled: StoreRoom) -> None:
         memory = filled.remember("near", vector=[1.0, 1.0])

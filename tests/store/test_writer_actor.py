@@ -28,8 +28,9 @@ from signet_actors.protocol.writer import (
     WriterStatus,
     WritesDisabled,
 )
-from signet_actors.store.sqlite import checkpoint, connect
+from signet_actors.store.sqlite import connect
 from signet_actors.store.sqlite.connect import open_writer
+from signet_actors.writer import wal_checkpointer
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_script import ScriptedWriter
 
@@ -132,11 +133,42 @@ def test_a_batch_is_completed_when_the_supervisor_has_exited(
 
     monkeypatch.setattr(scripted.writer.loop, "heartbeat", orphaned, raising=False)
     monkeypatch.setattr(connect, "_HEARTBEAT_STEPS", 1)
-    connect.report_progress(scripted.connection, scripted.writer._send_batch_heartbeat)
+    connect.report_progress(scripted.connection, scripted.writer._send_row_heartbeat)
     batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
     handle(scripted, *batch)
     assert [type(asked.answer) for asked in batch] == [Remembered] * 3
     assert scripted.connection.execute("SELECT count(*) FROM memories").get == 3
+
+
+def test_damage_reported_of_a_truncated_database_counts_as_truncation(scripted: ScriptedWriter) -> None:
+    handle(scripted, sent(note("stored"), "1"))
+    os.truncate(scripted.path, 0)
+    handle(scripted, sent(ReportDamage("database disk image is malformed"), "2"))
+    assert scripted.writer.damage is None
+    assert "truncated" in str(scripted.writer.displacement)
+    refused = sent(note("afterwards"), "3")
+    handle(scripted, refused)
+    assert refused.answer.code is ErrorCode.NOT_APPLIED
+
+
+def test_a_slow_commit_sends_heartbeats_until_one_row_takes_too_long(
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[int] = []
+
+    def a_second_passes() -> None:
+        beats.append(scripted.clock.monotonic_ns())
+        scripted.clock.advance(1000)
+
+    monkeypatch.setattr(scripted.writer.loop, "heartbeat", a_second_passes, raising=False)
+    handle(scripted, *(sent(note(f"note {number}"), f"{number}") for number in range(30)))
+    assert len(beats) >= 30, "each row is progress"
+
+    beats.clear()
+    scripted.writer._row_began_ns = scripted.clock.monotonic_ns()
+    for _ in range(30):
+        scripted.writer._send_row_heartbeat()  # as within one statement
+    assert len(beats) == 10
 
 
 def test_readers_are_asked_once_to_end_snapshots_and_not_after_the_checkpoint(
@@ -144,9 +176,9 @@ def test_readers_are_asked_once_to_end_snapshots_and_not_after_the_checkpoint(
 ) -> None:
     told: list[WalPressure] = []
     monkeypatch.setattr(scripted.writer.loop, "tell_supervisor", told.append, raising=False)
-    monkeypatch.setattr(checkpoint, "RESTART_BYTES", 4096)
-    monkeypatch.setattr(checkpoint, "END_SNAPSHOTS_BYTES", 4096)
-    monkeypatch.setattr(checkpoint, "KILL_READERS_BYTES", 4096)
+    monkeypatch.setattr(wal_checkpointer, "RESTART_BYTES", 4096)
+    monkeypatch.setattr(wal_checkpointer, "END_SNAPSHOTS_BYTES", 4096)
+    monkeypatch.setattr(wal_checkpointer, "KILL_READERS_BYTES", 4096)
     handle(scripted, sent(note("a commit of some pages")))
     for _ in range(3):
         scripted.writer.tick()

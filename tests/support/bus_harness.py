@@ -18,7 +18,7 @@ import zmq
 
 from signet_actors.config.schema import Config
 from signet_actors.protocol.control import ChildMessage, ChildState, Drain, Exiting, Heartbeat, Ready, TreeChanged
-from signet_actors.runtime.messaging.envelope import MessageFactory
+from signet_actors.runtime.messaging.envelope import MessageFactory, decode_header
 from signet_actors.runtime.messaging.sockets import SUPERVISOR_SOCKET, bind_router, new_context
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context
 
@@ -102,7 +102,7 @@ class BusHarness:
     def listen(self) -> None:
         while self.router.poll(0):
             identity, header, body = self.router.recv_multipart()
-            assert not self.message_factory.is_foreign(self.message_factory.read_header(header))
+            assert not self.message_factory.is_foreign(decode_header(header))
             self.said.setdefault(identity.decode(), []).append(self.decode(body))
 
     def has_spoken(self, name: str) -> bool:

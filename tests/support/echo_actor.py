@@ -79,7 +79,7 @@ class Echo:
                     self.obey(text, incoming)
                     incoming.reply(
                         HighWaterMark(
-                            previous=f"{text}@{incoming.header.message_id}", suspected_leap_since=str(os.getpid())
+                            previous=f"{text}@{incoming.header.message_id}", suspected_jump_since=str(os.getpid())
                         )
                     )
                 case GetCommonWords(project=text):

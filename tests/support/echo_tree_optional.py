@@ -12,7 +12,7 @@ from pathlib import Path
 
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.daemon import run_supervisor
-from supervisor import decider_count, extractor_count
+from signet_actors.supervisor import decider_count, extractor_count
 from tests.support.echo_tree import ECHO, load
 
 QUARANTINE = ChildSpec("quarantine", ECHO, core=False, count=extractor_count, after_crash_of="extractor")

@@ -21,8 +21,8 @@ import uvloop
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.server.uvicorn_server import InProcessServer
 from signet_actors.gateway.state import GatewayState
@@ -53,6 +53,7 @@ class ScriptedBus:
         self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
         self.writer_backlog = 0
         self.search_backlog = 0
+        self.unanswered_searches = 0
         self.searchers_known = 1
 
     async def _answer(self, request: Any) -> Any:
@@ -265,7 +266,7 @@ def gateway_config(**changes: Any) -> Config:
     return Config(gateway=msgspec.structs.replace(GatewayConfig(), **changes))
 
 
-async def echo(call: HttpRequest) -> HttpResponse:
+async def echo(call: Call[Any]) -> HttpResponse:
     """Return what the handler received."""
     return HttpResponse(
         {

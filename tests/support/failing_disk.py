@@ -14,7 +14,7 @@ from pathlib import Path
 from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.message import Failure
-from signet_actors.store.sqlite.reads import SqliteReads
+from signet_actors.store.sqlite.reader import SqliteReads
 from signet_actors.writer import dispatch, idempotency
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import unsound

@@ -22,7 +22,9 @@ from msgspec import inspect
 
 from signet_actors.gateway.http.route import Route
 from signet_actors.operations.field_types import Flag
+from signet_actors.operations.mcp import MCP
 from signet_actors.operations.request_reader import request_fields, request_schemas
+from signet_actors.operations.tools import TOOLS, input_schema
 from tests.support.raw_http import encoded
 
 WORDS: Final = (
@@ -188,6 +190,9 @@ class Attacker:
         if operation.body is not None:
             body = json.dumps(self._value(inspect.type_info(operation.body), "", chance)).encode()
         headers = [(b"Host", b"127.0.0.1")]
+        if operation is MCP:
+            body = json.dumps(self._tool_call(chance)).encode()
+            headers.append((b"Accept", b"application/json, text/event-stream"))
         if body is not None:
             headers.append((b"Content-Type", b"application/json"))
         if chance.random() < 0.5:
@@ -195,6 +200,17 @@ class Attacker:
         return HostileRequest(
             f"{operation.method} {route.path}", operation.method.encode(), target.encode(), tuple(headers), body
         )
+
+    def _tool_call(self, chance: random.Random) -> dict[str, Any]:
+        """Return the message that calls a tool with some of its arguments."""
+        name, declared = chance.choice(list(TOOLS.items()))
+        schema = input_schema(*declared)
+        arguments = {
+            each: ["a"] if kind["type"] == "array" else self._parameter(each, kind["type"], chance)
+            for each, kind in schema["properties"].items()
+            if each in schema["required"] or chance.random() < 0.25
+        }
+        return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
     def _parameter(self, name: str, kind: str, chance: random.Random) -> str:
         if kind == "boolean":
@@ -461,13 +477,16 @@ def _other_method(request: HostileRequest, chance: random.Random) -> HostileRequ
 
 
 def known_error(body: bytes, codes: frozenset[str]) -> str | None:
-    """Return why ``body`` is not the documented error body, or None."""
+    """Return why ``body`` is not the documented error body, or an error of JSON-RPC, or None."""
     try:
         problem = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         return f"not JSON ({error})"
     if not isinstance(problem, dict):
         return "not an object"
+    if problem.get("jsonrpc") == "2.0":
+        error = problem.get("error", {})
+        return None if isinstance(error.get("code"), int) and error.get("message") else "no error of JSON-RPC"
     if not isinstance(problem.get("error"), str) or not problem["error"]:
         return "no error text"
     if problem.get("code") not in codes:

@@ -402,17 +402,35 @@ def private_root() -> Path:
     return Path(tempfile.mkdtemp(prefix="sgt-", dir="/tmp"))
 
 
+def remove_tree(directory: Path) -> None:
+    """Remove a directory, also one in which a running process creates files meanwhile."""
+
+    def removed() -> bool:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(directory)
+            return True
+        return False
+
+    eventually(removed, what=f"{directory} is removed")
+
+
 @contextlib.contextmanager
 def live_daemon(
     *, config: str = "", environ: Mapping[str, str] | None = None, started: bool = True, pipeline: bool = False
 ) -> Iterator[LiveDaemon]:
-    """Run a daemon for the duration of a block. Afterwards none of its processes and files are left."""
+    """Run a daemon for the duration of a block; print the end of its log if the block fails.
+
+    Afterwards none of its processes and files are left.
+    """
     root = private_root()
     daemon = LiveDaemon(root, config=config, environ=environ, pipeline=pipeline)
     try:
         if started:
             daemon.start()
         yield daemon
+    except BaseException:
+        print(daemon.report())
+        raise
     finally:
         try:
             daemon.close()

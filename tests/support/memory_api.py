@@ -17,10 +17,10 @@ import numpy as np
 import structlog
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.common_words import CommonWordsCache
-from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
@@ -110,6 +110,7 @@ class RecordingBus:
     latency: dict[str, Histogram] = field(default_factory=dict)
     writer_backlog: int = 0
     search_backlog: int = 0
+    unanswered_searches: int = 0
     searchers_known: int = 0
 
     def health(self) -> BusHealth:

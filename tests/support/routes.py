@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.request_fields import NoFields
 
@@ -14,7 +14,7 @@ from signet_actors.operations.request_fields import NoFields
 def plain_route(
     method: str,
     path: str,
-    handler: Callable[[HttpRequest], Awaitable[HttpResponse]],
+    handler: Callable[[Call[Any]], Awaitable[HttpResponse]],
     permission: Permission | None = None,
     *,
     mutates: bool = False,

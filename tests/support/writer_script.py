@@ -52,10 +52,9 @@ from signet_actors.runtime.processes.call_reporter import unreported
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.store.errors import StoreError
-from signet_actors.store.sqlite import checkpoint
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.writer import SqliteWriter
-from signet_actors.writer import actor
+from signet_actors.writer import actor, wal_checkpointer
 from signet_actors.writer.actor import Writer
 from tests.support.store_room import Asked, SetClock, connection_of, remembering
 
@@ -300,7 +299,7 @@ class Script:
         if kind == "recover" and gone:
             return RecoverMemory(gone.pop(), "true after all", ME, idempotency=key), ()
         if kind == "purge":
-            step = rng.choice(("graph_links", "history", "completed_jobs", "request_replies"))
+            step = rng.choice(("graph_links", "history", "completed_jobs", "dead_jobs"))
             return PurgeStep(step, "2020-01-01T00:00:00.000Z", 500), ()
         if kind == "jobs":
             return rng.choice((ReapLeases(), AdvanceHighWaterMark("2026-01-02T00:00:00.000Z"))), ()
@@ -393,8 +392,8 @@ class ScriptedWriter:
             self.clock.advance(61_000)
             self.writer.tick()
             return
-        plan = checkpoint.Plan(kind, 0)
-        with mock.patch.object(checkpoint, "plan_checkpoint", return_value=plan):
+        plan = wal_checkpointer.Plan(kind, 0)
+        with mock.patch.object(wal_checkpointer, "plan_checkpoint", return_value=plan):
             self.writer.tick()
 
     def abandon(self) -> None:

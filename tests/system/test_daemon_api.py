@@ -169,7 +169,7 @@ def test_features_and_identity_are_returned(daemon: LiveDaemon) -> None:
 def test_a_sweep_on_demand_reports_its_steps(daemon: LiveDaemon) -> None:
     swept = daemon.api.post("/api/repair/retention-sweep").ok()
     assert (swept["action"], swept["success"], swept["affected"]) == ("retention_sweep", True, 0)
-    assert [step["step"] for step in swept["steps"]][:8] == [
+    assert [step["step"] for step in swept["steps"]][:9] == [
         "graph_links",
         "embeddings",
         "tombstones",
@@ -178,6 +178,7 @@ def test_a_sweep_on_demand_reports_its_steps(daemon: LiveDaemon) -> None:
         "completed_jobs",
         "dead_jobs",
         "provider_usage",
+        "sessions",
     ]
     daemon.api.post("/api/repair/retention-sweep", {"confirmClock": "yes"}).refused(400, field="confirmClock")
 
@@ -281,12 +282,17 @@ def test_while_mutations_are_frozen_every_write_is_refused_and_reads_work() -> N
         assert {method + path for method, path, _ in MUTATING if "?" not in path} <= {
             route.operation.method + route.path for route in ROUTES if route.operation.changes_memories
         }
-        assert len(MUTATING) == sum(route.operation.changes_memories for route in ROUTES)
+        assert len(MUTATING) == sum(
+            route.operation.changes_memories and not route.path.startswith(("/api/hooks/", "/mcp")) for route in ROUTES
+        )
         for method, path, body in MUTATING:
             raw = None if body is None else json.dumps(body).replace("{id}", memory_id).encode()
             answer = daemon.api.request(method, path.replace("{id}", memory_id), raw)
             answer.refused(503, error="Mutations are frozen (kill switch active)", code="mutations_frozen")
             assert int(answer.headers["retry-after"]) >= 1
+        for hook, body in (("remember", {"content": "x"}), ("compaction-complete", {"summary": "x"})):
+            skipped = daemon.api.post(f"/api/hooks/{hook}", {"harness": "h", **body}).ok()
+            assert (skipped["skipped"], skipped["reason"]) == (True, "mutations_frozen")
         preview = daemon.api.post("/api/memory/forget", {"mode": "preview", "ids": [memory_id]}).ok()
         assert [candidate["id"] for candidate in preview["candidates"]] == [memory_id]
         daemon.api.post("/api/memory/forget", {"mode": "execute", "reason": "r", "ids": [memory_id]}).refused(503)

@@ -6,9 +6,11 @@ Source: docs/reliability.md R9, R18 and R22; docs/operations.md "Exit codes".
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -52,6 +54,25 @@ def test_an_unreadable_row_ends_no_searcher_and_hides_no_other_row(stopped: Live
     assert stopped.stop() == 0
     done = signet(stopped, "doctor", "--deep")
     assert "a memory's tags are not a list of strings" in done.stdout
+
+
+def test_a_text_that_is_not_utf8_ends_no_searcher_whether_stored_before_or_after_its_start(stopped: LiveDaemon) -> None:
+    stopped.edit("UPDATE memories SET project = CAST(x'ff' AS TEXT) WHERE content LIKE 'The kettle%'")
+    stopped.launch()
+    eventually(lambda: stopped.health().get("status") == "degraded", within_s=60, what="degraded")
+    assert "signet doctor" in stopped.api.post("/api/memory/recall", {"query": "kettle"}).refused(503)["error"]
+    assert stopped.stop() == 0
+    stopped.edit("UPDATE memories SET project = NULL WHERE content LIKE 'The kettle%'")
+    stopped.launch()
+    stopped.wait_ready()
+    assert stopped.api.recalled("kettle")
+    with closing(sqlite3.connect(stopped.database)) as other_program, other_program:
+        other_program.execute("UPDATE memories SET project = CAST(x'ff' AS TEXT) WHERE content LIKE 'Berlin%'")
+    searchers = {name: pid for name, pid in stopped.children().items() if name.startswith("searcher")}
+    eventually(lambda: stopped.health().get("status") == "degraded", within_s=60, what="degraded again")
+    assert {name: pid for name, pid in stopped.children().items() if name in searchers} == searchers
+    assert {child["restarts"] for child in stopped.api.get("/health").ok()["actors"]} == {0}
+    assert stopped.stop() == 0
 
 
 @pytest.mark.parametrize("table", ["memories", "memory_history"])

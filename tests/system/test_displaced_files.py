@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon
+from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon, remove_tree
 from tests.support.load import UNKNOWN, load_on
 
 pytestmark = pytest.mark.system
@@ -251,7 +251,7 @@ def test_a_restarted_writer_does_not_create_another_database() -> None:
 def test_a_daemon_without_its_daemon_directory_keeps_serving_and_creates_it_again() -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
-        shutil.rmtree(daemon.workspace / ".daemon")
+        remove_tree(daemon.workspace / ".daemon")
         second = LiveDaemon(daemon.root, environ={"SIGNET_WORKSPACE": str(daemon.workspace)}, name="unused")
         code, said = second.refused_start()
         assert code == 73

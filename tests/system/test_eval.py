@@ -107,6 +107,6 @@ def test_own_memories_are_measured_with_the_users_settings_and_stay_as_they_are(
         ran = signet(tmp_path, str(file), workspace=daemon.workspace)
         assert ran.returncode == 0, ran.stderr.decode()
         assert ran.stdout.decode().split("\t")[:3] == ["all", "configured", "1"]
-        assert "1 questions are left out" in ran.stderr.decode()
+        assert "Left out: 1 question, whose memories do not exist." in ran.stderr.decode()
         assert daemon.api.get("/api/memory/export").raw == before, "the store, or its counts of access, has changed"
         assert daemon.faults() == []

@@ -7,12 +7,15 @@ docs/reliability.md R23.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from signet_actors.cli.main import cli
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
@@ -45,6 +48,18 @@ def brisk() -> Iterator[LiveDaemon]:
     """A daemon whose confirm tokens expire after a second."""
     with live_daemon(config="gateway:\n  confirmTtlMs: 1000\n") as daemon:
         yield daemon
+
+
+def test_a_short_id_of_many_live_memories_forgets_none_of_them(room: Client) -> None:
+    ids = [f"01a2007a-0000-7000-8000-{number:012}" for number in range(20)]
+    lines = "\n".join(json.dumps({"id": memory_id, "content": memory_id}) for memory_id in ids)
+    room.request("POST", "/api/memory/import", lines.encode(), {"Content-Type": "application/x-ndjson"}).ok()
+    for memory_id in ids[:10]:
+        room.forget(ids=[memory_id])
+    arguments = ["--url", f"http://127.0.0.1:{room.daemon.port}", "forget", ids[0][:8], "--yes"]
+    result = CliRunner().invoke(cli, arguments)
+    assert (result.exit_code, all(memory_id in result.stderr for memory_id in ids[10:])) == (2, True), result.stderr
+    assert live_ids(room) == set(ids[10:])
 
 
 def test_a_preview_shows_the_candidates_and_changes_nothing(room: Client) -> None:

@@ -163,7 +163,7 @@ def as_link(path: Path) -> None:
     path.symlink_to("/dev/null")
 
 
-NAMES = ("pid", "address", "secret", "owner-token", "database", "ballast", "restore", "suspect")
+NAMES = ("pid", "address", "secret", "owner-token", "database", "ballast", "restore", "integrity-check")
 
 
 @pytest.mark.parametrize("put", [as_directory, as_link])

@@ -64,6 +64,11 @@ def test_a_backup_of_a_running_daemon_is_verified_private_and_can_be_restored(
     code, _, said = signet(daemon, "restore", "latest", "--yes")
     assert (code, "signet stop" in said) == (73, True)
     assert daemon.stop() == 0
+    code, told, said = signet(daemon, "restore", "latest")
+    assert (code, told) == (1, "")
+    assert "Of the 2 memories in the database, the backup lacks 1;" in said
+    assert f"with {inside} (1 memory, made " in said
+    assert "Nothing was changed." in said
     code, told, said = signet(daemon, "restore", "latest", "--yes")
     assert (code, told["memories_before"], told["memories_after"]) == (0, 2, 1), said
     assert (Path(told["aside"]) / "memories.db").is_file()
@@ -72,6 +77,23 @@ def test_a_backup_of_a_running_daemon_is_verified_private_and_can_be_restored(
     assert [row["id"] for row in daemon.api.listed()] == [kept]
     assert daemon.api.recalled("written before the backup") == [kept]
     assert lost not in {row["id"] for row in daemon.api.listed()}
+
+
+def test_old_backups_are_shown_and_deleted_only_after_a_yes(daemon: LiveDaemon) -> None:
+    directory = daemon.workspace / "memory" / "backups"
+    daemon.api.remember("in each backup")
+    made = [signet(daemon, "backup")[1]["name"] for _ in range(3)]
+    code, told, said = signet(daemon, "backup", "--prune")
+    assert (code, told["pruned"], len(list(directory.iterdir()))) == (0, [], 4), said  # backup.keep is 7
+    code, told, said = signet(daemon, "backup", "--prune", "--keep", "3")
+    assert (code, told["pruned"], len(list(directory.iterdir()))) == (1, [], 5)
+    assert [line.split()[0] for line in said.splitlines() if str(directory) in line] == [
+        str(directory / name) for name in (made[1], made[0])
+    ]
+    assert "Delete these 2 backups?" in said
+    code, told, said = signet(daemon, "backup", "--prune", "--keep", "3", "--yes")
+    assert (code, told["pruned"], len(list(directory.iterdir()))) == (0, [made[2], made[1], made[0]], 3), said
+    assert signet(daemon, "backup", "--keep", "3")[0] == 2
 
 
 @contextlib.contextmanager
@@ -329,7 +351,7 @@ def test_a_purged_text_is_in_no_file_of_the_workspace(daemon: LiveDaemon) -> Non
     room.get(f"/api/memory/{memory_id}", include_deleted="true").refused(404)
     eventually(lambda: holders(daemon) == [], within_s=30, what=f"nothing left ({holders(daemon)})")
 
-    code, told, _ = signet(daemon, "backup", "--prune")
+    code, told, _ = signet(daemon, "backup", "--prune", "--keep", "1", "--yes")
     assert (code, len(told["pruned"])) == (0, 1)
     assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*") if path.is_file())
     assert daemon.stop() == 0
@@ -343,8 +365,8 @@ def test_a_text_erased_during_the_check_of_a_backup_is_not_in_the_next_backup() 
         eventually(
             lambda: daemon.api.get("/api/repair/backup").ok()["phase"] == "verifying", within_s=30, what="a check"
         )
-        assert signet(daemon, "forget", *erased, "--force", "--yes", SIGNET_SYNC_POINTS="")[0] == 0
-        code, told, said = signet(daemon, "backup", "--prune", SIGNET_SYNC_POINTS="")
+        assert signet(daemon, "forget", *erased, "--permanently", "--yes", SIGNET_SYNC_POINTS="")[0] == 0
+        code, told, said = signet(daemon, "backup", "--prune", "--keep", "1", "--yes", SIGNET_SYNC_POINTS="")
         assert (code, told["pruned"]) == (0, [older]), (told, said)
         assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*.db"))
 
@@ -381,7 +403,7 @@ def test_the_check_of_doctor_writes_nothing(daemon: LiveDaemon) -> None:
 
 
 def test_the_newest_backup_is_not_the_one_whose_name_is_in_the_future(daemon: LiveDaemon) -> None:
-    daemon.api.remember("in the backup of a leapt clock")
+    daemon.api.remember("in the backup of a jumped clock")
     assert signet(daemon, "backup")[0] == 0
     (made,) = (daemon.workspace / "memory" / "backups").iterdir()
     ahead = made.rename(made.with_name(f"memories-20991231T000000000Z-{made.name.split('-', 2)[2]}"))

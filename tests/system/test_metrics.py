@@ -29,6 +29,7 @@ OWN_FIGURES = {
     "search_backlog",
     "searchers_known",
     "server_errors",
+    "transcripts_skipped",
     "unanswered",
     "unanswered_bytes",
     "writer_backlog",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.runtime.peer_uid import peer_uid
+from signet_actors.runtime.socket_uids import peer_uid
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
 

@@ -94,7 +94,7 @@ NOBODY = "the provider is auto, and Ollama cannot be reached at http://127.0.0.1
 WITHOUT = 'memory: {pipelineV2: {extraction: {endpoint: "http://127.0.0.1:9"}}}\n'
 
 
-def test_without_a_provider_every_command_reports_the_same_reason() -> None:
+def test_without_a_provider_the_commands_report_the_same_reason() -> None:
     with live_daemon(config=WITHOUT) as daemon:
         source = signet(daemon, "remember", NOTE).strip()
         assert source in signet(daemon, "recall", "which indentation")
@@ -103,8 +103,10 @@ def test_without_a_provider_every_command_reports_the_same_reason() -> None:
         (waiting,) = daemon.api.get("/api/status").ok()["waiting"]
         assert waiting.startswith("1 job waits; waiting uses no attempts, and memories stay searchable. extract: ")
         assert daemon.api.get("/api/pipeline/status").ok()["waiting"] == [waiting]
-        for command in ("status", "pipeline"):
-            assert f"waiting: {waiting}\n" in signet(daemon, command)
+        assert f"waiting: {waiting}\n" in signet(daemon, "pipeline")
+        status = signet(daemon, "status")
+        assert "facts: off (no model); `signet providers` tells how to get one\n" in status
+        assert "waiting: " not in status
         reason = waiting.partition("extract: ")[2]
         assert f"reason: {reason}\n" in signet(daemon, "providers")
         doctor = signet(daemon, "doctor")

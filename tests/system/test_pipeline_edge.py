@@ -134,7 +134,7 @@ def test_the_status_shows_a_job_pending_dead_and_requeued() -> None:
             within_s=30,
             what="the day's calls",
         )
-        assert "dead: 1 extract: " in signet(daemon, "pipeline").stdout
+        assert "dead: 1 extract job: " in signet(daemon, "pipeline").stdout
 
         garbage.clear()
         requeued = signet(daemon, "pipeline", "requeue")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.support.live_daemon import Client
+from tests.support.live_daemon import Client, live_daemon
 
 pytestmark = pytest.mark.system
 
@@ -18,11 +20,13 @@ MEMORIES = (
 THRESHOLD = 0.5
 
 
-@pytest.fixture
-def filled(room: Client) -> Client:
-    for text in MEMORIES:
-        room.remember(text)
-    return room
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Client]:
+    """A store of its own: how rare a word is counts over all memories of a store."""
+    with live_daemon() as daemon:
+        for text in MEMORIES:
+            daemon.api.remember(text)
+        yield daemon.api
 
 
 @pytest.mark.parametrize(

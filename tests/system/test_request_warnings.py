@@ -110,7 +110,6 @@ def test_an_object_as_a_query_parameter_is_unknown_and_not_suggested(room: Clien
     [
         ({"expand": True}, "expand is not available yet"),
         ({"aggregate": True}, "aggregate is not available yet"),
-        ({"sessionKey": "s-1"}, "sessionKey does not suppress repeated results yet"),
         (
             {"time": {"start": "2026-05-13", "facets": ["session"]}},
             "time.facets session counts the session ids of memories",

@@ -121,8 +121,13 @@ def test_control_characters_in_error_messages_are_escaped_on_a_terminal(daemon: 
 
 
 def test_an_export_to_a_pipe_has_the_daemon_s_bytes(daemon: LiveDaemon, hostile_id: str) -> None:
-    lines = on_pipe(daemon, "export", "-").stdout
-    assert lines == daemon.api.get("/api/memory/export", limit=500).raw
+    def exported() -> bytes:
+        return daemon.api.get("/api/memory/export", limit=500).raw
+
+    before, lines, after = exported(), on_pipe(daemon, "export", "-").stdout, exported()
+    while before != after:  # accesses of earlier commands were counted in between
+        before, lines, after = exported(), on_pipe(daemon, "export", "-").stdout, exported()
+    assert lines == after
     assert json.loads(lines.splitlines()[1])["content"] == daemon.api.memory(hostile_id)["content"]
     assert "\x9b".encode() in lines
 
@@ -189,7 +194,7 @@ def test_an_import_of_a_special_file_is_refused(daemon: LiveDaemon, tmp_path: Pa
         path.mkdir()
     done = on_pipe(daemon, "import", str(path))
     assert done.returncode == 2
-    assert b"not a regular file" in done.stderr
+    assert (b"is a directory" if source == "directory" else b"not a regular file") in done.stderr
 
 
 def test_an_import_from_a_terminal_is_refused(daemon: LiveDaemon) -> None:

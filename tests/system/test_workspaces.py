@@ -1,6 +1,6 @@
 """The directories that may be a workspace, and the daemon that a command uses.
 
-Source: docs/operations.md "Files" and "As a service"; docs/cli.md.
+Source: docs/operations.md "Files"; docs/guides/service.md; docs/cli.md.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ OPS = REPOSITORY / "ops"
 def unit(name: str) -> list[str]:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     parser.read(OPS / "systemd" / name)
-    return parser["Service"]["ExecStart"].split()[1:]
+    return ["-m", "signet_actors", *parser["Service"]["ExecStart"].split()[1:]]
 
 
 def launch_agent() -> list[str]:
     with (OPS / "launchd" / "org.signet.actors.plist").open("rb") as file:
-        return list(plistlib.load(file)["ProgramArguments"][1:])
+        return ["-m", "signet_actors", *plistlib.load(file)["ProgramArguments"][1:]]
 
 
 def container() -> list[str]:
     command = (OPS / "container" / "Containerfile").read_text(encoding="utf-8").splitlines()[-1]
-    return list(json.loads(command.removeprefix("CMD "))[1:])
+    return ["-m", "signet_actors", *json.loads(command.removeprefix("CMD "))[1:]]
 
 
 WAYS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -24,3 +25,13 @@ def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
         return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
 
     return run
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The local time of Berlin, with its daylight saving time."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.config.schema import WriterConfig
-from signet_actors.writer.busy_handler import lock_wait_until_ns
+from signet_actors.writer.group_commit import lock_wait_until_ns
 
 _MS = 1_000_000
 

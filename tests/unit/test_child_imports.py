@@ -21,7 +21,7 @@ def modules_of(role: str) -> set[str]:
         ("writer", {"numpy", "yaml", "sqlite_vec", "tokenizers", "uvicorn", "asyncio", "rich"}),
         ("searcher", {"yaml", "sqlite_vec", "tokenizers", "uvicorn", "asyncio", "rich"}),
         ("retention", {"numpy", "apsw", "tokenizers", "uvicorn", "asyncio", "rich"}),
-        ("gateway", {"yaml", "apsw", "prometheus_client", "requests", "rich"}),
+        ("gateway", {"yaml", "apsw", "prometheus_client", "tokenizers", "rich", "mcp", "mcp_types", "pydantic"}),
         ("decider", {"httpx", "numpy", "apsw", "yaml", "tokenizers", "uvicorn", "rich", "click"}),
         ("extractor", {"httpx", "numpy", "apsw", "yaml", "tokenizers", "uvicorn", "rich", "click"}),
     ],

@@ -17,7 +17,7 @@ SOURCES = sorted(
     if path.suffix in {".py", ".md", ".sql"} and MIGRATIONS not in path.parents and path != Path(__file__)
 )
 ELSEWHERE = re.compile(r"(?<![\w/.-])(?:decisions|reliability|wire|house|targets|quality|vocabulary)\.md\b")
-CITED = re.compile(r'\bdocs/([\w.-]+\.md)((?:,?\s+(?:and\s+)?"[^"\n]{2,80}")*)')
+CITED = re.compile(r'\bdocs/((?:guides/)?[\w.-]+\.md)((?:,?\s+(?:and\s+)?"[^"\n]{2,80}")*)')
 NAMED = re.compile(r'"([^"\n]{2,80})"')
 NUMBERED = re.compile(r"\bdocs/decisions\.md\s+(\d{1,2})\b")
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import Result
 
 from signet_actors.cli.main import COMMANDS
+from tests.support.held_workspace import held_workspace
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 OTHER = "b0b7f6f0-2a3e-4f6f-8f0a-0d0c1d2e3f40"
@@ -154,7 +157,7 @@ def test_show_prints_fields_text_and_optionally_the_history(
     assert "\nUser prefers vim keybindings\n" in result.stdout
     assert "updated\tcli\ttypo\ta → b" in result.stdout
     assert "none\tpipeline-shadow\tshadow\tproposed add: Noor uses vim\n" in result.stdout
-    assert "run run-1 (full, 2026-02-21 10:00)\nadd\tcreated\t\tm5\tNoor uses vim\n" in result.stdout
+    assert "run run-1 (full, 2026-02-21T10:00:00.000Z)\nadd\tcreated\t\tm5\tNoor uses vim\n" in result.stdout
     assert "relation: Noor uses vim\\u001b[2J\n" in result.stdout
     assert [asked.query["agentId"] for asked in daemon.asked] == ["alice"] * 4
     assert daemon.asked[2].query["memory_id"] == ID
@@ -164,12 +167,97 @@ def test_show_prints_fields_text_and_optionally_the_history(
 
 def test_an_id_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     assert signet("show", "../../api/status?x=1").exit_code == 1
-    assert daemon.asked[0].path == "/api/memory/..%2F..%2Fapi%2Fstatus%3Fx%3D1"
+    assert daemon.asked[-1].path == "/api/memory/..%2F..%2Fapi%2Fstatus%3Fx%3D1"
 
 
 def test_a_missing_memory_ends_with_1_and_one_line(signet: Callable[..., Result]) -> None:
     result = signet("show", ID)
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "signet: not found.\n")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"signet: the memory {ID} was not found (unknown, deleted, or another agent's).\n"
+
+
+FOUND = "/api/memories/by-prefix"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("show", ID[:6]), f"/api/memory/{ID}"),
+        (("history", ID[:8]), f"/api/memory/{ID}/history"),
+        (("edit", ID[:35], "--type", "fact"), f"/api/memory/{ID}"),
+        (("forget", ID[:6], "--yes"), f"/api/memory/{ID}"),
+        (("recover", ID[:6]), f"/api/memory/{ID}/recover"),
+    ],
+)
+def test_the_beginning_of_an_id_names_the_memory(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...], path: str
+) -> None:
+    daemon.on("GET", FOUND, {"memories": [MEMORY]})
+    signet(*arguments, "--agent", "alice")
+    assert (daemon.asked[0].path, daemon.asked[0].query["agentId"]) == (FOUND, "alice")
+    assert daemon.asked[0].query["prefix"] == arguments[1]
+    assert daemon.asked[1].path == path
+
+
+def test_the_beginning_of_an_id_filters_runs_explains_and_selects(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", FOUND, {"memories": [MEMORY]})
+    signet("pipeline", "runs", "--memory", ID[:6])
+    signet("recall", "x", "--explain-id", ID[:6])
+    signet("forget", ID[:6], OTHER, "--preview")
+    asked = [one for one in daemon.asked if one.path != FOUND]
+    assert asked[0].query["memory_id"] == asked[1].body["explainId"] == ID
+    assert asked[2].body["ids"] == [ID, OTHER]
+
+
+def test_an_ambiguous_beginning_of_an_id_lists_the_candidates(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    other = f"{ID[:8]}-0000"
+    daemon.on("GET", FOUND, {"memories": [MEMORY, {**MEMORY, "id": other, "content": "Another\x1b[2J"}]})
+    result = signet("edit", ID[:8], "--type", "fact")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"  {ID}  User prefers vim keybindings\n  {other}  Another\\u001b[2J\n" in result.stderr
+    assert f"the ids of 2 memories begin with {ID[:8]}; give at least 10 characters:" in result.stderr
+    assert [one.path for one in daemon.asked] == [FOUND]
+
+
+def test_a_beginning_of_more_ids_than_are_listed_is_ambiguous(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    many = [{**MEMORY, "id": f"{ID[:24]}{number:012}"} for number in range(100)]
+    daemon.on("GET", FOUND, {"memories": many[:11]})
+    result = signet("forget", ID[:8], "--yes")
+    assert (result.exit_code, [one.path for one in daemon.asked]) == (2, [FOUND])
+    assert daemon.asked[0].query["limit"] == "11"
+    assert f"the ids of more than 10 memories begin with {ID[:8]}; give at least 35 characters:" in result.stderr
+    assert [number for number in range(100) if many[number]["id"] in result.stderr] == list(range(10))
+
+
+def test_a_beginning_of_an_id_prefers_the_memories_that_the_command_is_for(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    gone = {**MEMORY, "id": f"{ID[:8]}-0000", "deleted_at": "2026-02-21T11:00:00.000Z"}
+    daemon.script("GET", FOUND, {"memories": [MEMORY]}, {"memories": [gone]}, {"memories": []}, {"memories": [gone]})
+    signet("show", ID[:8])
+    signet("recover", ID[:8])
+    signet("history", ID[:8])
+    paths = [one.path for one in daemon.asked if one.path != FOUND]
+    assert paths == [f"/api/memory/{ID}", f"/api/memory/{gone['id']}/recover", f"/api/memory/{gone['id']}/history"]
+    assert [one.query["deleted"] for one in daemon.asked if one.path == FOUND] == ["false", "true", "false", "true"]
+
+
+@pytest.mark.parametrize("given", [ID, "short", f"{ID}-and-more", "no-such"])
+def test_an_id_that_is_the_beginning_of_none_is_named(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], given: str
+) -> None:
+    daemon.on("GET", FOUND, {"memories": []})
+    result = signet("recover", given)
+    assert result.exit_code == 1
+    assert f"the memory {given} was not found" in result.stderr
+    asked = [one.path for one in daemon.asked]
+    assert asked == [FOUND] * (0 if given in {ID, "short"} else 2) + [f"/api/memory/{given}/recover"]
 
 
 def test_with_json_an_error_response_is_printed_too(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -199,6 +287,19 @@ def test_edit_opens_the_editor_and_stores_only_an_unchanged_version(
     assert daemon.asked[1].body["if_version"] == 2
     monkeypatch.setenv("VISUAL", "true")
     assert signet("edit", ID).stderr == "Nothing changed.\n"
+
+
+def test_an_edited_text_that_cannot_be_stored_is_kept(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i s/vim/emacs/")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+    daemon.on("PATCH", f"/api/memory/{ID}", {"error": "Version conflict", "code": "conflict"}, status=409)
+    result = signet("edit", ID)
+    (kept,) = tmp_path.iterdir()
+    assert (result.exit_code, kept.read_text()) == (1, "User prefers emacs keybindings\n")
+    assert f"Your text was not stored; it is in {kept}." in result.stderr
 
 
 def test_list_has_pages_and_can_show_deleted_memories(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -464,6 +565,28 @@ def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(signet: Callable[
     result = signet("forgte")
     assert result.exit_code == 2
     assert "Did you mean forget?" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["recall", "remember", "search"])
+@pytest.mark.parametrize("named", ["by its URL", "by its workspace"])
+def test_a_call_on_a_pipe_imports_no_slow_modules(
+    daemon: ScriptedDaemon, tmp_path: Path, command: str, named: str
+) -> None:
+    daemon.on("POST", "/api/memory/recall", {"results": [MEMORY], "method": "hybrid", "meta": {}})
+    daemon.on("POST", "/api/memory/remember", MEMORY)
+    daemon.on("GET", "/memory/search", {"results": [MEMORY]})
+    heavy = ["httpx", "rich", "yaml", "msgspec", "subprocess", "tempfile", "shutil", "lzma"]
+    ours = [f"signet_actors.cli.{name}" for name in ("explanations", "proposals", "edited_text", "config", "forget")]
+    with held_workspace(tmp_path, daemon.port):
+        where = ["--url", daemon.url] if named == "by its URL" else ["--workspace", str(tmp_path)]
+        program = (
+            "import sys; from signet_actors.cli.main import cli\n"
+            f"cli.main([*{where!r}, {command!r}, 'x'], prog_name='signet', standalone_mode=False)\n"
+            f"print([name for name in {[*heavy, *ours]!r} if name in sys.modules], file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stderr == "[]\n"
+    assert MEMORY["id"] in done.stdout
 
 
 def test_help_imports_no_slow_modules() -> None:

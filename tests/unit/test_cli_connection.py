@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -11,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli.connection import Address, DaemonClient, address_from_url, retry_after_ms
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.main import cli
+from signet_actors.config.daemon_address import Address, address_from_url
 from signet_actors.errors import DaemonNotRunning, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused
+from signet_actors.operations.headers import retry_after_ms
+from tests.support.held_workspace import held_workspace, write_address
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
@@ -80,6 +82,36 @@ def test_without_a_daemon_the_command_ends_with_3_and_the_remedy(tmp_path: Path)
     assert result.stderr == f"signet: no daemon runs on {tmp_path}. Start it with `signet start`.\n"
 
 
+def test_a_workspace_of_another_user_is_said_to_be_unreadable_not_invalid(tmp_path: Path) -> None:
+    CliRunner().invoke(
+        cli, ["list"], env={"SIGNET_WORKSPACE": str(tmp_path), "SIGNET_PORT": str(free_port())}
+    )  # imports
+    tmp_path.chmod(0)
+    user = os.geteuid()
+    try:
+        os.seteuid(user or 65534)  # root may read everything
+        result = CliRunner().invoke(cli, ["list"], env={"SIGNET_WORKSPACE": str(tmp_path)})
+    finally:
+        os.seteuid(user)
+        tmp_path.chmod(0o700)
+    assert result.exit_code == 3
+    assert f"this user cannot read {tmp_path}" in result.stderr
+    assert "--url" in result.stderr
+    assert "not valid" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("health", "url_helps"), [({"status": "healthy", "agentsDir": "/somebody/else"}, True), ({"page": 1}, False)]
+)
+def test_a_start_is_not_advised_on_a_port_that_is_taken(
+    daemon: ScriptedDaemon, tmp_path: Path, health: dict[str, object], url_helps: bool
+) -> None:
+    daemon.on("GET", "/health", health)
+    result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "list"], env={"SIGNET_PORT": str(daemon.port)})
+    assert (result.exit_code, f"`--url {daemon.url}`" in result.stderr) == (3, url_helps), result.stderr
+    assert "on another port: `SIGNET_PORT=N signet start`." in result.stderr
+
+
 def test_another_workspace_s_daemon_on_the_configured_port_gets_no_write(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
@@ -117,7 +149,7 @@ def test_the_workspace_of_an_explicit_url_is_not_verified(daemon: ScriptedDaemon
 
 
 def test_the_address_file_of_a_killed_daemon_is_verified(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    note_of(tmp_path, daemon)
+    write_address(tmp_path, daemon.port)
     daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
     daemon.on("POST", "/api/memory/remember", STORED)
     result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "remember", "x"])
@@ -127,24 +159,11 @@ def test_the_address_file_of_a_killed_daemon_is_verified(daemon: ScriptedDaemon,
 
 
 def test_the_address_file_of_the_running_daemon_needs_no_verification(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    note_of(tmp_path, daemon)
     daemon.on("POST", "/api/memory/remember", STORED)
-    descriptor = os.open(tmp_path / ".daemon" / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.write(descriptor, b"4711\n")
-    try:
+    with held_workspace(tmp_path, daemon.port):
         result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "remember", "x"])
-    finally:
-        os.close(descriptor)
     assert result.exit_code == 0, result.output
     assert [asked.path for asked in daemon.asked] == ["/api/memory/remember"]
-
-
-def note_of(workspace: Path, daemon: ScriptedDaemon) -> None:
-    """The address that a daemon with the pid 4711 wrote down."""
-    (workspace / ".daemon").mkdir()
-    note = {"host": "127.0.0.1", "port": daemon.port, "pid": 4711}
-    (workspace / ".daemon" / "address").write_text(json.dumps(note))
 
 
 def test_a_busy_response_is_retried_after_its_retry_time_within_the_limit(

@@ -197,5 +197,5 @@ def test_a_terminal_gets_a_table_and_no_color_is_respected(daemon: ScriptedDaemo
     text = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
     assert "0.50" in text
     assert "vim [bold]keys[/bold]" in text
-    assert "m1 · w · a,b" in text
+    assert "m1 · w · a, b" in text
     assert not re.search(rb"\x1b\[[0-9;]*3[0-9]", shown) or not no_color

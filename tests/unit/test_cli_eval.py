@@ -13,11 +13,12 @@ from click.testing import Result
 
 from signet_actors.cli import eval as eval_command
 from signet_actors.cli import eval_run
-from signet_actors.cli.connection import DaemonClient, address_from_url
+from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval import Measured, Plan
 from signet_actors.cli.eval_run import Answers, FilledStore
 from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
 from signet_actors.cli.invocation import Invocation
+from signet_actors.config.daemon_address import address_from_url
 from signet_actors.config.load import load_config
 from signet_actors.config.schema import Config
 from signet_actors.domain.evaluation.question_set import Question, StoredText
@@ -65,6 +66,7 @@ def test_a_wrong_call_is_refused(signet: Callable[..., Result], arguments: list[
     result = signet("eval", *arguments)
     assert result.exit_code == 2
     assert reason in " ".join(result.stderr.split())
+    assert "remove it" not in result.stderr  # a file that the user named
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,12 @@ def test_each_result_is_printed_with_the_way_of_its_score(
     assert result.stdout.splitlines() == [
         "1. heron listens on port 7420",
         f"   {ID}",
-        "   found by   keyword (rank 3, BM25 5.12), vector (not among its best, cosine 0.613)",
-        "   words      port, heron",
-        "   similar    product",
-        "   without    production",
-        "   score      0.800 by words and meaning +0.150 about the subject of the question -0.100 asks itself = 0.850",
-        "   relevance  0.930: 71% of the words by weight, +2.3 spreads from unrelated memories",
+        "   found by: keyword (rank 3, BM25 5.12), vector (not among its best, cosine 0.613)",
+        "   words: port, heron",
+        "   similar: product",
+        "   without: production",
+        "   score: 0.800 by words and meaning +0.150 about the subject of the question -0.100 asks itself = 0.850",
+        "   relevance: 0.930: 71% of the words by weight, +2.3 spreads from unrelated memories",
     ]
 
 
@@ -70,6 +70,7 @@ def test_each_result_is_printed_with_the_way_of_its_score(
             {"outcome": "below_min_relevance", "value": 0.2, "threshold": 0.5},
             "its relevance 0.200 is below the minimum 0.5",
         ),
+        ({"outcome": "already_recalled"}, "left out, because the session has received it"),
         ({"outcome": "beyond_limit", "rank": 14, "threshold": 10.0}, "at rank 14, beyond the limit of 10"),
         ({"outcome": "returned", "rank": 2}, "among the results, at rank 2"),
     ],

@@ -8,6 +8,7 @@ import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from click.testing import Result
@@ -163,6 +164,62 @@ def test_an_interrupted_import_continues_where_it_stopped(
     keys = [asked.headers["idempotency-key"] for asked in daemon.asked]
     assert keys == [asked.headers["idempotency-key"] for asked in before]
     assert not kept.exists()
+
+
+def test_an_import_that_ctrl_c_ends_says_that_it_can_be_continued(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_export, "BATCH_LINES", 2)
+    monkeypatch.setattr(import_export, "CONNECTIONS", 1)
+    sent = iter([({**done(2), "receipts": ["r1"]}, []), KeyboardInterrupt()])
+    monkeypatch.setattr(import_export, "send_batch", mock.Mock(side_effect=sent))
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(6))
+    stopped = signet("import", str(file))
+    assert stopped.exit_code == 130
+    assert "Interrupted after 2 lines; run the same command again to continue." in stopped.stderr
+
+
+def test_an_import_that_ctrl_c_ends_in_its_first_batch_says_so_too(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_export, "send_batch", mock.Mock(side_effect=KeyboardInterrupt()))
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(6))
+    stopped = signet("import", str(file))
+    assert (stopped.exit_code, daemon.asked) == (130, [])
+    assert "Interrupted after 0 lines; run the same command again to continue." in stopped.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"results": [{"id": "1", "memory": "x"}]}),
+        json.dumps({"results": [{"id": "1", "memory": "x"}]}, indent=2),
+        json.dumps([{"id": "1", "memory": "x"}]),
+        '[\n{"id": "1"},\n{"content": "x"}\n]\n',
+        "one\ntwo\n",
+    ],
+    ids=["one line", "many lines", "list", "one line like a memory", "no JSON"],
+)
+def test_a_file_without_a_memory_in_a_line_is_refused_once_with_the_name_of_the_option(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(text)
+    result = signet("import", str(file))
+    assert (result.exit_code, daemon.asked) == (2, [])
+    assert result.stderr.count("name its format with `--from mem0`, `--from claude-mem`") == 1
+
+
+def test_a_file_with_one_memory_among_other_lines_is_sent_as_it_is(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(b'{\n{"content": "x"}\nno JSON\n')
+    daemon.on("POST", IMPORT, done(1))
+    assert signet("import", str(file)).exit_code == 0
+    assert len(daemon.asked) == 1
 
 
 @pytest.mark.parametrize("receipts", [("other",), ("r1", "other"), (None,)], ids=["none", "one", "older daemon"])

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli import lifecycle
-from signet_actors.cli.daemon_process import is_supervisor, lock_held, supervisor_pid
+from signet_actors.cli.daemon_process import is_supervisor, supervisor_pid
 from signet_actors.cli.main import cli
+from signet_actors.config.workspace_holder import lock_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,6 +117,17 @@ def test_restart_keeps_the_daemon_if_the_configuration_is_invalid(
     result = signet("restart")
     assert result.exit_code == 78
     assert "search.alpha" in result.stderr
+    assert supervisor_pid(workspace) == pid
+
+
+def test_restart_by_another_user_does_not_stop_the_daemon(
+    workspace: Path, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = json.loads(signet("start", "--json").stdout)["pid"]
+    with monkeypatch.context() as other:
+        other.setattr("os.geteuid", lambda: workspace.stat().st_uid + 1)
+        result = signet("restart")
+    assert (result.exit_code, "belongs to another user" in result.stderr) == (78, True)
     assert supervisor_pid(workspace) == pid
 
 

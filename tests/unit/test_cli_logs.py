@@ -47,8 +47,9 @@ def test_the_last_lines_come_in_order_across_files(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "events"),
     [
-        (("--level", "warning"), ["slow", "broken"]),
-        (("--level", "error"), ["broken"]),
+        (("--level", "warning"), ["slow", "broken", "ended"]),
+        (("--level", "error"), ["broken", "ended"]),
+        (("--actor", "retention", "--level", "error"), ["ended"]),
         (("--actor", "searcher"), ["slow", "broken"]),
         (("--actor", "searcher-2"), ["broken"]),
         (("--trace", "t9"), ["broken"]),
@@ -61,7 +62,8 @@ def test_filters_select_the_requested_lines(directory: Path, arguments: tuple[st
         directory / "daemon-2026-02-21.log",
         line("fine")
         + line("slow", level="warning", actor="searcher-1")
-        + line("broken", level="error", actor="searcher-2", trace="t9"),
+        + line("broken", level="error", actor="searcher-2", trace="t9")
+        + line("ended", level="error", actor="supervisor", child="retention-1"),
     )
     assert [shown.split()[3] for shown in signet(directory, *arguments).stdout.splitlines()] == events
 

@@ -148,7 +148,7 @@ def test_pipeline_shows_jobs_by_kind_why_they_wait_and_outcomes_of_facts(
         "facts today: 6 (5 created, 1 skipped) and 25% rejected as junk (2 question)",
         "extract\t3\t1\t9\t2\t1 min 1 s\t1 of 4\tollama is tried again\n",
         "embed\t0\t0\t0\t0\t\t\t\n",
-        "dead: 2 extract: no JSON\\u001b[2J",
+        "dead: 2 extract jobs: no JSON\\u001b[2J",
         "budget of ollama today: 7 calls (at most 100), 800 tokens (no limit)",
         "waiting: 3 jobs wait",
         "unknown: decider",
@@ -175,7 +175,9 @@ def test_providers_shows_the_selection_its_reason_and_todays_usage(
         "stage: decision\nmodel: unknown: its process does not respond",
     ):
         assert text in result.stdout
-    assert "No model is available: storing and recall work, jobs wait. To fix it: it was available" in result.stdout
+    assert (
+        "No model is available: storing and recall work, jobs wait. To fix it: check that its server" in result.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_without_runs_the_list_is_empty(daemon: ScriptedDaemon, signet: Callable
 def test_runs_are_listed_one_per_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/pipeline/runs", {"runs": [RUN_SAID["run"]]})
     result = signet("pipeline", "runs", "--memory", "m1", "-n", "5", "--agent", "a")
-    assert result.stdout == "run-1\t2026-02-21 10:00\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
+    assert result.stdout == "run-1\t2026-02-21T10:00:00.000Z\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
     assert daemon.asked[0].query == {"memory_id": "m1", "limit": "5", "agentId": "a"}
 
 
@@ -256,12 +258,12 @@ def test_an_undo_shows_the_changes_and_asks_first(daemon: ScriptedDaemon, signet
     assert "created: Noor prefers tabs" in declined.stderr
     assert [asked.method for asked in daemon.asked] == ["GET"]
     result = signet("pipeline", "undo", "run-1", stdin="y\n")
-    assert (result.exit_code, result.stdout) == (0, "Undid 1 of 1 changes.\n")
+    assert (result.exit_code, result.stdout) == (0, "Undid 1 of 1 change.\n")
 
 
 def test_an_undo_lists_the_reviews_that_it_closes(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "reviewsClosed": 2})
-    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Undid 1 of 1 changes; 2 of its reviews closed.\n"
+    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Undid 1 of 1 change; 2 of its reviews closed.\n"
 
 
 def test_an_undo_that_kept_changes_lists_them_and_ends_with_1(

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from signet_actors.config.field_forms import KEY_VARIABLES
-from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
+from signet_actors.config.load import LoadedConfig, effective_mapping, load_config
 from signet_actors.config.schema import Config, RosterEntry
+from signet_actors.config.workspace import workspace_from
 from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, parse_yaml
 from signet_actors.errors import ConfigError
 from tests.support.bus_harness import REPOSITORY

@@ -130,7 +130,13 @@ SPECIFIED_ELSEWHERE: dict[str, object] = {
     "auth.rateLimits.admin.max": 10,
     "auth.rateLimits.recallLlm.max": 60,
     "auth.rateLimits.recallLlm.windowMs": 60_000,
+    "hooks.sessionStart.recallLimit": 50,
+    "hooks.sessionStart.maxInjectChars": 24_000,
+    "hooks.sessionStart.includeIdentity": True,
     "hooks.userPromptSubmit.enabled": True,
+    "hooks.userPromptSubmit.recallLimit": 5,
+    "hooks.userPromptSubmit.maxInjectChars": 500,
+    "hooks.userPromptSubmit.minScore": 0.5,
     "searcher.processes": 0,
     "searcher.queueLimit": 256,
     "searcher.readTimeoutMs": 2000,
@@ -140,7 +146,7 @@ SPECIFIED_ELSEWHERE: dict[str, object] = {
     "writer.busyTimeoutMs": 2000,
     "writer.requestTimeoutMs": 5000,
     "supervision.heartbeatMs": 500,
-    "supervision.liveness": 3,
+    "supervision.liveness": 4,
     "supervision.drainMs": 5000,
     "supervision.settledMs": 2000,
     "supervision.backoffMinMs": 100,
@@ -184,7 +190,7 @@ def test_a_key_outside_the_pipeline_has_the_default_of_the_other_documents(name:
 
 
 def test_the_posthog_keys_of_the_reference_are_accepted_and_ignored() -> None:
-    assert ((*legacy.PIPELINE, "telemetry"), ("posthogHost", "posthogApiKey")) in legacy.FOREIGN_KEYS
+    assert ((*legacy.PIPELINE, "telemetry"), ("posthogHost", "posthogApiKey")) in legacy.IGNORED_KEYS
 
 
 def test_every_key_has_a_meaning_and_every_number_both_bounds() -> None:
@@ -210,8 +216,8 @@ def test_every_key_without_effect_exists() -> None:
 
 def test_no_key_is_both_known_and_of_another_program() -> None:
     ours = {key.path[:end] for key in keys() for end in range(1, len(key.path) + 1)}
-    foreign = {(*section, name) for section, names in legacy.FOREIGN_KEYS for name in names}
-    assert not ours & foreign
+    ignored = {(*section, name) for section, names in legacy.IGNORED_KEYS for name in names}
+    assert not ours & ignored
 
 
 def test_both_spellings_of_every_name_are_converted_to_each_other() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.server.connection_limiter import MAX_EVICTION_CHECKS, ConnectionLimiter
+from signet_actors.gateway.server.load_shedding import MAX_EVICTION_CHECKS, ConnectionLimiter
 
 
 class Client:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from signet_actors.gateway.server.connection_limiter import Deadline
+from signet_actors.gateway.server.load_shedding import Deadline
 
 
 class Timer:

@@ -19,4 +19,4 @@ def loaded(module: str) -> set[str]:
 def test_the_gateway_loads_no_http_client_and_no_rarely_used_modules() -> None:
     packages = loaded("signet_actors.gateway.__main__")
     assert "uvicorn" in packages
-    assert not packages & {"requests", "urllib3", "httpx", "prometheus_client", "swagger_ui_bundle", "apsw", "sqlite3"}
+    assert not packages & {"requests", "urllib3", "httpx", "prometheus_client", "apsw", "sqlite3"}

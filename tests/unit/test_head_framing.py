@@ -5,9 +5,18 @@ from __future__ import annotations
 import httptools
 import pytest
 
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
-from signet_actors.gateway.server.framing import MAX_HEADERS, Framing, HeadTracker, check_head, parser_rejection
-from signet_actors.gateway.server.rejections import BUSY, NOT_HTTP, SERVER_FAULT, RequestRejected
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
+from signet_actors.gateway.server.framing import (
+    BUSY,
+    MAX_HEADERS,
+    NOT_HTTP,
+    SERVER_FAULT,
+    Framing,
+    HeadTracker,
+    RequestRejected,
+    check_head,
+    parser_rejection,
+)
 
 LIMITS = ConnectionLimits(header_bytes=1000, body_bytes=5000)
 Headers = list[tuple[bytes, bytes]]

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_actors.domain.json_bounds import MAX_VALUES
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.route import MAX_VALUES, TooManyValues, decode_json
+from signet_actors.gateway.http.route import TooManyValues, decode_json
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.operations.request_fields import CallerFields, not_yet
+from signet_actors.operations.request_reader import MAX_WARNINGS, known_fields, object_warnings
 
 
 class Inner(msgspec.Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from signet_actors.domain import chunking, memories, normalization, query_words, timestamps
+from signet_actors.cli.harnesses import hook_settings
+from signet_actors.domain import chunking, memories, normalization, prompt_terms, query_words, timestamps
 from signet_actors.domain.extraction import (
     contradiction,
     injected_text,
@@ -23,10 +25,16 @@ from signet_actors.domain.extraction import (
     prompts,
 )
 from signet_actors.domain.redaction import scan, values
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.temporal.intent import intent_of_query
+from signet_actors.domain.transcripts import claude_code, dialogue, excerpts, parse, turns
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.redaction import Redactor
+from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.server import framing
+from signet_actors.hook.injected_text import fitted
+from signet_actors.providers.embedded import EmbeddedEmbedder
+from signet_actors.providers.minilm.embedder import VOCABULARY
+from signet_actors.providers.minilm.word_pieces import WordPieces
 
 PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
 
@@ -35,6 +43,7 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
+    "cli.harnesses.json_text": {"_SPACE": MATCHED},
     "cli.import_export": {"_LINE": SEARCHED},
     "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},
     "config.yaml_file": {"_INT": MATCHED, "_FLOAT": MATCHED},
@@ -47,6 +56,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_ORDINAL": WHOLE,
         **dict.fromkeys(("_SPEAKER", "_FIRST_WORD", "_WHEN", "_HOW_MANY"), MATCHED),
     },
+    "domain.session_inject": {"_TAG": SEARCHED},
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
     "domain.extraction.junk_filter": {
         **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),
@@ -69,11 +79,12 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.call": {"_PATH_PARAMETER": FIXED, "_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
+    "domain.prompt_terms": {"_MENTION": SEARCHED, "_METADATA": SEARCHED},
     "domain.memories": {"_TAGS": WHOLE, "_TYPE_NAME": WHOLE, "_TYPE_RULES": SEARCHED},
-    "domain.normalization": {"_SURROGATE": SEARCHED},
+    "domain.normalization": dict.fromkeys(("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK"), SEARCHED),
     "domain.query_words": {
         **dict.fromkeys(
-            ("_ASCII_WORD", "_CJK_OR_NOT", "_CJK_RUN", "_CONTRACTION", "_MAYBE_CJK", "_PIECE", "_WORD_OF_CAMEL"),
+            ("_ASCII_WORD", "_CONTRACTION", "_PIECE", "_WORD_OF_CAMEL"),
             SEARCHED,
         ),
         **dict.fromkeys(("_HYPHENATED_QUANTITY", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
@@ -100,6 +111,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("BASE64_END", "TOKEN_END"), MATCHED),
         "token_format": FIXED,  # makes FORMATS
     },
+    "domain.redaction.scan": {"_WORD": SEARCHED},
     "domain.redaction.kubernetes": dict.fromkeys(("_KIND", "_SECTION", "_PAIR"), WHOLE),
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
@@ -116,14 +128,16 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
+    "operations.tools": {"_CONTROL": SEARCHED, "_PATH_PARAMETER": FIXED},  # of declared operations
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
     "gateway.auth.request_guard": {"_HOST": WHOLE},
-    "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_parameters:findall": FIXED},
+    "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},
     "gateway.server.framing": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
-    "gateway.redaction": {"_WORD": SEARCHED},
-    "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED, "_SLASHES": SEARCHED},
+    "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
+    "gateway.http.route_table": {"_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "gateway.routes.import_export": {"_UUID": WHOLE},
+    "providers.byte_pairs": {"_SPECIAL": SEARCHED},
     "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
     "searcher.recall": {"_lift_exact_matches": FIXED},  # escaped names, with nothing repeated
@@ -359,7 +373,19 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def growth(work: Callable[[str], object], unit: str, short: int) -> float:
-    """How many times as long eight times the text takes; 0 where it takes hardly any time."""
+    """How many times as long eight times the text takes; 0 where it takes hardly any time.
+
+    On a busy machine the long text may lose the caches that the short one has, so too large a figure is measured again.
+    """
+    for _ in range(3):
+        found = growth_once(work, unit, short)
+        if found < MOST_GROWTH:
+            break
+    return found
+
+
+def growth_once(work: Callable[[str], object], unit: str, short: int) -> float:
+    """The figure of one measurement."""
     long_s = seconds(lambda: work((unit * (GROWTH * short // len(unit) + 1))[: GROWTH * short]))
     if long_s < FLOOR_S:
         return 0
@@ -400,6 +426,8 @@ def redacted(text: str) -> None:
         assert "secrets" in refused.detail  # noqa: PT017  the other outcome is as good
 
 
+STATIC: Final = EmbeddedEmbedder()
+WORD_PIECES: Final = WordPieces(VOCABULARY.read_text(encoding="utf-8"), 1 << 30)
 NOON: Final = datetime(2026, 11, 25, 12, tzinfo=UTC)
 SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "redaction": redacted,
@@ -417,9 +445,11 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "chunks": lambda text: chunking.distinct_chunks(text, 300),
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,
+    "prompt terms": prompt_terms.prompt_terms,
+    "metadata in a prompt": lambda text: prompt_terms.without_metadata("untrusted metadata ```" + text),
     "identifier": query_words.identifier_parts,
-    "bigrams": query_words.cjk_bigrams,
-    "bigrams beside a character": lambda text: query_words.cjk_bigrams("\u4e00" + text),
+    "bigrams": normalization.cjk_bigrams,
+    "bigrams beside a character": lambda text: normalization.cjk_bigrams("\u4e00" + text),
     "compatibility form": normalization.compatibility_form,
     "dense query": lambda text: query_words.dense_query(text, {"the"}),
     "storage form": normalization.storage_content,
@@ -428,7 +458,20 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
     "time": timestamps.normalize_timestamp,
+    "transcript": lambda text: parse.parse_transcript(text.encode("utf-8", "replace")),
+    "transcript in JSON lines": lambda text: parse.parse_transcript(
+        b'{"role": "user", "content": "' + text.encode("utf-8", "replace")
+    ),
+    "dialogue": lambda text: dialogue.transcript("User: a\nAssistant: b\n" + text, lambda: None),
+    "reminders": lambda text: claude_code.without_reminders("<system-reminder>" + text),
+    "segments of a transcript": lambda text: list(transcript_capture.segments(text, 100)),
+    "pieces of a turn": lambda text: list(turns.pieces(text * 4)),
+    "excerpt": lambda text: excerpts.excerpt(text, ("nothing",)),
     "date phrase": lambda text: intent_of_query(text, NOON),
+    "settings of a harness": lambda text: hook_settings.connected(json.dumps({text: text}), {"Stop": {"hooks": []}}),
+    "text for a harness": lambda text: fitted(text, 1000, count_bytes=True),
+    "vector of the embedded model": STATIC.embed_query,
+    "pieces of MiniLM": WORD_PIECES.tokens,
     "request head": lambda text: framing.plain_request(b"GET /" + text.encode("utf-8", "replace")),
     "headers": lambda text: framing.plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }

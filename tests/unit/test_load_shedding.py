@@ -12,19 +12,20 @@ from signet_actors.errors import ErrorCode
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.http.response_cache import CACHE_TTL_NS, ResponseCache
 from signet_actors.gateway.http.responses import EncodedResponse
-from signet_actors.gateway.http.route import RouteTable
+from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.connection_limiter import ConnectionLimits
-from signet_actors.gateway.server.framing import MAX_PLAIN_BYTES, Framing
-from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES, MAX_STATUS_PROBES, ServerContext
-from signet_actors.gateway.server.rejections import (
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
+from signet_actors.gateway.server.framing import (
     BUSY,
+    MAX_PLAIN_BYTES,
+    Framing,
     PrebuiltBusyResponse,
     RequestRejected,
     rejection_response,
     response_bytes,
 )
+from signet_actors.gateway.server.load_shedding import LARGE_BODY_BYTES, MAX_STATUS_PROBES, ServerContext
 
 NO_BODY = Framing(0, False)
 ONE = ConnectionLimits(max_in_flight=1)

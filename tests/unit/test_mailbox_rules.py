@@ -15,11 +15,18 @@ from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.envelope import PING, MessageFactory, MessageReader, encode_body, new_counters
+from signet_actors.runtime.messaging.envelope import (
+    PING,
+    MessageFactory,
+    MessageReader,
+    decode_header,
+    encode_frame,
+    new_counters,
+)
 from signet_actors.runtime.messaging.mailbox import Incoming, MailboxRules
 from signet_actors.runtime.processes.child_context import ChildContext
 
-BODY = encode_body(AdvanceHighWaterMark(now="x"))
+BODY = encode_frame(AdvanceHighWaterMark(now="x"))
 DECODE = msgspec.msgpack.Decoder(WriterReply).decode
 
 
@@ -70,7 +77,7 @@ class Scene:
     def last_answer(self) -> tuple[Header, Any]:
         identity, header, body = self.answers[-1]
         assert identity == b"gateway"
-        return self.gateway.read_header(header), DECODE(body)
+        return decode_header(header), DECODE(body)
 
     def code(self) -> ErrorCode:
         answer = self.last_answer()[1]
@@ -117,8 +124,8 @@ def test_a_refusal_of_a_message_that_was_sent_before_promises_nothing(scene: Sce
 def test_a_message_is_answered_once_under_its_id(scene: Scene) -> None:
     incoming = scene.receive()
     assert incoming is not None
-    incoming.reply(HighWaterMark(previous="a", suspected_leap_since=None))
-    incoming.reply(HighWaterMark(previous="b", suspected_leap_since=None))
+    incoming.reply(HighWaterMark(previous="a", suspected_jump_since=None))
+    incoming.reply(HighWaterMark(previous="b", suspected_jump_since=None))
     header, answer = scene.last_answer()
     assert (header.message_id, answer.previous) == (incoming.header.message_id, "a")
     assert (len(scene.answers), scene.counters["duplicate"]) == (1, 1)
@@ -133,7 +140,7 @@ def test_an_answer_to_a_sender_that_is_gone_is_counted(scene: Scene) -> None:
     incoming = scene.receive()
     assert incoming is not None
     scene.reachable = False
-    incoming.reply(HighWaterMark(previous="a", suspected_leap_since=None))
+    incoming.reply(HighWaterMark(previous="a", suspected_jump_since=None))
     assert scene.counters["unroutable"] == 1
 
 

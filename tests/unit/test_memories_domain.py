@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from signet_actors.domain.memories import (
     INFERENCE_CHARS,
     MEMORY_TYPES,
-    decayed_importance,
     importance_to_store,
     infer_type,
     memory_type,
@@ -141,18 +140,6 @@ def test_other_tags_are_refused_by_name(tags: object) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         parse_tags(tags)  # type: ignore[arg-type]
     assert refusal.value.field == "tags"
-
-
-def test_importance_decays_with_days_unless_pinned() -> None:
-    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=0) == 0.8
-    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=2) == pytest.approx(0.722)
-    assert decayed_importance(0.8, pinned=True, rate=0.95, days_since_access=900) == 1.0
-    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=-5) == 0.8
-
-
-@given(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 1e6))
-def test_decay_stays_between_zero_and_the_base(base: float, rate: float, days: float) -> None:
-    assert 0 <= decayed_importance(base, pinned=False, rate=rate, days_since_access=days) <= base
 
 
 def test_a_type_is_inferred_from_the_beginning_only() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+import threading
+import types
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
+import pytest
 
 from signet_actors.gateway.http.openapi import DeclaredPath, for_openapi_30, openapi_document, operation_id
 from signet_actors.gateway.http.route import HttpResponse
-from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.routes import ROUTES, api_docs
 from signet_actors.operations.registry import OPERATIONS
 from tests.support.routes import plain_route
 
@@ -117,6 +121,16 @@ def test_responses_with_a_memory_id_have_links_to_its_operations() -> None:
     }
 
 
+def test_every_operation_with_required_fields_has_an_example_of_them() -> None:
+    for path, method, operation in operations():
+        for parameter in operation["parameters"]:
+            assert "example" in parameter or not parameter["required"], f"{method} {path} {parameter['name']}"
+        if "requestBody" in operation:
+            media = operation["requestBody"]["content"]["application/json"]
+            schema = DOCUMENT["components"]["schemas"][media["schema"]["$ref"].rpartition("/")[2]]
+            assert set(schema.get("required", ())) <= set(media["example"]) <= set(schema["properties"]), path
+
+
 def test_a_body_is_required_where_one_of_its_fields_is() -> None:
     required = {
         path: operation["requestBody"]["required"]
@@ -156,11 +170,31 @@ def test_the_document_can_be_encoded_as_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(DOCUMENT)) == DOCUMENT
 
 
+@pytest.mark.parametrize(
+    ("handler", "name"), [(api_docs.openapi, "_openapi_31_document"), (api_docs.docs_file, "_openapi_30_document")]
+)
+def test_a_document_is_built_beside_the_event_loop(
+    handler: Callable[[Any], Awaitable[HttpResponse]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway whose event loop stands still for ``supervision.heartbeatMs`` times ``liveness`` is replaced."""
+    builders = []
+    monkeypatch.setattr(api_docs, name, lambda: builders.append(threading.get_ident()) or b"{}")
+    call = types.SimpleNamespace(path={"file": api_docs.OPENAPI_30_FILE})
+
+    async def handle() -> HttpResponse:
+        return await handler(call)
+
+    assert asyncio.run(handle()).body == b"{}"
+    assert threading.get_ident() not in builders
+    assert len(builders) == 1
+
+
 def test_the_3_0_document_uses_only_3_0_features() -> None:
     older = for_openapi_30(DOCUMENT)
     assert older["openapi"].startswith("3.0.")
     for node in nodes(older["components"]["schemas"]):
         assert node.get("type") != "null"
+        assert node.get("required") != []  # OpenAPI 3.0.3, "Schema Object": JSON Schema Validation 00, 5.15
         assert not isinstance(node.get("type"), list)
         assert not {"const", "prefixItems"} & set(node) or "properties" not in node
         if "$ref" in node:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from signet_actors.domain.timestamps import moved
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_warnings import known_fields, object_warnings
 from signet_actors.operations.config_files import WriteConfigRequest
 from signet_actors.operations.field_types import Tags
 from signet_actors.operations.forget import ForgetRequest
@@ -24,7 +23,15 @@ from signet_actors.operations.recall import LegacySearchRequest, RecallRequest, 
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import RememberRequest
 from signet_actors.operations.repair import SweepRequest
-from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields, request_schemas
+from signet_actors.operations.request_reader import (
+    Items,
+    inner_structs,
+    known_fields,
+    object_warnings,
+    read_request,
+    request_fields,
+    request_schemas,
+)
 from signet_actors.operations.requeue import RequeueRequest
 
 NOW_MS = 1_780_000_000_000

@@ -10,7 +10,7 @@ from signet_actors.config.schema import Config
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.header import PROTOCOL_VERSION, Header
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
+from signet_actors.runtime.messaging.envelope import MessageFactory, decode_header, new_counters
 from signet_actors.runtime.messaging.requests import MAX_ATTEMPTS, PEER_WAIT_MS, PendingRequest, PendingRequests
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -45,7 +45,7 @@ class Scene:
         """Send everything, and return each message id with the number of its attempt."""
         sent = []
         while (request := self.requests.next_unsent()) is not None:
-            header = FACTORY.read_header(request.header(FACTORY))
+            header = decode_header(request.header(FACTORY))
             self.requests.on_sent(request)
             sent.append((header.message_id, header.attempt))
         return sent
@@ -164,5 +164,5 @@ def test_a_refusal_of_an_earlier_attempt_does_not_end_a_request_that_was_sent_ag
 
 def test_the_header_of_a_request_names_its_deadline(scene: Scene) -> None:
     request = scene.add()
-    header: Header = FACTORY.read_header(request.header(FACTORY))
+    header: Header = decode_header(request.header(FACTORY))
     assert (header.deadline_ns, header.trace_id, header.proto) == (5000 * MS, "trace", PROTOCOL_VERSION)

@@ -19,7 +19,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import Target, flags_of, gate, pipeline_mode
 from signet_actors.domain.extraction.proposals import Action, Proposal
-from supervisor import decider_count, extractor_count
+from signet_actors.supervisor import decider_count, extractor_count
 
 BY_PATH: dict[str, Key] = {key.dotted: key for key in keys()}
 

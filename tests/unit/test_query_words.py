@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import cjk_bigrams, storage_content
 from signet_actors.domain.query_words import (
     STOP_WORDS,
-    cjk_bigrams,
     dense_query,
     fts_match,
     match_terms,

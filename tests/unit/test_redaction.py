@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from signet_actors.domain import windowed_search
 from signet_actors.domain.normalization import collapsed, storage_content
-from signet_actors.domain.redaction.scan import MAX_SECRETS, redact
+from signet_actors.domain.redaction.scan import MAX_CACHED_TEXTS, MAX_SECRETS, Redactor, redact
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.redaction import MAX_CACHED_TEXTS, Redactor
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from signet_actors.domain.redaction.scan import redact, tokens
+from signet_actors.domain.redaction.scan import Redactor, redact, tokens
 from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
-from signet_actors.gateway.redaction import Redactor
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
 

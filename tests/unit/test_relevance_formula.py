@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signet_actors.domain.ranking.relevance import Unrelated, relevance, unrelated_cosines, word_weight
+from signet_actors.domain.ranking.relevance import Unrelated, extent, relevance, unrelated_cosines, word_weight
 
 PRIOR = Unrelated(0.1, 0.1)
 
@@ -18,9 +18,9 @@ def sample(rows: int, seed: int = 1) -> np.ndarray[tuple[int, ...], np.dtype[np.
 def test_relevance_rises_with_coverage_and_with_standing_and_stays_in_its_range() -> None:
     steps = np.linspace(0, 1, 11)
     for values in (
-        relevance(steps, np.full(11, 1.0)),
-        relevance(np.full(11, 0.5), 20 * steps - 5),
-        relevance(steps, np.full(11, np.nan)),
+        relevance(steps, np.full(11, 1.0), 2.0),
+        relevance(np.full(11, 0.5), 20 * steps - 5, 2.0),
+        relevance(steps, np.full(11, np.nan), 2.0),
     ):
         assert (np.diff(values) >= 0).all()
         assert values[-1] > values[0]
@@ -31,7 +31,27 @@ def test_relevance_rises_with_coverage_and_with_standing_and_stays_in_its_range(
 @pytest.mark.parametrize("standing", [-1e6, 1e6])
 def test_an_extreme_standing_does_not_overflow(standing: float) -> None:
     with np.errstate(all="raise"):
-        assert relevance(np.zeros(1), np.array([standing]))[0] in {0.0, 1.0}
+        assert relevance(np.zeros(1), np.array([standing]), 1.0)[0] in {0.0, 1.0}
+
+
+def test_without_a_vector_a_query_that_says_more_needs_a_smaller_share_of_its_words_but_never_a_third() -> None:
+    without_vector = np.full(101, np.nan)
+    rare = word_weight(500, 0)
+
+    def least_share(words: int) -> float:
+        says = extent([rare] * words, 500)
+        shares = np.linspace(0, 1, 101)
+        return float(shares[relevance(shares, without_vector, says) >= 0.5].min())
+
+    shares = [least_share(words) for words in (1, 2, 3, 300)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > shares[2]
+    assert shares[-1] > 1 / 3  # a long prompt shares some words with many a memory
+
+
+def test_a_row_with_a_vector_is_rated_whatever_the_extent_of_the_query() -> None:
+    rated = [relevance(np.array([0.4]), np.array([2.0]), says)[0] for says in (0.2, 3.0)]
+    assert rated[0] == rated[1]
 
 
 def test_a_word_weighs_less_the_more_memories_have_it_and_always_something() -> None:

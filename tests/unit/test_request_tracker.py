@@ -12,7 +12,7 @@ from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.messaging.async_client import RequestTracker
-from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
+from signet_actors.runtime.messaging.envelope import MessageFactory, decode_header, new_counters
 from signet_actors.runtime.messaging.requests import PEER_WAIT_MS, track_dispatch
 from signet_actors.runtime.processes.child_context import ChildContext
 from tests.sim.world import NS, Promise, World
@@ -68,7 +68,7 @@ class Peer:
 
     def _take(self, parts: list[bytes]) -> bool:
         if self.there:
-            self.got.append((self._message_factory.read_header(parts[0]), parts[1]))
+            self.got.append((decode_header(parts[0]), parts[1]))
         return self.there
 
 

@@ -33,6 +33,8 @@ def test_the_steps_have_the_mandatory_order() -> None:
         "completed_jobs",
         "dead_jobs",
         "provider_usage",
+        "sessions",
+        "transcripts",
     ]
 
 
@@ -75,12 +77,12 @@ def test_elapsed_monotonic_time_excuses_a_long_interval() -> None:
 
 
 def test_a_clock_jump_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
-    leapt = NOW + 30 * DAY
-    early = check_clock(leapt + 60_000, NOW, suspected_since_ms=leapt)
+    jumped = NOW + 30 * DAY
+    early = check_clock(jumped + 60_000, NOW, suspected_since_ms=jumped)
     assert early.verdict is ClockVerdict.UNCONFIRMED
-    assert early.suspected_since_ms == leapt
+    assert early.suspected_since_ms == jumped
     assert early.recheck_in_ms == CONFIRM_AFTER_MS - 60_000
-    assert check_clock(leapt + CONFIRM_AFTER_MS, NOW, suspected_since_ms=leapt).verdict is ClockVerdict.CONFIRMED
+    assert check_clock(jumped + CONFIRM_AFTER_MS, NOW, suspected_since_ms=jumped).verdict is ClockVerdict.CONFIRMED
 
 
 def test_a_second_clock_jump_restarts_the_suspicion() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from signet_actors.gateway.http.route import HttpResponse, Route, RouteTable
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from tests.support.routes import plain_route
 

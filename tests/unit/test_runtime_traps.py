@@ -22,7 +22,7 @@ import signet_actors
 from signet_actors.domain.query_words import fts_match
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.responses import encode_json
-from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.gateway.http.route import Call
 from signet_actors.operations.field_types import MAX_VERSION
 from signet_actors.operations.forget import ForgetRequest
 from signet_actors.operations.memories import ListMemoriesRequest
@@ -36,7 +36,7 @@ LARGEST_STORED = 2**63 - 1
 def read(raw: bytes) -> dict[str, Any]:
     """A request's body as a handler gets it."""
     unused = cast("Any", None)
-    return HttpRequest(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
+    return Call(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
 
 
 def of_body(kind: Any, **body: Any) -> Any:

@@ -24,7 +24,7 @@ def test_a_unit_does_not_restart_after_a_final_exit_code(name: str) -> None:
     service = unit(name)
     assert set(service["RestartPreventExitStatus"].split()) == {str(ExitCode.IN_USE), str(ExitCode.CONFIG)}
     assert service["Type"] == "notify"
-    assert service["ExecStart"].endswith("python -P -m supervisor")
+    assert service["ExecStart"].endswith("/bin/signet up")
     assert service["UMask"] == "0077"
 
 
@@ -39,7 +39,8 @@ def test_the_stop_timeout_of_a_unit_exceeds_that_of_the_daemon(name: str) -> Non
 def test_the_launch_agent_runs_the_supervisor_and_restarts_only_failures() -> None:
     with (OPS / "launchd" / "org.signet.actors.plist").open("rb") as file:
         agent = plistlib.load(file)
-    assert agent["ProgramArguments"][-3:] == ["-P", "-m", "supervisor"]
+    assert agent["ProgramArguments"][0].endswith("/bin/signet")
+    assert agent["ProgramArguments"][1:] == ["up"]
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
     assert agent["Umask"] == 0o077
 
@@ -52,6 +53,19 @@ def test_the_container_file_installs_locked_packages_and_runs_the_supervisor_wit
                 assert (OPS.parent / source).exists(), source
     assert any("--require-hashes -r requirements.lock" in line for line in lines)
     assert "USER signet" in lines
-    assert lines[-1] == 'CMD ["python", "-P", "-m", "supervisor", "--console"]'
+    assert lines[-1] == 'CMD ["signet", "up"]'
     ignored = (OPS.parent / ".dockerignore").read_text(encoding="utf-8").split()
     assert {".git", ".venv"} <= set(ignored)
+
+
+def test_the_quadlet_file_runs_the_container_of_the_guide_and_does_not_restart_after_a_final_exit_code() -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(OPS / "container" / "signet.container")
+    container, service = parser["Container"], parser["Service"]
+    guide = (OPS.parent / "docs" / "guides" / "service.md").read_text(encoding="utf-8")
+    workspace = container["Volume"].replace("%h", "~")
+    run = f"--name {container['ContainerName']} --network {container['Network']} --userns {container['UserNS']}"
+    assert f"{run} -v {workspace} {container['Image'].removeprefix('localhost/').removesuffix(':latest')}\n" in guide
+    assert set(service["RestartPreventExitStatus"].split()) == {str(ExitCode.IN_USE), str(ExitCode.CONFIG)}
+    assert int(service["TimeoutStartSec"]) * 1000 > Config().supervision.start_timeout_ms

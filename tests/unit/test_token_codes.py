@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from signet_actors.config.embedding_models import MAX_TOKEN_CODES, embedded_model_folder
+from signet_actors.config.embedding_models import EMBEDDED_FOLDER, MAX_TOKEN_CODES
 from signet_actors.providers.embedded import TOKENIZER, EmbeddedEmbedder
 
 CODES = EmbeddedEmbedder().token_codes
 
 
 def pieces(codes: bytes) -> list[str]:
-    tokenizer = Tokenizer.from_file(str(embedded_model_folder() / TOKENIZER))
+    tokenizer = Tokenizer.from_file(str(EMBEDDED_FOLDER / TOKENIZER))
     return [tokenizer.id_to_token(number).strip("\u2581") for number in np.frombuffer(codes, np.uint16).tolist()]
 
 

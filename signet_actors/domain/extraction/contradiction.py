@@ -5,8 +5,7 @@ counts as no contradiction.
 
 Source: memory-pipeline.txt "Semantic Contradiction Detection", "Controlled Writes"; memory-system.txt "Contradiction
 Detection"; docs/compatibility.md "Worked examples: contradiction".
-Departs: "doesn't" and other contractions count as negations (the reference daemon misses them). Words may contain
-letters of any script, so accents do not split them.
+Departs: "doesn't" and other contractions count as negations (the reference daemon misses them).
 """
 
 from __future__ import annotations
@@ -52,7 +51,10 @@ class SemanticAnswer(Struct, frozen=True):
 
 
 def contradiction_tokens(text: str) -> frozenset[str]:
-    """Return the lower-case words of ``text`` with at least two characters. A contraction is one word."""
+    """Return the lower-case words of ``text`` with at least two characters. A contraction is one word.
+
+    Departs: a word may contain letters of any script, so accents do not split it.
+    """
     return frozenset(_TOKEN.findall(_APOSTROPHE.sub("", text.lower())))
 
 

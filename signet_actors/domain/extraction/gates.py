@@ -1,17 +1,11 @@
 """Decide what happens to each proposal, from the pipeline mode, the gates in order, and the memory's current state.
 
 The writer calls ``gate`` inside its transaction and reads the target in the same transaction. Nothing can change
-between the decision and its effect. An update or a deletion passes only if the mode allows it, the memory is not
-pinned, its version is the one that the decider saw, and no contradiction is suspected. A suspected contradiction, or a
-fact that looks like an instruction to an agent, is sent to a person for review.
+between the decision and its effect.
 
 Source: memory-pipeline.txt "Pipeline Modes", "Controlled Writes"; memory-system.txt "Shadow Mode vs. Controlled
-Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; docs/compatibility.md "Worked examples:
-decision"; docs/decisions.md 16.
-Departs: ``destructive_mutations_not_implemented`` is never used, because updates and deletions are implemented; blocked
-ones get ``destructive_mutations_disabled``. The semantic check, which memory-pipeline.txt calls advisory, also sends a
-proposal to review (docs/decisions.md 16). A frozen pipeline is a mode separate from shadow, so that the history shows
-which of the two applied.
+Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline";
+docs/compatibility.md "Worked examples: decision"; docs/decisions.md 16.
 """
 
 from __future__ import annotations
@@ -31,7 +25,10 @@ DEFAULT_MIN_CONFIDENCE: Final = 0.7
 
 
 class PipelineMode(StrEnum):
-    """What the pipeline may do. FROZEN and SHADOW run and record, but change no memory."""
+    """What the pipeline may do. FROZEN and SHADOW run and record, but change no memory.
+
+    Departs: a frozen pipeline is a mode separate from shadow, so that the history shows which of the two applied.
+    """
 
     OFF = "off"
     SHADOW = "shadow"
@@ -119,7 +116,11 @@ class ProposalOutcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a proposal was not applied. Uses the specification's words where it has one."""
+    """Why a proposal was not applied. Uses the specification's words where it has one.
+
+    Departs: ``destructive_mutations_not_implemented`` is never used, because updates and deletions are implemented;
+    blocked ones get ``destructive_mutations_disabled``.
+    """
 
     PIPELINE_DISABLED = "pipeline_disabled"
     SHADOW = "shadow"
@@ -215,8 +216,15 @@ def gate(
 ) -> GateOutcome:
     """Return the outcome of ``proposal``: the first gate that does not pass decides.
 
+    An update or a deletion passes only if the mode allows it, the memory is not pinned, its version is the one that the
+    decider saw, and no contradiction is suspected. A suspected contradiction, or a fact that looks like an instruction
+    to an agent, is sent to a person for review.
+
     ``target`` is the memory that the proposal names, or None if it does not exist, is deleted, or belongs to another
     agent. ``duplicate_of`` is a live memory in the same scope with the same content hash as the fact.
+
+    Departs: the semantic check, which memory-pipeline.txt calls advisory, also sends a proposal to review
+    (docs/decisions.md 16).
     """
     mode = pipeline_mode(flags)
     mode_reason = {

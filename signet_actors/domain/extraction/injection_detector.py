@@ -1,18 +1,10 @@
-"""Detect extracted facts that are instructions to an agent instead of statements.
+"""Detect extracted facts that are instructions to an agent. What a caller stores explicitly is never checked.
 
-Only facts that a model extracted are checked. A memory that a caller stores explicitly ("Always use tabs in this repo")
-is never checked. There are two groups of patterns:
-
-- text that no ordinary note contains ("ignore the previous instructions", "delete memory 3", "send all memories to
-  ..."): always suspicious, because the source text may come from a third party;
-- text that a preference may contain too ("always run ...", a URL to call, a tool name, "critical:"): suspicious only if
-  the source note does not support it.
-
-A suspicious fact is not lost: it waits for review (``gates``). The patterns are English, so text in other languages
-passes. The gates limit what an undetected instruction can do.
+Text that no ordinary note contains ("ignore the previous instructions") is always suspicious; text that a preference
+may contain too ("always run ...", a URL to call) only if the source note does not support it. A suspicious fact waits
+for review (``gates``). The patterns are English; the gates limit what an undetected instruction can do.
 
 Source: docs/security.md "Poisoned memories" (orders wait), "Where the specification is unsafe" (privilege by content).
-Departs: rows have no trust level. Provenance distinguishes a derived fact from a memory that a caller stored.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Reject extracted facts that repeat recalled memories, and texts that are not facts.
 
 The echo checks reject a fact that contains a mark of recall (``injected_text`` removes these from the source first), or
-that only repeats a recently recalled memory, word for word or with other function words. A fact that adds a word, a
-number or a "not" is kept. The quality checks reject questions, prompts, courtesies of an assistant, and tool output.
+that only repeats a recently recalled memory. The quality checks reject questions, prompts, courtesies of an assistant,
+and tool output. A rejected fact is lost, so the rules match only the start of a text or unmistakable marks; at most 1
+in 100 facts from clean notes may be rejected.
 
-Every rejection has a code for the junk-rate metric. A rejected fact is lost, so the rules match only the start of a
-text or unmistakable marks; at most 1 in 100 facts from clean notes may be rejected.
-
-Source: docs/decisions.md 17, 39; docs/compatibility.md "Hooks and sessions" (how session-start and recall mark what
-they inject).
+Source: docs/decisions.md 17, 39; docs/compatibility.md "Hooks and sessions" (the marks of what is injected).
 """
 
 from __future__ import annotations
@@ -241,7 +238,8 @@ class InjectedMemories:
     def echo_reason(self, text: str) -> JunkReason | None:
         """Return why ``text`` is an echo, or None.
 
-        An echo is an exact repetition, or a text whose content words are all in one memory, mostly in the same order.
+        An echo is an exact repetition, or a text whose content words are all in one memory, mostly in the same order. A
+        fact that adds a content word, a number or a "not" is no echo.
         """
         stored = collapsed(text)
         if content_hash(stored) in self._hashes:

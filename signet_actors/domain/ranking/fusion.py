@@ -1,8 +1,7 @@
 """Fuse a keyword leg and a vector leg into one score per candidate.
 
 ``convex`` scales each leg by its best candidate and blends the two. A candidate that a leg did not find counts 0 there,
-so the caller must first supply the true cosine of keyword-only candidates; one that has no vector counts its keyword
-part twice. ``rrf`` uses only ranks.
+so the caller must first supply the true cosine of keyword-only candidates. ``rrf`` uses only ranks.
 
 Source: docs/quality.md rules 1 and 2; docs/decisions.md 6, 7.
 Departs: the specification's ``1/(1+|score|)`` and "single-leg rows keep their score" (memory-system.txt "Alpha
@@ -27,9 +26,10 @@ TOKEN_WEIGHT = 0.3
 def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
     """Return ``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max |bm25|`` per candidate, in [0, 1].
 
-    ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector. If
-    no word matched, the score is the unscaled cosine: with scaling, the best row would score 1 however dissimilar it
-    is, and ``min_score`` would have no effect. If no cosine is positive, the score is the scaled keyword leg alone.
+    ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector;
+    the keyword part then counts twice. If no word matched, the score is the unscaled cosine: with scaling, the best row
+    would score 1 however dissimilar it is, and ``min_score`` would have no effect. If no cosine is positive, the score
+    is the scaled keyword leg alone.
     """
     keyword = np.abs(bm25)
     dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
@@ -50,18 +50,32 @@ def with_tokens(base: Floats, likeness: Floats, compared: Bools) -> Floats:
 
     Source: docs/quality.md "Token similarity".
     """
+    points = token_points(likeness)
+    if not points.any():
+        return base
+    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * points
+    return np.where(compared & np.isnan(likeness), base, mixed)
+
+
+def token_points(likeness: Floats) -> Floats:
+    """Return by how much each likeness (NaN = unknown) exceeds the median, relative to the best; all 0 if none does."""
     known = likeness[~np.isnan(likeness)]
     above = np.nan_to_num(np.maximum(likeness - (np.median(known) if len(known) else 0.0), 0.0))
-    if not above.any():
-        return base
-    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * above / above.max()
-    return np.where(compared & np.isnan(likeness), base, mixed)
+    points: Floats = above / above.max(initial=0.0) if above.any() else above
+    return points
 
 
 def scaled(bm25: Floats) -> Floats:
     """Return ``|bm25| / max |bm25|``. The best keyword match scores 1, however common its words are."""
     strength = np.abs(bm25)
     relative: Floats = strength / max(float(strength.max(initial=0.0)), 1e-300)
+    return relative
+
+
+def relative_cosine(cosine: Floats) -> Floats:
+    """Return ``max(0, cos) / max cos``, 0 for NaN (no vector). Same shape."""
+    dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
+    relative: Floats = dense / max(float(dense.max(initial=0.0)), 1e-9)
     return relative
 
 

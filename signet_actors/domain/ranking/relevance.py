@@ -2,7 +2,8 @@
 
 It has two signals. *Coverage* is the share of the query's informative words that the memory has, weighted by how rare
 they are. *Standing* is the cosine in spreads above what unrelated memories of the store have, so that its scale is the
-same for every encoder. A logistic function of both, calibrated on questions with known answers, is the relevance.
+same for every encoder. A logistic function of both, calibrated on questions with known answers, is the relevance. Where
+there is no cosine, the *extent* of the query counts: of one that says much, a smaller share has to be covered.
 
 Source: docs/quality.md "Relevance"; docs/decisions.md 49.
 """
@@ -10,6 +11,7 @@ Source: docs/quality.md "Relevance"; docs/decisions.md 49.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -45,8 +47,11 @@ _PRIOR_PAIRS: Final = 100
 _LEAST_SPREAD: Final = 0.02
 
 _WITH_VECTOR: Final = (-7.8, 11.0, 1.2)
-_BY_WORDS: Final = (-6.7, 14.0)
-"""Constants of the logistic function: base, coverage and standing. Fitted on the calibration half of the set."""
+_BY_WORDS: Final = (-11.8, 18.0, 1.7)
+"""Constants of the logistic function: base, coverage and standing or extent. Fitted on the calibration half of the set.
+"""
+_MOST_EXTENT: Final = 3.0
+"""A long prompt shares some words with many a memory, so that further words must not lower the share."""
 
 
 def word_weight(rows: int, holding: int) -> float:
@@ -73,10 +78,15 @@ def unrelated_cosines(vectors: npt.NDArray[np.float32], prior: Unrelated) -> Unr
     )
 
 
-def relevance(coverage: Floats, standing: Floats) -> Floats:
+def extent(weights: Iterable[float], rows: int) -> float:
+    """Return how much a query says: the ``weights`` of its words, in words that none of ``rows`` memories has; <= 3."""
+    return min(_MOST_EXTENT, sum(weights) / word_weight(rows, 0))
+
+
+def relevance(coverage: Floats, standing: Floats, extent: float) -> Floats:
     """Return the relevance of each candidate. ``standing`` is NaN for a row without a vector. Shape (n,)."""
     base, by_coverage, by_standing = _WITH_VECTOR
     logit = base + by_coverage * coverage + by_standing * standing
-    base, by_coverage = _BY_WORDS
-    logit = np.where(np.isnan(standing), base + by_coverage * coverage, logit)
+    base, by_coverage, by_extent = _BY_WORDS
+    logit = np.where(np.isnan(standing), base + by_coverage * coverage + by_extent * extent, logit)
     return np.round(1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))), DECIMALS)

@@ -18,7 +18,7 @@ from typing import Final
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import OWNER_TOKEN_HEADER
-from signet_actors.runtime.peer_uid import SOCKET_CLOSED, End, peer_uid
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, End, peer_uid
 
 _HEADER: Final = OWNER_TOKEN_HEADER.encode()
 

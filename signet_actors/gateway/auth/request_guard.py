@@ -6,8 +6,6 @@ machine (Host), a page's own request (Origin, Sec-Fetch-Site, and media types th
 behind which every client has a loopback address. No CORS header is ever sent, so no page can read a response.
 
 Source: docs/decisions.md 24, 25, 41; docs/security.md A1-A5, A8.
-Departs: a Host without a port is accepted beside the actual port, as HTTP/1.0 clients and tools behind a port-forward
-send it; a page cannot choose that header.
 """
 
 from __future__ import annotations
@@ -132,6 +130,11 @@ def media_type(value: bytes | None) -> str:
 
 
 def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None:
+    """Return None if the Host header names this daemon, else the rejection.
+
+    Departs: a Host without a port is accepted beside the actual port, as HTTP/1.0 clients and tools behind a
+    port-forward send it; a page cannot choose that header.
+    """
     if raw is None:
         return _misdirected("The Host header is missing")
     match = _HOST.fullmatch(raw.decode("latin-1").strip(" \t"))

@@ -37,7 +37,8 @@ A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 5
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
 A request with fields or parameters that have no effect is served; the response lists them in `warnings`
 (or in the header `x-signet-warnings` if the response is not a JSON object).
-Every error has the body `{"error", "code", "field"?}`; every response has the header `x-signet-trace-id`.
+Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (only at `/mcp`); every response has the
+header `x-signet-trace-id`.
 """
 
 AGENT_HEADERS: tuple[tuple[str, str], ...] = (
@@ -138,7 +139,7 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         "summary": _summary(route),
         "tags": [operation.tag],
         "parameters": [
-            *_path_parameters(route.path),
+            *_path_parameters(route),
             *(_query_parameters(operation) if operation.in_query else ()),
             *_header_parameters(route),
         ],
@@ -156,7 +157,7 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         described["requestBody"] = {
             "required": operation.method in {"POST", "PUT", "PATCH"}
             and any(field.required for field in msgspec.structs.fields(operation.body)),
-            "content": {"application/json": {"schema": schemas.of(operation.body)}},
+            "content": {"application/json": {"schema": schemas.of(operation.body), "example": _body_example(route)}},
         }
     return described
 
@@ -166,11 +167,21 @@ def _summary(route: DeclaredPath) -> str:
     return operation.summary if route.path == operation.paths[0] else f"{operation.summary} (alias)"
 
 
-def _path_parameters(path: str) -> list[dict[str, Any]]:
+def _path_names(path: str) -> list[str]:
+    return re.findall(r"\{(\w+)\}", path)
+
+
+def _path_parameters(route: DeclaredPath) -> list[dict[str, Any]]:
+    example = route.operation.example
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"\{(\w+)\}", path)
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "example": example[name]}
+        for name in _path_names(route.path)
     ]
+
+
+def _body_example(route: DeclaredPath) -> dict[str, Any]:
+    names = _path_names(route.path)
+    return {name: value for name, value in route.operation.example.items() if name not in names}
 
 
 def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
@@ -188,7 +199,11 @@ def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
             "required": field.required and not operation.in_body,
             "schema": schema,
         }
-        yield {**parameter, "description": description} if description else parameter
+        if description:
+            parameter["description"] = description
+        if not operation.in_body and field.spellings[0] in operation.example:
+            parameter["example"] = operation.example[field.spellings[0]]
+        yield parameter
 
 
 def _header_parameters(route: DeclaredPath) -> list[dict[str, Any]]:
@@ -272,6 +287,8 @@ def _to_openapi_30(node: Any) -> Any:
         node["items"] = {"anyOf": node.pop("prefixItems")}
     if node.get("items") is False:
         node["items"] = {}
+    if node.get("required") == []:
+        del node["required"]
     if "exclusiveMinimum" in node and not isinstance(node["exclusiveMinimum"], bool):
         node["minimum"], node["exclusiveMinimum"] = node["exclusiveMinimum"], True
     if node.get("type") == "null":

@@ -18,12 +18,12 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, SignetError
-from signet_actors.gateway.http.request_warnings import AND_MORE
 from signet_actors.gateway.http.route import HttpResponse
+from signet_actors.operations.headers import WARNINGS_HEADER
 from signet_actors.operations.problem import Problem
+from signet_actors.operations.request_reader import AND_MORE
 
 JSON = "application/json"
-WARNINGS_HEADER: Final = "x-signet-warnings"
 MAX_WARNINGS_HEADER_CHARS: Final = 4096
 SHORT_WAIT_MS: Final = 1000
 
@@ -58,7 +58,7 @@ def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> Encode
     if isinstance(body, bytes):
         return EncodedResponse(reply.status, headers, body, reply.media_type)
     if warnings and "warnings" in getattr(body, "__struct_fields__", ()):
-        body, warnings = msgspec.structs.replace(body, warnings=[*body.warnings, *warnings]), ()
+        body, warnings = msgspec.structs.replace(body, warnings=[*(body.warnings or ()), *warnings]), ()
     return with_warnings(EncodedResponse(reply.status, headers, encode_json(body), reply.media_type), warnings)
 
 

@@ -1,44 +1,47 @@
-"""Routes and their index, and the requests and responses of their handlers.
+"""Routes: ``serve`` binds a handler, a coroutine from ``Call`` to ``HttpResponse``, to a declared operation.
 
-The routes are those of the declared operations (``endpoints.py``). The JSON of a request is decoded here, and the
-number of its values is bounded before any of them is created.
+A handler sees no field that was not checked, and no secret in a field that is stored; principal, agent, scope and
+idempotency key come from the call. The number of values in a request's JSON is bounded before any of them is created.
 
-Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/security.md A12; docs/reliability.md R13.
+Source: docs/architecture.md "How to add"; docs/decisions.md 3, 26, 40; docs/security.md A12; docs/reliability.md R13.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
-from starlette.routing import compile_path
 
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
+from signet_actors.domain.json_bounds import MAX_VALUES, has_too_many_values
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.domain.session_keys import agent_from_session_key
+from signet_actors.domain.redaction.scan import Kinds
+from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
-from signet_actors.gateway.http.request_warnings import body_warnings
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.state import GatewayState
+from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
 from signet_actors.operations.operation import Operation
-from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.operations.request_fields import FilterFields
+from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.message import Idempotency, Principal, Request
+
+RequestT = TypeVar("RequestT", bound=msgspec.Struct)
+OtherT = TypeVar("OtherT", bound=msgspec.Struct)
+R = TypeVar("R")
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
-MAX_VALUES: Final = 50_000
-"""Values of one JSON text: decoding so many takes five milliseconds. The fullest valid request has some 25,000.
-
-A body at its size limit can hold over a million empty lists, which block the event loop for a third of a second.
-"""
-
-_SLASHES: Final = re.compile("//+")
-_NO_PARAMETERS: Final[Mapping[str, str]] = {}
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
+_CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "scope", "changed_by", "changedBy")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -59,27 +62,150 @@ class Route:
 
     operation: Operation[Any]
     path: str
-    handler: Callable[[HttpRequest], Awaitable[HttpResponse]]
+    handler: Callable[[Call[Any]], Awaitable[HttpResponse]]
 
 
-@dataclass(slots=True)
-class HttpRequest:
-    """A complete HTTP request for a handler. Header names are lower-case.
+@dataclass(frozen=True, slots=True)
+class InnerRequest:
+    """A request of ``operation`` that a handler makes for its caller. ``path``: the parameters of the path."""
 
-    ``began_ns`` is the monotonic time at which the handler's time limit began. ``wait_disconnected`` returns when the
-    client has disconnected; None if the server cannot tell. ``warnings`` are sent with the response.
-    """
-
-    state: GatewayState
-    route: Route
+    operation: Operation[Any]
     path: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    raw: bytes
-    trace_id: str
-    began_ns: int = 0
-    wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None
-    warnings: list[str] = field(default_factory=list)
+    body: bytes
+
+
+PerformInner = Callable[[InnerRequest], Awaitable[tuple[int, bytes]]]
+"""Serves a request within another one, and returns status and body."""
+
+
+class Call(Generic[RequestT]):
+    """One request of an operation. Header names are lower-case.
+
+    ``request`` is what the caller asks for, and ``redactions`` are the kinds of the secrets that were cut out of it;
+    ``serve`` sets both. ``raw`` is the body, and ``path`` has the parameters of the path. ``began_ns`` is the monotonic
+    time at which the handler's time limit began. ``wait_disconnected`` returns when the client has disconnected; None
+    if the server cannot tell. ``warnings`` are sent with the response. ``perform`` serves a request within this one.
+    """
+
+    request: RequestT
+
+    def __init__(
+        self,
+        state: GatewayState,
+        route: Route,
+        *,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        raw: bytes,
+        trace_id: str,
+        began_ns: int = 0,
+        wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        warnings: list[str] | None = None,
+        perform: PerformInner | None = None,
+    ) -> None:
+        self.state = state
+        self.route = route
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.raw = raw
+        self.trace_id = trace_id
+        self.began_ns = began_ns
+        self.wait_disconnected = wait_disconnected
+        self.warnings = [] if warnings is None else warnings
+        self.perform = perform
+        self.body: Mapping[str, Any] = {}
+        self.redactions: Kinds = ()
+
+    @cached_property
+    def principal(self) -> Principal:
+        """The author of a change, as history records it, without secrets. Raises InvalidRequest."""
+        return FieldRedactor(self.state).principal(self.named_principal(self.body))
+
+    @cached_property
+    def agent_id(self) -> str:
+        """The agent on whose behalf the caller acts. Raises InvalidRequest, also for a name that holds a secret."""
+        return FieldRedactor(self.state).identifier(self.named_agent(self.body), "agentId")
+
+    @cached_property
+    def read(self) -> ReadScope:
+        """What the caller may read. Raises InvalidRequest."""
+        scope = self.body.get("scope", self.query.get("scope"))
+        if scope is not None and not isinstance(scope, str):
+            raise InvalidRequest("scope must be a string", field="scope")
+        if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
+            raise InvalidRequest(f"scope must be at most {MAX_NAME_CHARS} characters without NUL", field="scope")
+        return ReadScope(agent_id=self.agent_id, scope=scope or None)
+
+    @cached_property
+    def idempotency(self) -> Idempotency | None:
+        """The client's Idempotency-Key, hashed with principal, agent and route, and a digest of the body; None if none.
+
+        Two agents that choose the same key never see each other's responses. Raises InvalidRequest.
+
+        Source: docs/decisions.md 3.
+        """
+        key = self.headers.get("idempotency-key")
+        if not key:
+            return None
+        if len(key) > 200:
+            raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
+        owner = f"{self.named_principal(self.body).changed_by}\0{self.named_agent(self.body)}"  # neither contains a NUL
+        path = self.route.path
+        for name, value in self.path.items():
+            path = path.replace("{" + name + "}", value)
+        target = f"{self.route.operation.method} {path}?{sorted(self.query.items())}"
+        return Idempotency(
+            key=hashlib.sha256(f"{owner}\0{self.route.operation.method} {path}\0{key}".encode()).hexdigest(),
+            body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
+        )
+
+    @cached_property
+    def session_key(self) -> str | None:
+        """The caller's session in canonical form, None if it names none. Raises InvalidRequest."""
+        key = _first_text(("x-signet-session-key",), self.headers) or _first_text(
+            _SESSION_FIELDS, self.query, self.body
+        )
+        canonical = None if key is None else canonical_session_key(sanitize_text(key[1]))
+        if key is None or canonical is None:
+            return None
+        if len(canonical) > MAX_NAME_CHARS:
+            raise InvalidRequest(f"{key[0]} must be at most {MAX_NAME_CHARS} characters", field=key[0])
+        return FieldRedactor(self.state).digest(canonical)
+
+    @cached_property
+    def request_key(self) -> str | None:
+        """What a retry of this request has in common with it, None if the caller did not mark it.
+
+        It is the same only for the same agent, route and body.
+        """
+        mark = self.headers.get("idempotency-key") or self.headers.get("x-signet-request-id")
+        if not mark:
+            return None
+        target = f"{self.agent_id}\0{self.route.path}?{sorted(self.query.items())}\0{mark}"
+        return hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest()
+
+    def with_request(self, request: OtherT, *, session_id: str | None = None) -> Call[OtherT]:
+        """Return the same call with another request, and with ``session_id`` for a principal that names none."""
+        other = cast("Call[OtherT]", copy.copy(self))
+        other.request = request
+        principal = self.principal
+        if session_id is not None and principal.session_id is None:
+            principal = msgspec.structs.replace(principal, session_id=session_id[:MAX_PRINCIPAL_CHARS])
+        other.__dict__["principal"] = principal
+        return other
+
+    async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
+        """Return a searcher's reply. Raises SignetError."""
+        reply, _ = await self.state.bus.ask_searcher(query, trace_id=self.trace_id, frames=frames)
+        return reply
+
+    async def ask_writer(self, command: Request[R], *, frames: Sequence[bytes] = ()) -> R:
+        """Return the writer's reply; what it reports is on disk. Raises SignetError."""
+        return await self.state.bus.ask_writer(command, trace_id=self.trace_id, frames=frames)
 
     def refuse_if_frozen(self) -> None:
         """Raise MutationsFrozen while the kill switch is active."""
@@ -101,15 +227,14 @@ class HttpRequest:
         self.warnings += body_warnings(self.route.operation, value)
         return value
 
-    def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
-        """Return the principal; x-signet-actor takes precedence over the body's ``changed_by``.
+    def named_principal(self, body: Mapping[str, Any]) -> Principal:
+        """Return the principal; x-signet-actor takes precedence over the ``changed_by`` of ``body``.
 
         For the audit trail, each value must be a line of at most ``MAX_PRINCIPAL_CHARS``. Raises InvalidRequest.
 
         Source: docs/compatibility.md "Actors and agents".
         """
-        given = body or {}
-        snake, camel = _text(given, "changed_by"), _text(given, "changedBy")
+        snake, camel = _text(body, "changed_by"), _text(body, "changedBy")
         claimed = _line(snake, "changed_by") if snake else _line(camel, "changedBy") if camel else None
         actor_type = self.headers.get("x-signet-actor-type", "operator").strip().lower()
         return Principal(
@@ -123,12 +248,12 @@ class HttpRequest:
         value = self.headers.get(header)
         return None if value is None else _line(value, header)
 
-    def agent_id(self, body: Mapping[str, Any] | None = None) -> str:
-        """Return the agent: from body or query, then headers, then the session key, else ``default``.
+    def named_agent(self, body: Mapping[str, Any]) -> str:
+        """Return the agent: from ``body`` or query, then headers, then the session key, else ``default``.
 
         The name must follow the rule of the configuration's ``agents.roster``. Raises InvalidRequest.
         """
-        where, named = self._named_agent(body)
+        where, named = self._find_agent(body)
         agent = named.strip()
         if len(agent) > MAX_AGENT_NAME_CHARS or not _is_agent_name(
             agent
@@ -140,91 +265,23 @@ class HttpRequest:
             )
         return agent
 
-    def _named_agent(self, body: Mapping[str, Any] | None) -> tuple[str, str]:
-        """Return the field or header that names the agent, and the name."""
-        named = _first_text(_AGENT_FIELDS, body, self.query)
+    def names_agent(self) -> bool:
+        """Return whether a field or a header names the agent, rather than a session key or nothing."""
+        return self._named_agent(self.body) is not None
+
+    def _named_agent(self, body: Mapping[str, Any]) -> tuple[str, str] | None:
+        in_fields = _first_text(_AGENT_FIELDS, body, self.query)
+        return in_fields or _first_text(("x-signet-agent-id",), self.headers)
+
+    def _find_agent(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the field or header that names the agent, and the name. Every field is checked, also an unused one."""
+        named = self._named_agent(body)
+        session = _first_text(_SESSION_FIELDS, self.query, body)
         if named is not None:
             return named
-        named = _first_text(("x-signet-agent-id",), self.headers)
-        if named is not None:
-            return named
-        key = _first_text(("x-signet-session-key",), self.headers) or _first_text(_SESSION_FIELDS, self.query, body)
+        key = _first_text(("x-signet-session-key",), self.headers) or session
         agent = None if key is None else agent_from_session_key(key[1])
-        return ("agentId", "default") if key is None or agent is None else (key[0], agent)
-
-    def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
-        """Return the client's Idempotency-Key, hashed with principal, agent and route, and a digest of the body.
-
-        Two agents that choose the same key never see each other's responses. Source: docs/decisions.md 3.
-        """
-        key = self.headers.get("idempotency-key")
-        if not key:
-            return None
-        if len(key) > 200:
-            raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
-        owner = f"{self.principal(body).changed_by}\0{self.agent_id(body)}"  # neither contains a NUL
-        path = self.route.path
-        for name, value in self.path.items():
-            path = path.replace("{" + name + "}", value)
-        target = f"{self.route.operation.method} {path}?{sorted(self.query.items())}"
-        return Idempotency(
-            key=hashlib.sha256(f"{owner}\0{self.route.operation.method} {path}\0{key}".encode()).hexdigest(),
-            body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
-        )
-
-
-class Endpoint:
-    """All routes of one path. ``allow`` is the value of an Allow header; ``writes``: the methods with an effect."""
-
-    __slots__ = ("_routes", "allow", "path", "writes")
-
-    def __init__(self, path: str, routes: Sequence[Route]) -> None:
-        self.path = path
-        self._routes = {route.operation.method: route for route in routes}
-        self.writes = frozenset(method for method, route in self._routes.items() if route.operation.has_effect)
-        self.allow = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
-
-    def route(self, method: str) -> Route | None:
-        """Return the route for ``method``, where HEAD counts as GET; None if the path has no such method."""
-        return self._routes.get("GET" if method == "HEAD" else method)
-
-
-class RouteTable:
-    """An index of ``routes``, built once.
-
-    Paths without parameters are looked up. The others are matched in table order, with patterns that Starlette
-    compiles. Starlette's own router tries every pattern of the table, which would cost more than most handlers.
-    """
-
-    def __init__(self, routes: Sequence[Route]) -> None:
-        by_path: dict[str, list[Route]] = {}
-        for route in routes:
-            by_path.setdefault(route.path, []).append(route)
-        self._plain: dict[str, Endpoint] = {}
-        self._patterns: list[tuple[re.Pattern[str], Endpoint]] = []
-        for path, served in by_path.items():
-            endpoint = Endpoint(path, served)
-            if "{" in path:
-                self._patterns.append((compile_path(path)[0], endpoint))
-            else:
-                self._plain[path] = endpoint
-
-    def find(self, path: str) -> tuple[Endpoint, Mapping[str, str]] | None:
-        """Return the endpoint at the unescaped ``path`` and its path parameters, or None.
-
-        Trailing and repeated slashes are ignored. A path without parameters takes precedence over a pattern.
-        """
-        endpoint = self._plain.get(path)
-        if endpoint is None:
-            path = _SLASHES.sub("/", path).rstrip("/") or "/"
-            endpoint = self._plain.get(path)
-        if endpoint is not None:
-            return endpoint, _NO_PARAMETERS
-        for pattern, patterned in self._patterns:
-            match = pattern.match(path)
-            if match is not None:
-                return patterned, match.groupdict()
-        return None
+        return ("agentId", DEFAULT_AGENT) if key is None or agent is None else (key[0], agent)
 
 
 class TooManyValues(InvalidRequest):
@@ -233,7 +290,7 @@ class TooManyValues(InvalidRequest):
 
 def decode_json(raw: bytes) -> Any:
     """Return the decoded ``raw``. Raises InvalidRequest; TooManyValues for more than ``MAX_VALUES`` values."""
-    if len(raw) > MAX_VALUES and _has_too_many_values(raw):
+    if has_too_many_values(raw):
         raise TooManyValues(f"The JSON must hold at most {MAX_VALUES} values")
     try:
         return msgspec.json.decode(raw)
@@ -241,34 +298,18 @@ def decode_json(raw: bytes) -> Any:
         raise InvalidRequest("Invalid JSON body") from error
 
 
-def _has_too_many_values(raw: bytes) -> bool:
-    """Return True if ``raw`` has more than ``MAX_VALUES`` values; takes at most some 20 ms for the longest body."""
-    if _separators(raw) <= MAX_VALUES:
-        return False
-    # A long text may contain that many commas and brackets: count those outside strings only.
-    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    parts = unescaped.split(b'"', 2 * MAX_VALUES)
-    return len(parts) > 2 * MAX_VALUES or _separators(b"".join(parts[::2])) > MAX_VALUES
-
-
-def _separators(raw: bytes) -> int:
-    return len(raw) - len(raw.translate(None, b",[{"))
-
-
 @lru_cache(maxsize=1024)
 def _is_agent_name(name: str) -> bool:
     return _AGENT_NAME.match(name) is not None
 
 
-def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """Return the first of ``names`` that a source contains, and its text; a blank text counts as absent."""
-    for source in sources:
-        if source:
-            for name in names:
-                value = _text(source, name)
-                if value and value.strip():
-                    return name, value
-    return None
+def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the first of ``names`` that a source contains, and its text; a blank text counts as absent.
+
+    Raises InvalidRequest if any of them is no text.
+    """
+    texts = [(name, _text(source, name)) for source in sources for name in names]
+    return next(((name, text) for name, text in texts if text and text.strip()), None)
 
 
 def _text(source: Mapping[str, Any], name: str) -> str | None:
@@ -278,6 +319,13 @@ def _text(source: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def _without_invalid_names(body: Mapping[str, Any], warnings: list[str]) -> Mapping[str, Any]:
+    """Return ``body`` without the fields that name the caller and are no text."""
+    invalid = [name for name in _CALLER_FIELDS if body.get(name) is not None and not isinstance(body[name], str)]
+    warnings += [f"{name} must be a string; the value is ignored" for name in invalid]
+    return {name: value for name, value in body.items() if name not in invalid} if invalid else body
+
+
 def _line(value: str, field: str) -> str | None:
     """Return ``value`` as one line of limited length that the store can hold; None if it is blank."""
     if len(value) > MAX_PRINCIPAL_CHARS or _CONTROL.search(value):
@@ -285,3 +333,72 @@ def _line(value: str, field: str) -> str | None:
             f"{field} must be at most {MAX_PRINCIPAL_CHARS} characters without control characters", field=field
         )
     return sanitize_text(value).strip() or None
+
+
+Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]
+
+
+def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[Route, ...]:
+    """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
+    request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
+    in_json = operation.in_body and operation.lines is None
+    in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
+
+    async def endpoint(call: Call[RequestT]) -> HttpResponse:
+        if in_json:
+            call.body = call.json_object(required=operation.body_required)
+            if lenient:
+                call.body = _without_invalid_names(call.body, call.warnings)
+        call.request = read_request(
+            operation.request,
+            body=call.body if in_json else None,
+            query=call.query if in_query else None,
+            now_ms=call.state.clock.wall_ms(),
+            warnings=call.warnings,
+            lenient=lenient,
+        )
+        if has_effect:
+            redactor = FieldRedactor(call.state)
+            call.request = redacted(redactor, call.request)
+            call.redactions = redactor.redactions
+        return await handler(call)
+
+    return tuple(Route(operation, path, endpoint) for path in operation.paths)
+
+
+def filters_of(request: FilterFields) -> Filters:
+    """Return the conditions of ``request``. ``pinned`` false is no condition."""
+    return Filters(
+        type=request.type,
+        tags=request.tags,
+        who=request.who,
+        pinned=True if request.pinned else None,
+        importance_min=request.importance_min,
+        since=request.since,
+        until=request.until,
+        project=request.project,
+        source_type=request.source_type,
+    )
+
+
+def redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
+    """Return ``request`` without the secrets in its fields. Raises InvalidRequest.
+
+    Handlers call it only for what they read themselves: the items of a batch, the lines of an import.
+    """
+    changed: dict[str, Any] = {}
+    for each in request_fields(type(request)):
+        value = getattr(request, each.name)
+        if isinstance(value, msgspec.Struct):
+            clean: Any = redacted(redactor, value)
+        elif each.type.secret is SecretRule.KEEP or not value:
+            continue
+        elif each.type.secret is SecretRule.REFUSE:
+            clean = redactor.identifier(value, each.spellings[0])
+        elif each.type.secret is SecretRule.DIGEST:
+            clean = redactor.digest(value)
+        else:
+            clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
+        if clean != value:
+            changed[each.name] = clean
+    return msgspec.structs.replace(request, **changed) if changed else request

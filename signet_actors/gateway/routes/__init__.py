@@ -1,56 +1,21 @@
-"""The gateway's route table: every endpoint, in the order of the API document."""
+"""The gateway's route table: every endpoint, in the order of the API document.
+
+The list of subjects is the one of ``operations/registry.py``; the module here with the subject's name has its handlers.
+"""
 
 from __future__ import annotations
 
-from signet_actors.gateway.http.route import Route
-from signet_actors.gateway.routes import (
-    api_docs,
-    auth,
-    backup,
-    batch_modify,
-    codex_notes,
-    config_files,
-    embeddings,
-    forget,
-    health,
-    identity,
-    import_export,
-    jobs,
-    memories,
-    memory_changes,
-    metrics,
-    pipeline,
-    recall,
-    remember,
-    repair,
-    requeue,
-    reviews,
-    runs,
-    status,
-)
+from importlib import import_module
 
-ROUTES: tuple[Route, ...] = (
-    *remember.ROUTES,
-    *memories.ROUTES,
-    *memory_changes.ROUTES,
-    *recall.ROUTES,
-    *batch_modify.ROUTES,
-    *forget.ROUTES,
-    *import_export.ROUTES,
-    *codex_notes.ROUTES,
-    *jobs.ROUTES,
-    *pipeline.ROUTES,
-    *runs.ROUTES,
-    *requeue.ROUTES,
-    *reviews.ROUTES,
-    *embeddings.ROUTES,
-    *status.ROUTES,
-    *health.ROUTES,
-    *metrics.ROUTES,
-    *config_files.ROUTES,
-    *identity.ROUTES,
-    *repair.ROUTES,
-    *backup.ROUTES,
-    *auth.ROUTES,
-    *api_docs.ROUTES,
+from signet_actors.gateway.http.route import Route
+from signet_actors.operations.registry import SUBJECTS
+
+
+def _routes(subject: str) -> tuple[Route, ...]:
+    routes: tuple[Route, ...] = import_module(f"{__name__}.{subject}").ROUTES
+    return routes
+
+
+ROUTES: tuple[Route, ...] = tuple(
+    route for subject in SUBJECTS for route in _routes(subject.__name__.rpartition(".")[2])
 )

@@ -2,7 +2,7 @@
 
 All files come from the installed package. The page works offline and may not load anything from another host.
 
-Source: docs/decisions.md 27, 40. The page is swagger-ui of the ``swagger-ui-bundle`` package.
+Source: docs/decisions.md 27, 40; Swagger UI's documentation, "Installation".
 """
 
 from __future__ import annotations
@@ -14,23 +14,17 @@ from pathlib import Path
 
 import signet_actors
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document
 from signet_actors.gateway.http.responses import encode_json
-from signet_actors.gateway.http.route import HttpResponse, Route
-from signet_actors.operations.api_docs import DOCS, DOCS_FILE, INDEX, OPENAPI
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.operations.api_docs import DOCS, DOCS_FILE, DOCS_FILES, INDEX, OPENAPI
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_fields import NoFields
 
-DOCS_FILES: dict[str, str] = {
-    "swagger-ui.css": "text/css; charset=utf-8",
-    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
-    "favicon-32x32.png": "image/png",
-}
-"""The files that may be served, by name. Other names are never looked up on disk."""
+SWAGGER_UI = Path(signet_actors.__file__).with_name("third_party") / "swagger_ui"
 
 OPENAPI_30_FILE = "openapi-3.0.json"
-"""The document as OpenAPI 3.0, the newest version that the bundled swagger-ui reads."""
+"""The document as OpenAPI 3.0, for the page and for tools that read no newer version."""
 
 START_SCRIPT = b"""window.addEventListener("load", () => {
   SwaggerUIBundle({
@@ -100,16 +94,16 @@ HTML = "text/html; charset=utf-8"
 async def index(call: Call[NoFields]) -> HttpResponse:
     """Return an HTML page to a browser and plain text to any other client."""
     version = signet_actors.__version__
-    if "text/html" in call.http.headers.get("accept", ""):
+    if "text/html" in call.headers.get("accept", ""):
         return HttpResponse(INDEX_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
-    base = f"http://{call.http.headers['host']}"
+    base = f"http://{call.headers['host']}"
     text = INDEX_TEXT.format(version=version, base=base)
     return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
 
 
 async def openapi(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - every caller gets the same document
     """Return the API document (OpenAPI 3.1)."""
-    return HttpResponse(_openapi_31_document())
+    return HttpResponse(await asyncio.to_thread(_openapi_31_document))
 
 
 async def docs(call: Call[NoFields]) -> HttpResponse:  # noqa: ARG001 - every caller gets the same page
@@ -123,7 +117,7 @@ async def docs_file(call: Call[NoFields]) -> HttpResponse:
     if name == "start.js":
         return HttpResponse(START_SCRIPT, headers=PAGE_HEADERS, media_type="text/javascript; charset=utf-8")
     if name == OPENAPI_30_FILE:
-        return HttpResponse(_openapi_30_document())
+        return HttpResponse(await asyncio.to_thread(_openapi_30_document))
     media_type = DOCS_FILES.get(name)
     if media_type is None:
         raise NotFound("Not found")
@@ -133,13 +127,12 @@ async def docs_file(call: Call[NoFields]) -> HttpResponse:
 
 @functools.cache
 def _docs_bytes(name: str) -> bytes:
-    import swagger_ui_bundle  # noqa: PLC0415 - needed only when the page is opened
-
-    return (Path(swagger_ui_bundle.swagger_ui_path) / name).read_bytes()
+    return (SWAGGER_UI / name).read_bytes()
 
 
 @functools.cache
 def _openapi_31_document() -> bytes:
+    """Build the document. On a busy machine this takes a second or more, so it must not run on the event loop."""
     return encode_json(openapi_document(OPERATIONS))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.auth import WHO_AM_I, WhoAmIReply
 from signet_actors.operations.request_fields import NoFields
 

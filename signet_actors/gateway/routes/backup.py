@@ -8,8 +8,7 @@ Source: docs/reliability.md R17, R18.
 from __future__ import annotations
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.backup import BACK_UP, LIST_BACKUPS, BackupEnd, BackupEntry, BackupFinding, BackupReply
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.message import Request
@@ -29,7 +28,7 @@ async def backups(call: Call[NoFields]) -> HttpResponse:
 
 
 async def _ask(call: Call[NoFields], question: Request[BackupState]) -> HttpResponse:
-    state = await call.state.bus.ask_retention(question, trace_id=call.http.trace_id, timeout_ms=ASK_MS)
+    state = await call.state.bus.ask_retention(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
     return HttpResponse(_backup_reply(state))
 
 

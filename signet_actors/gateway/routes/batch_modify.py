@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.endpoints import Call, redacted, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, redacted, serve
 from signet_actors.gateway.http.write_errors import outcome_text
-from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
 from signet_actors.gateway.routes.memory_changes import memory_patch, unembedded_versions
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.batch_modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult
@@ -56,7 +55,7 @@ async def modify(call: Call[ModifyRequest]) -> HttpResponse:
             frames=frames,
         )
         done = iter(answer.results)
-        stored = await wait_stored(call.http, unembedded_versions(answer.results))
+        stored = await wait_stored(call, unembedded_versions(answer.results))
     results = [
         entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in entries
     ]
@@ -68,14 +67,14 @@ async def _read_item(call: Call[ModifyRequest], item: object, frames: list[bytes
     """Return the patch and the kinds of secrets that were cut out of it. Raises InvalidRequest."""
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
-    fields = read_request(ModifyPatch, body=item, now_ms=call.state.clock.wall_ms(), warnings=call.http.warnings)
+    fields = read_request(ModifyPatch, body=item, now_ms=call.state.clock.wall_ms(), warnings=call.warnings)
     reason = fields.reason or call.request.reason
     if reason is None:
         raise InvalidRequest("reason is required", field="reason")
     redactor = FieldRedactor(call.state)
     clean = redacted(redactor, fields)
     patch, redactions = await memory_patch(
-        call.state, clean.id, clean.reason or reason, clean, frames, trace_id=call.http.trace_id
+        call.state, clean.id, clean.reason or reason, clean, frames, trace_id=call.trace_id
     )
     common = call.redactions if fields.reason is None else ()
     return patch, redactions + common + redactor.redactions

@@ -22,9 +22,8 @@ from typing import Final
 
 from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import Conflict, ErrorCode, OutcomeUnknown, SignetError, StorageFull
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
-from signet_actors.gateway.redaction import redaction_fields
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.codex_notes import WRITE_NOTE, NoteReply, NoteRequest
 from signet_actors.operations.field_types import MAX_NAME_CHARS

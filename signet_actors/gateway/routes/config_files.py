@@ -18,11 +18,10 @@ import tempfile
 import threading
 from pathlib import Path
 
-from signet_actors.config.schema import CONFIG_FILE_NAME, Config
-from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import CONFIG_FILE_NAME, IDENTITY_FILE_NAMES, Workspace
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.config_files import (
     READ_CONFIG,
@@ -63,7 +62,7 @@ async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
     except asyncio.CancelledError:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
-    call.state.log.info("config_file_written", file=name, size=len(data), trace=call.http.trace_id)
+    call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
     return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
 
@@ -157,8 +156,8 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
     or keys to other places than the current file does, or than ``running`` does if that file cannot be read. The loaded
     configurations are compared, so that the spelling of a key does not matter.
     """
-    from signet_actors.config.destinations import owner_only_changes  # noqa: PLC0415 - see the next line
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
+    from signet_actors.config.protected_keys import protected_changes  # noqa: PLC0415 - see the previous line
 
     scratch_parent = Workspace(workspace).daemon_dir
     scratch_parent.mkdir(mode=0o700, exist_ok=True)
@@ -173,7 +172,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
         current = load_config(workspace, os.environ).config
     except ConfigError:
         current = running
-    changed = owner_only_changes(current, loaded.config)
+    changed = protected_changes(current, loaded.config)
     if changed:
         raise SignetError(
             f"{', '.join(changed)}: settings that control where texts and keys are sent, or that protect them, can be "

@@ -6,7 +6,7 @@ Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -16,8 +16,7 @@ from msgspec import UNSET
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.embeddings import (
     EMBEDDING_HEALTH,
@@ -64,7 +63,7 @@ async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse
     limit, offset = call.request.limit, call.request.offset
     page, frames = await call.state.bus.ask_searcher(
         ExportEmbeddings(read=call.read, limit=limit, offset=offset, vectors=call.request.vectors),
-        trace_id=call.http.trace_id,
+        trace_id=call.trace_id,
     )
     # A full page of vectors is a million numbers; encode them in a thread to keep the event loop free.
     rows = await asyncio.to_thread(lambda: [_export_row(row, frames) for row in page.rows])
@@ -106,7 +105,7 @@ def _encode_vector(frame: bytes) -> list[float]:
 async def embedding_status(call: Call[NoFields]) -> HttpResponse:
     """Report whether the provider answers, probing it at most every 30 seconds."""
     embedder = call.state.embedder
-    probe, tracker = await asyncio.gather(_recent_probe(call.state), _tracker(call.http))
+    probe, tracker = await asyncio.gather(_recent_probe(call.state), _tracker(call))
     return HttpResponse(
         EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
@@ -121,9 +120,9 @@ async def embedding_status(call: Call[NoFields]) -> HttpResponse:
     )
 
 
-async def _tracker(request: HttpRequest) -> Tracker:
+async def _tracker(call: Call[Any]) -> Tracker:
     """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
-    replies = await request.state.status_requests.ask(("extractor", "queues"), request.trace_id, [])
+    replies = await call.state.status_requests.ask(("extractor", "queues"), call.trace_id, [])
     tracker = TrackerState() if replies.extractor is None else replies.extractor.tracker
     waiting = [] if replies.queues is None else [kind for kind in replies.queues.queues if kind.kind == EMBED]
     return Tracker(**msgspec.structs.asdict(tracker), queue_depth=sum(kind.pending + kind.leased for kind in waiting))

@@ -1,13 +1,11 @@
 """Batch forget: preview the memories to delete, then delete exactly those.
 
-No state is kept between the two requests. A confirm token is an HMAC over expiry, force and the id:version pairs of
-the candidates. Execute selects the candidates again and compares; the writer deletes each row only at that version.
+No state is kept between the two requests. A confirm token is an HMAC over expiry, force and the id:version pairs of the
+candidates. Execute selects the candidates again and compares; the writer deletes each row only at that version.
 
 Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 38,
 42.
-Departs: matches are counted before ``limit`` and over five minutes to decide on confirmation
-(``domain.forget_budget``); an id that the caller cannot read is reported as ``not_found`` instead of being skipped;
-``project``, ``pinned`` and ``importance_min`` narrow a selection, but are not enough for one.
+Departs: an id that the caller cannot read is reported as ``not_found`` instead of being skipped.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, conf
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.endpoints import Call, filters_of, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
 from signet_actors.operations.forget import (
     FORGET_MEMORIES,
@@ -54,7 +51,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
     if execute:
         if not reason:
             raise InvalidRequest("reason is required", field="reason")
-        call.http.refuse_if_frozen()
+        call.refuse_if_frozen()
     principal = call.principal
     if request.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
@@ -165,6 +162,10 @@ def _selection(call: Call[ForgetRequest]) -> FindForgetCandidates:
 
 
 def _has_selection(filters: Filters) -> bool:
+    """Return whether a filter selects memories.
+
+    Departs: ``project``, ``pinned`` and ``importance_min`` narrow a selection, but are not enough for one.
+    """
     return any((filters.type, filters.tags, filters.who, filters.source_type, filters.since, filters.until))
 
 

@@ -15,8 +15,7 @@ import signet_actors
 from signet_actors.domain.extraction.gates import extracts, flags_of, pipeline_mode
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.status.readiness import Readiness
 from signet_actors.operations.health import (
@@ -25,6 +24,7 @@ from signet_actors.operations.health import (
     READY,
     ActorBrief,
     HealthReply,
+    IndexingHealth,
     LiveReply,
     PipelineHealth,
     ReadyReply,
@@ -55,6 +55,7 @@ async def health(call: Call[NoFields]) -> HttpResponse:
             detail=found.detail,
             actors=msgspec.convert(children, list[ActorBrief], from_attributes=True),
             pipeline=_pipeline(state),
+            indexing=IndexingHealth(_indexing_pending(children)),
             resources=_resources(children),
         )
     )
@@ -80,6 +81,10 @@ def _pending_extractions(state: GatewayState) -> int | None:
     if counted is None or state.status_requests.age_ms("queues") > MAX_COUNT_AGE_MS:
         return None
     return sum(queue.pending for queue in counted.queues if queue.kind == EXTRACT)
+
+
+def _indexing_pending(children: Sequence[ChildState]) -> int:
+    return max((int(child.counters.get("index_pending", 0)) for child in children), default=0)
 
 
 def _resources(children: Sequence[ChildState]) -> ResourcesHealth:

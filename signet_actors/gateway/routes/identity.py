@@ -13,8 +13,7 @@ from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.identity import identity_of_document, identity_of_text
 from signet_actors.errors import ConfigError
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.identity import GET_IDENTITY, IdentityReply
 from signet_actors.operations.request_fields import NoFields
 
@@ -24,10 +23,12 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 
 async def identity(call: Call[NoFields]) -> HttpResponse:
     """Return the identity, always with 200. Files that cannot be read are skipped."""
-    return HttpResponse(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
+    return HttpResponse(await asyncio.to_thread(identity_of_workspace, call.state.workspace))
 
 
-def _identity(workspace: Workspace) -> IdentityReply:
+def identity_of_workspace(directory: Path) -> IdentityReply:
+    """Return the identity in the files of the workspace. Files that cannot be read are skipped. Blocks."""
+    workspace = Workspace(directory)
     found: dict[str, str] = {}
     source = []
     for path, read in ((workspace.identity_file, _from_text), (workspace.config_file, _from_yaml)):

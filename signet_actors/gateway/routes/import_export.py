@@ -21,13 +21,19 @@ from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store, infer_type
 from signet_actors.domain.normalization import collapsed, storage_content
+from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.http.endpoints import Call, redacted, serve
-from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route, TooManyValues, decode_json
-from signet_actors.gateway.ingest import FieldRedactor, chunks_of
-from signet_actors.gateway.limits import TEXT_EXECUTOR
-from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.http.route import (
+    Call,
+    HttpResponse,
+    Route,
+    TooManyValues,
+    decode_json,
+    redacted,
+    serve,
+)
+from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redaction_fields
+from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER
 from signet_actors.operations.import_export import (
@@ -44,7 +50,7 @@ from signet_actors.operations.import_export import (
     RefusedLine,
 )
 from signet_actors.operations.request_fields import CallerFields, NoFields
-from signet_actors.operations.request_reader import read_request
+from signet_actors.operations.request_reader import MAX_WARNINGS, known_fields, object_warnings, read_request
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.searcher import ExportMemories
 from signet_actors.protocol.writer import (
@@ -56,8 +62,10 @@ from signet_actors.protocol.writer import (
     TemporalEdge,
     Vector,
 )
-from signet_actors.providers.embedding import encode
+from signet_actors.providers.embedding import Vectors, encode
 
+LINES_AT_ONCE: Final = 16
+"""Lines between two pauses for searches; about four milliseconds of work."""
 MAX_ROWS: Final = 1500
 """Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
 MAX_BYTES: Final = 3_670_016
@@ -84,7 +92,7 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
     """Store every line that is not refused, durably before replying."""
     state = call.state
     principal, idempotency = call.principal, call.idempotency
-    batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call.http))
+    batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
@@ -180,29 +188,32 @@ async def export_memories(call: Call[ExportRequest]) -> HttpResponse:
     after = call.request.after
     page, frames = await call.state.bus.ask_searcher(
         ExportMemories(agent_id=call.read.agent_id, scope=call.read.scope, after=after, limit=call.request.limit),
-        trace_id=call.http.trace_id,
+        trace_id=call.trace_id,
     )
     head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
     return HttpResponse(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
 
 
-def _read_batch(request: HttpRequest) -> _Batch:
+def _read_batch(call: Call[Any]) -> _Batch:
     """Read, check, redact and embed the lines of the request."""
-    if len(request.raw) > MAX_BYTES:
+    if len(call.raw) > MAX_BYTES:
         raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
-    state = request.state
+    state = call.state
+    searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
     redactor = _BatchRedactor(state)
     lines: list[ImportLine] = []
     refused: list[RefusedLine] = []
     redacted = rows = 0
     redactions: dict[str, None] = {}
-    for number, body in _parse_lines(request.raw, refused):
+    for number, body in _parse_lines(call.raw, refused):
+        if number % LINES_AT_ONCE == 0:
+            searches.make_way()
         redactor.redactions = ()
         try:
-            line = _line(request, number, body, redactor)
-            if len(request.warnings) < MAX_WARNINGS:
-                request.warnings += object_warnings(_LINE, body, f"line {number}: ")
+            line = _line(call, number, body, redactor)
+            if len(call.warnings) < MAX_WARNINGS:
+                call.warnings += object_warnings(_LINE, body, f"line {number}: ")
         except SignetError as error:
             refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
             continue
@@ -216,7 +227,7 @@ def _read_batch(request: HttpRequest) -> _Batch:
             )
         lines.append(line)
     unembedded = _Batch(lines, b"", 0, redacted, refused, tuple(redactions))
-    return _embed(state, unembedded, request.trace_id)
+    return _embed(state, unembedded, searches, call.trace_id)
 
 
 def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -254,10 +265,10 @@ def _check_header(header: Mapping[str, Any]) -> None:
         raise InvalidRequest(f"this release reads version {FORMAT_VERSION} of the format", field="version")
 
 
-def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
+def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
     """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
-    state = request.state
-    fields = read_request(MemoryLine, body=body, now_ms=state.clock.wall_ms(), warnings=request.warnings)
+    state = call.state
+    fields = read_request(MemoryLine, body=body, now_ms=state.clock.wall_ms(), warnings=call.warnings)
     content = redactor.content(fields.content)
     if not content:
         raise InvalidRequest("content is required", field="content")
@@ -271,7 +282,7 @@ def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: 
         who=fields.who or "daemon",
         project=fields.project,
         scope=fields.scope,
-        agent_id=redactor.identifier(request.agent_id(body), "agentId"),
+        agent_id=redactor.identifier(call.named_agent(body), "agentId"),
         visibility=fields.visibility or "global",
         source_type=fields.source_type or "import",
         source_id=fields.source_id,
@@ -324,27 +335,33 @@ class _BatchRedactor(FieldRedactor):
         return content
 
 
-def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
+def _embed(state: GatewayState, unembedded: _Batch, searches: SearchesFirst, trace_id: str) -> _Batch:
     """Embed the lines with a local embedder; each vector is a row of the batch's one frame."""
     embedder = state.embedder
     lines = unembedded.lines
     if embedder is None or not embedder.local or not lines:
         return unembedded
     texts = [collapsed(text) for line in lines for text in (line.chunks or (line.memory.content,))]
+    vectors_of_parts: list[Vectors] = []
+    token_codes: list[bytes | None] = []
     try:
-        encoded = encode(embedder, texts)
+        for start in range(0, len(texts), LINES_AT_ONCE):
+            searches.make_way()
+            encoded = encode(embedder, texts[start : start + LINES_AT_ONCE])
+            vectors_of_parts.append(encoded.vectors)
+            token_codes += encoded.token_codes
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Log only the type: a tokenizer's message may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return unembedded
-    rows = np.ascontiguousarray(encoded.vectors, dtype="<f4")
+    rows = np.ascontiguousarray(np.concatenate(vectors_of_parts), dtype="<f4")
     usable = [bool(row.any()) for row in rows]
     placed: list[ImportLine] = []
     at = 0
     for line in lines:
         count = len(line.chunks) or 1
         vectors = tuple(
-            Vector(embedder.model, embedder.dimensions, place, encoded.token_codes[place])
+            Vector(embedder.model, embedder.dimensions, place, token_codes[place])
             for place in range(at, at + count)
             if usable[place]
         )

@@ -8,8 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.jobs import GET_JOB, JobReply
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.protocol.searcher import GetJob

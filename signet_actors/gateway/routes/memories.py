@@ -12,15 +12,18 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
-from signet_actors.gateway.http.endpoints import Call, filters_of, serve
+from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
 from signet_actors.gateway.http.responses import joined_tags
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.operations.memories import (
+    FIND_BY_PREFIX,
     GET_HISTORY,
     GET_MEMORY,
     LIST_MEMORIES,
+    MIN_PREFIX_CHARS,
     MOST_USED,
+    FindByPrefixRequest,
+    FoundByPrefixReply,
     GetHistoryRequest,
     GetMemoryRequest,
     HistoryItem,
@@ -36,7 +39,7 @@ from signet_actors.operations.memories import (
     UsedMemory,
 )
 from signet_actors.protocol.memories import HistoryEvent, Memory
-from signet_actors.protocol.searcher import GetHistory, GetMemory, ListMemories
+from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, ListMemories
 
 
 async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
@@ -66,6 +69,15 @@ async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
         ListMemories(read=call.read, filters=filters_of(call.request), limit=call.request.limit, most_used=True)
     )
     return HttpResponse(MostUsedReply(memories=[_used(memory) for memory in page.memories]))
+
+
+async def find_by_prefix(call: Call[FindByPrefixRequest]) -> HttpResponse:
+    """Return the memories whose ids begin with the prefix, in any scope; deleted ones too unless the request says."""
+    prefix, limit, deleted = call.request.prefix, call.request.limit, call.request.deleted
+    if len(prefix) < MIN_PREFIX_CHARS:
+        raise InvalidRequest(f"prefix must have at least {MIN_PREFIX_CHARS} characters", field="prefix")
+    found = await call.ask_searcher(FindByPrefix(prefix=prefix, read=call.read, limit=limit, deleted=deleted))
+    return HttpResponse(FoundByPrefixReply(memories=[_listed(memory) for memory in found.memories]))
 
 
 def _used(memory: Memory) -> UsedMemory:
@@ -161,6 +173,7 @@ def _history_item(event: HistoryEvent) -> HistoryItem:
 ROUTES: tuple[Route, ...] = (
     *serve(LIST_MEMORIES, list_memories),
     *serve(MOST_USED, most_used),
+    *serve(FIND_BY_PREFIX, find_by_prefix),
     *serve(GET_MEMORY, get_memory),
     *serve(GET_HISTORY, get_history),
 )

@@ -11,12 +11,11 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.memories import importance_to_store
+from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_response
-from signet_actors.gateway.ingest import embed_texts, prepare_text
-from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.ingest import embed_texts, prepare_text, redaction_fields
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.batch_modify import ModifyPatch
@@ -38,7 +37,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
     """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
     frames: list[bytes] = []
     patch, redactions = await memory_patch(
-        call.state, call.path["id"], call.request.reason, call.request, frames, trace_id=call.http.trace_id
+        call.state, call.path["id"], call.request.reason, call.request, frames, trace_id=call.trace_id
     )
     done = await call.ask_writer(
         ModifyMemory(patch=patch, principal=call.principal, read=call.read, idempotency=call.idempotency),
@@ -51,7 +50,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
-    embedded = done.embedded or done.id in await wait_stored(call.http, unembedded_versions([done]))
+    embedded = done.embedded or done.id in await wait_stored(call, unembedded_versions([done]))
     redaction = redaction_fields(redactions + call.redactions)
     return HttpResponse(
         PatchReply(

@@ -10,8 +10,7 @@ import asyncio
 import importlib
 from types import ModuleType
 
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.snapshot import take_snapshot
 from signet_actors.operations.metrics import METRICS, METRICS_MEDIA_TYPE
 from signet_actors.operations.request_fields import NoFields
@@ -25,7 +24,7 @@ async def metrics(call: Call[NoFields]) -> HttpResponse:
     if not _loaded:  # import on the first scrape: it saves 4 MB in a daemon that is never scraped
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
     text: bytes = _loaded[0].exposition(take_snapshot(state))
-    state.status_requests.refresh(call.http.trace_id)
+    state.status_requests.refresh(call.trace_id)
     return HttpResponse(text, media_type=METRICS_MEDIA_TYPE)
 
 

@@ -15,8 +15,7 @@ from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeli
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import (
     age_s,
     all_kinds,
@@ -82,7 +81,7 @@ async def pipeline_status(call: Call[NoFields]) -> HttpResponse:
     """
     notes: list[str] = []
     parts: tuple[Part, ...] = ("queues", "store", "extractor", "decider")
-    replies = await call.state.status_requests.ask(parts, call.http.trace_id, notes)
+    replies = await call.state.status_requests.ask(parts, call.trace_id, notes)
     return HttpResponse(render(take_snapshot(call.state, replies, notes)))
 
 

@@ -17,11 +17,11 @@ from msgspec import UNSET
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.temporal.intent import Intent
-from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
-from signet_actors.gateway.http.endpoints import Call, filters_of, serve
+from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.query_embedding import query_vectors
+from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import recall_intent, temporal_meta, time_filter
 from signet_actors.operations.recall import (
@@ -32,6 +32,7 @@ from signet_actors.operations.recall import (
     Aggregate,
     AuthorsReply,
     Dedupe,
+    Indexing,
     LegacyResult,
     LegacySearchReply,
     LegacySearchRequest,
@@ -69,64 +70,117 @@ TIMELINE_CHARS: Final = 900
 
 async def recall(call: Call[RecallRequest]) -> HttpResponse:
     """Recall from a JSON body."""
-    return await _recall(call, call.request.query, call.request, call.request.time)
+    return HttpResponse(await recall_memories(call, call.request.query, call.request, call.request.time))
 
 
 async def search(call: Call[SearchRequest]) -> HttpResponse:
     """Recall from query parameters."""
-    return await _recall(call, call.request.query, call.request, None)
+    return HttpResponse(await recall_memories(call, call.request.query, call.request, None))
 
 
-async def _recall(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> HttpResponse:
+async def recall_memories(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> RecallReply:
+    """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
+    context = await _context(call)
+    if context is None:
+        return await _recall(call, query, fields, time, None)
+    async with context.lock:
+        return await _recall(call, query, fields, time, context)
+
+
+async def _context(call: Call[Any]) -> Context | None:
+    """Return what the caller's session has received; None without a session, or if it cannot be read now."""
+    key = call.session_key
+    if key is None:
+        return None
+    try:
+        return await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+    except SignetError as error:
+        call.state.log.info("session_not_read", error=error.detail, trace=call.trace_id)
+        return None
+
+
+async def _recall(
+    call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None, context: Context | None
+) -> RecallReply:
     """Answer a recall and record the access asynchronously, so that the caller does not wait for a write."""
-    request, state = call.http, call.state
+    state = call.state
     clock, config = state.clock, state.config
     started = clock.monotonic_ns()
     boosts = config.search.date_boost and config.search.fusion == "convex"
     intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=boosts)
     if intent is not None and intent.mode == "timeline":
         found, stages = await _timeline(call, fields, intent)
+        context = None  # its entries are times, not memories
     else:
-        found, stages = await _hybrid(call, query if intent is None else intent.search_text, fields, intent)
+        received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
+        text = query if intent is None else intent.search_text
+        found, stages = await search_memories(call, text, fields, intent, filters_of(fields), received)
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
     rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
-    card = await summary_card(request, query, fields.limit, rows, spent_ms=(answered - started) // 1_000_000)
+    card = await summary_card(call, query, fields.limit, rows, spent_ms=(answered - started) // 1_000_000)
     if card is not None:
         rows = rows_beside_card(rows, fields.limit)
-    _touch(request, rows)
+    touch_memories(call, rows)
+    dedupe, repeated = _record(call, context, found, rows)
     results = [] if card is None else [card]
-    results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
+    results += [
+        _result(row, pipeline.guardrails.recall_truncate_chars, already_recalled=row.id in repeated) for row in rows
+    ]
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
-    return HttpResponse(
-        RecallReply(
-            results=results,
-            query=query,
-            method=found.method,
-            meta=RecallMeta(
-                total_returned=len(results),
-                has_supplementary=card is not None,
-                no_hits=not results,
-                timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
-                dedupe=Dedupe(),
-                temporal=temporal_meta(intent, query),
-            ),
-            aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
-            explained=UNSET if found.explained is None else found.explained,
-        )
+    return RecallReply(
+        results=results,
+        query=query,
+        method=found.method,
+        meta=RecallMeta(
+            total_returned=len(results),
+            has_supplementary=card is not None,
+            no_hits=not results,
+            timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
+            dedupe=dedupe,
+            temporal=temporal_meta(intent, query),
+            indexing=Indexing(found.pending) if found.pending else UNSET,
+        ),
+        aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
+        explained=UNSET if found.explained is None else found.explained,
     )
 
 
-async def _hybrid(
-    call: Call[Any], query: str, fields: RecallFields, intent: Intent | None
+def _record(
+    call: Call[Any], context: Context | None, found: Recalled, rows: Sequence[RecalledRow]
+) -> tuple[Dedupe, frozenset[str]]:
+    """Note that the session received ``rows``; return ``meta.dedupe``, and the ids that it had received before."""
+    if context is None:
+        return Dedupe(), frozenset()
+    repeated = frozenset(row.id for row in rows if context.has_received(row.id, call.request_key))
+    call.state.ledger.record(context, [(row.id, row.seq) for row in rows], call.request_key)
+    dedupe = Dedupe(
+        enabled=True,
+        context_epoch=context.epoch,
+        suppressed=found.suppressed,
+        repeated_returned=len(repeated),
+    )
+    return dedupe, repeated
+
+
+async def search_memories(
+    call: Call[Any],
+    query: str,
+    fields: RecallFields,
+    intent: Intent | None,
+    filters: Filters,
+    received: tuple[int, ...] = (),
 ) -> tuple[Recalled, list[Stage]]:
-    """Return the memories that match ``query`` by words and by meaning, and what each stage took."""
-    request, state = call.http, call.state
+    """Return the memories that match ``query`` by words and by meaning, and what each stage took.
+
+    ``received``: rows (``memories.seq``) that make room for others.
+    """
+    state = call.state
     clock = state.clock
     started = clock.monotonic_ns()
-    filters = filters_of(fields)
-    vector, former = await query_vectors(state, query, call.read, filters.project, trace_id=request.trace_id)
+    project = filters.only_project
+    vector, former = await query_vectors(state, query, call.read, project, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
@@ -153,11 +207,13 @@ async def _hybrid(
             ),
             context=search_config.context,
             priors=search_config.priors,
+            episode_order=search_config.episode_order,
             words=vector.words if search_config.token_similarity else (),
             near_ms=None if intent is None or not search_config.date_boost else intent.window,
             within=None if intent is None or intent.mode != "filter" else time_filter(intent),
+            received=received,
         ),
-        trace_id=request.trace_id,
+        trace_id=call.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
@@ -165,7 +221,7 @@ async def _hybrid(
         former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
     )
     if found.common_words is not None:
-        state.common_words.learn(call.read, filters.project, found.common_words)
+        state.common_words.learn(call.read, project, found.common_words)
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
@@ -177,7 +233,7 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     clock = call.state.clock
     started = clock.monotonic_ns()
     if fields.explain or fields.explain_id is not None:
-        call.http.warnings.append("a timeline is in order of its facets and times; explain has no effect")
+        call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
     found = await call.ask_searcher(
         ListTimeline(
             window=time_filter(intent),
@@ -201,11 +257,12 @@ def _min_relevance(fields: RecallFields) -> float:
     return max(0.0, min(1.0, fields.min_relevance or 0.0))
 
 
-def _touch(request: HttpRequest, rows: Sequence[RecalledRow]) -> None:
-    config = request.state.config
+def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
+    """Report the access to the returned rows to the writer."""
+    config = call.state.config
     ids = tuple(islice(_memory_ids(rows), config.gateway.touch_limit))
     if ids and not config.memory.pipeline_v2.mutations_frozen:
-        request.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=request.trace_id)
+        call.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=call.trace_id)
 
 
 def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
@@ -228,7 +285,7 @@ def _memory_ids(rows: Sequence[RecalledRow]) -> Iterable[str]:
     )
 
 
-def _result(row: RecalledRow, cut: int) -> RecallResult:
+def _result(row: RecalledRow, cut: int, *, already_recalled: bool = False) -> RecallResult:
     length = len(row.content) if row.content_length is None else row.content_length
     truncated, content, time = length > cut, row.content, row.time
     if time is not None and row.source.startswith(TIMELINE_SOURCE):
@@ -255,6 +312,7 @@ def _result(row: RecalledRow, cut: int) -> RecallResult:
         temporal_end_at=UNSET if time is None else time.end,
         subject_type=UNSET if time is None else time.subject_type,
         subject_id=UNSET if time is None else time.subject_id,
+        already_recalled=already_recalled,
         explanation=UNSET if row.explanation is None else row.explanation,
     )
 

@@ -6,16 +6,22 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized 
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.endpoints import Call, serve
 from signet_actors.gateway.http.responses import joined_tags
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.ingest import PreparedMemory, embed_texts, prepare_remembered_text
-from signet_actors.gateway.redaction import RedactionFields, redaction_fields
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import (
+    PreparedMemory,
+    RedactionFields,
+    embed_texts,
+    prepare_remembered_text,
+    redaction_fields,
+)
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.remember import (
     REMEMBER,
@@ -36,8 +42,12 @@ from signet_actors.protocol.writer import (
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
+    return HttpResponse(await store_text(call, await prepare_remembered_text(call.state, call.request.content)))
+
+
+async def store_text(call: Call[RememberRequest], text: PreparedMemory) -> RememberReply | RememberChunksReply:
+    """Store the prepared text with the fields of the request; an oversized one as chunks. Raises SignetError."""
     state = call.state
-    text = await prepare_remembered_text(state, call.request.content)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
     memory = _new_memory(call, text)
@@ -45,7 +55,7 @@ async def remember(call: Call[RememberRequest]) -> HttpResponse:
     if text.chunks:
         return await _remember_chunks(call, memory, text.chunks, redaction)
     frames: list[bytes] = []
-    (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.http.trace_id)
+    (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.trace_id)
     stored = await call.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
@@ -54,53 +64,49 @@ async def remember(call: Call[RememberRequest]) -> HttpResponse:
         ),
         frames=frames,
     )
-    return await _remember_reply(call.http, stored, redaction)
+    return await _remember_reply(call, stored, redaction)
 
 
 async def _remember_reply(
-    request: HttpRequest, stored: Remembered | ChunksRemembered, redaction: RedactionFields
-) -> HttpResponse:
+    call: Call[Any], stored: Remembered | ChunksRemembered, redaction: RedactionFields
+) -> RememberReply | RememberChunksReply:
     """Return the reply for what is stored.
 
     A duplicate source may have been stored in the other form (single or chunked) before.
     """
     if isinstance(stored, ChunksRemembered):
-        return HttpResponse(
-            RememberChunksReply(
-                chunk_count=len(stored.ids),
-                ids=stored.ids,
-                group_id=stored.group_id,
-                deduped=True if stored.deduped else UNSET,
-                redacted=redaction.redacted,
-                redactions=redaction.redactions,
-            )
+        return RememberChunksReply(
+            chunk_count=len(stored.ids),
+            ids=stored.ids,
+            group_id=stored.group_id,
+            deduped=True if stored.deduped else UNSET,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
         )
     embedded = stored.embedded
     if not embedded and not stored.deduped:
         # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
-        embedded = stored.id in await wait_stored(request, {stored.id: stored.version})
-    return HttpResponse(
-        RememberReply(
-            id=stored.id,
-            type=stored.type,
-            tags=joined_tags(stored.tags),
-            pinned=stored.pinned,
-            importance=stored.importance,
-            content=stored.content,
-            embedded=embedded,
-            deduped=stored.deduped,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
-        )
+        embedded = stored.id in await wait_stored(call, {stored.id: stored.version})
+    return RememberReply(
+        id=stored.id,
+        type=stored.type,
+        tags=joined_tags(stored.tags),
+        pinned=stored.pinned,
+        importance=stored.importance,
+        content=stored.content,
+        embedded=embedded,
+        deduped=stored.deduped,
+        redacted=redaction.redacted,
+        redactions=redaction.redactions,
     )
 
 
 async def _remember_chunks(
     call: Call[RememberRequest], memory: NewMemory, chunks: tuple[str, ...], redaction: RedactionFields
-) -> HttpResponse:
+) -> RememberReply | RememberChunksReply:
     state = call.state
     frames: list[bytes] = []
-    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=call.http.trace_id) if v is not None]
+    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=call.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # Store a vector for each chunk or for none, so that all chunks of a text are found in the same way.
         vectors, frames = [], []
@@ -115,7 +121,7 @@ async def _remember_chunks(
             ),
             frames=frames,
         )
-    return await _remember_reply(call.http, stored, redaction)
+    return await _remember_reply(call, stored, redaction)
 
 
 def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:

@@ -6,8 +6,7 @@ architecture.txt "Repair Actions".
 
 from __future__ import annotations
 
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.routes.requeue import REQUEUE_ACTION, requeue_jobs, requeue_message
 from signet_actors.operations.repair import REQUEUE_DEAD, SWEEP, RepairReply, RepairStep, SweepRequest
 from signet_actors.operations.requeue import RequeueRequest
@@ -17,7 +16,7 @@ from signet_actors.protocol.retention import SweepNow, Swept
 async def retention_sweep(call: Call[SweepRequest]) -> HttpResponse:
     """Run one sweep of the retention actor, or report why it was skipped."""
     swept = await call.state.bus.ask_retention(
-        SweepNow(confirm_clock=call.request.confirm_clock), trace_id=call.http.trace_id
+        SweepNow(confirm_clock=call.request.confirm_clock), trace_id=call.trace_id
     )
     return HttpResponse(_result(swept))
 

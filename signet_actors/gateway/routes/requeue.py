@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.requeue import REQUEUE, NotRequeued, RequeueReply, RequeueRequest
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
 

@@ -12,8 +12,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import OutcomeError
 from signet_actors.operations.reviews import (
     APPROVE,
@@ -65,7 +64,7 @@ async def approve(call: Call[ReviewRequest]) -> HttpResponse:
 
     Elsewhere an unknown actor type counts as an operator. Here it is refused.
     """
-    actor_type = call.http.headers.get("x-signet-actor-type")
+    actor_type = call.headers.get("x-signet-actor-type")
     if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
         return _refusal(ReviewDecided(call.path["id"], "autonomous_denied"))
     return await _decide(call, ApproveProposal)

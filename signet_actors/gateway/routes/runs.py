@@ -10,8 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.request_fields import AgentFields
 from signet_actors.operations.runs import (
     GET_RUN,

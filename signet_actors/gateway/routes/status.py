@@ -16,8 +16,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.domain.timestamps import iso
-from signet_actors.gateway.http.endpoints import Call, serve
-from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
@@ -48,7 +47,7 @@ async def status(call: Call[NoFields]) -> HttpResponse:
 
     A part that does not answer within a second is null, and ``notes`` gives the reason.
     """
-    state, trace_id = call.state, call.http.trace_id
+    state, trace_id = call.state, call.trace_id
     notes: list[str] = []
     tree, replies = await asyncio.gather(
         state.bus.ask_tree(),
@@ -91,6 +90,8 @@ def render(snapshot: DaemonSnapshot) -> StatusReply:
         mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
         pipeline_v2=msgspec.to_builtins(config.memory.pipeline_v2),
         provider_resolution=_providers(config, replies.extractor),
+        active_sessions=snapshot.active_sessions,
+        bypassed_sessions=snapshot.bypassed_sessions,
         logging=LogPlaces(log_dir=str(workspace.log_dir), log_file=str(log_path(workspace.log_dir, snapshot.now_ms))),
     )
 
@@ -104,7 +105,7 @@ async def features(call: Call[NoFields]) -> HttpResponse:
             "embeddings": call.state.embedder is not None,
             "extraction": call.state.config.memory.pipeline_v2.enabled,
             "graph": False,
-            "sessions": False,
+            "sessions": True,
             "documents": False,
             "connectors": False,
             "secrets": False,

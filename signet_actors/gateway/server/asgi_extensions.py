@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
-from signet_actors.gateway.server.rejections import HeaderLines
+from signet_actors.gateway.server.framing import HeaderLines
 
 IS_DISCONNECTED: Final = "signet.is_disconnected"
 """Key of a function that returns True if the client has disconnected."""

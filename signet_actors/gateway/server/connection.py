@@ -23,16 +23,7 @@ from uvicorn.server import ServerState
 
 from signet_actors.gateway.server import load_shedding
 from signet_actors.gateway.server.asgi_extensions import IS_DISCONNECTED, OVERLOADED, SEND_RESPONSE, WAIT_DISCONNECTED
-from signet_actors.gateway.server.connection_limiter import Deadline
 from signet_actors.gateway.server.framing import (
-    HeadTracker,
-    body_too_large,
-    check_head,
-    headers_too_large,
-    parser_rejection,
-)
-from signet_actors.gateway.server.load_shedding import ServerContext, Ticket
-from signet_actors.gateway.server.rejections import (
     BODY_TIMEOUT,
     BUSY,
     HEADERS_TIMEOUT,
@@ -40,11 +31,17 @@ from signet_actors.gateway.server.rejections import (
     TOO_MANY_CONNECTIONS,
     TOO_MANY_PIPELINED,
     HeaderLines,
+    HeadTracker,
     HttpRejection,
     RequestRejected,
+    body_too_large,
+    check_head,
+    headers_too_large,
+    parser_rejection,
     rejection_response,
     response_bytes,
 )
+from signet_actors.gateway.server.load_shedding import Deadline, ServerContext, Ticket
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_PIPELINED: Final = 8
@@ -124,18 +121,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._reject(TOO_MANY_CONNECTIONS)
 
     def has_unread_data(self) -> bool:
-        """See ``connection_limiter.Connection``."""
+        """See ``load_shedding.Connection``."""
         waiting = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, b"\0\0\0\0")
         return bool(struct.unpack("i", waiting)[0])
 
     def evict(self) -> None:
-        """See ``connection_limiter.Connection``."""
+        """See ``load_shedding.Connection``."""
         self._closing = True
         self._unset_keepalive_if_required()
         self._close_soon()
 
     def abort(self) -> None:
-        """See ``connection_limiter.Connection``."""
+        """See ``load_shedding.Connection``."""
         if not self._closing:
             self.server_context.rejections.total += 1
             self.server_context.rejections.connections += 1

@@ -1,8 +1,8 @@
-"""Which requests start and which are shed, over all connections: a fixed bound for each class of work.
+"""Which connections are served, and which of their requests start: a fixed bound for each class of work.
 
-Writes wait for the writer and reads mostly for searchers, so each class has its own bound: writes that wait for a
-crashed writer lock out no reader. Large bodies hold the interpreter, so few of them are worked on at once. What exceeds
-a bound is answered with 503; a short ordinary request is not even parsed for that. Health probes are always admitted.
+Beyond the limit of connections, the one that has been idle longest is closed. Writes wait for the writer and reads
+mostly for searchers, so each class has its own bound. Large bodies hold the interpreter, so few are worked on at once.
+Beyond a bound the answer is 503; a short request is not even parsed for that. Health probes are always admitted.
 
 Source: docs/reliability.md R13; docs/security.md A12 and A18; the bulkhead pattern.
 """
@@ -10,22 +10,27 @@ Source: docs/reliability.md R13; docs/security.md A12 and A18; the bulkhead patt
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from signet_actors.gateway.server.connection_limiter import ConnectionLimiter, ConnectionLimits
-from signet_actors.gateway.server.framing import MAX_PLAIN_BYTES, Framing, plain_request
-from signet_actors.gateway.server.rejections import (
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
+from signet_actors.gateway.server.framing import (
     BUSY,
+    MAX_PLAIN_BYTES,
     TOO_MANY_CONNECTIONS,
+    Framing,
     PrebuiltBusyResponse,
     RejectionCounts,
     RequestRejected,
+    plain_request,
 )
 
+MAX_EVICTION_CHECKS: Final = 32
+"""Idle connections that are checked for unread data before eviction gives up."""
 OVERLOAD_RESET_S: Final = 0.5
 MAX_STATUS_PROBES: Final = 2
 LARGE_BODY_BYTES: Final = 128 * 1024
@@ -38,6 +43,120 @@ STATUS_PATHS: Final = frozenset({b"/metrics", b"/api/status"})
 """Paths that an operator requests to diagnose a problem such as an overload."""
 _HEALTH: Final = b"/health"
 _READ_IMMEDIATELY: Final = tuple(b"GET " + path for path in (_HEALTH, *sorted(STATUS_PATHS)))
+
+
+class Deadline:
+    """Call a function when a time has passed, unless disarmed or armed anew before."""
+
+    __slots__ = ("_loop", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_armed(self) -> bool:
+        """True while a callback is pending."""
+        return self._timer is not None
+
+    def arm(self, after_ms: float, callback: Callable[[], None]) -> None:
+        """Call ``callback`` after ``after_ms``; cancel any callback that was armed before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(after_ms / 1000, self._expire, callback)
+
+    def disarm(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self, callback: Callable[[], None]) -> None:
+        self._timer = None
+        callback()
+
+
+class Connection(Protocol):
+    """A connection as the limiter sees it."""
+
+    def has_unread_data(self) -> bool:
+        """Return True if the kernel holds bytes of this client that were not read yet."""
+
+    def evict(self) -> None:
+        """Serve nothing more, and close after what was written has been sent."""
+
+    def abort(self) -> None:
+        """Close the connection at once, without a response."""
+
+
+class ConnectionLimiter:
+    """Track which connections are served, idle, or in overflow.
+
+    Each connection is in at most one of ``served`` and ``overflow``; ``idle`` is a subset of ``served``. One in
+    ``overflow`` may send a health probe, or waits a moment until it can be served.
+    """
+
+    def __init__(self) -> None:
+        self.served: set[Connection] = set()
+        self.idle: dict[Connection, None] = {}
+        """Served connections without a pending request or response; idle longest first."""
+        self.overflow: dict[Connection, None] = {}
+        """Connections beyond the limit, and connections that only wait to be closed; oldest first."""
+
+    def acquire(self, connection: Connection, max_served: int) -> bool:
+        """Return True if the connection is served, or can be served now within ``max_served``."""
+        if connection in self.served:
+            return True
+        if len(self.served) >= max_served and not self._evict_idle(connection, max_served):
+            return False
+        self.overflow.pop(connection, None)
+        self.served.add(connection)
+        return True
+
+    def mark_idle(self, connection: Connection) -> None:
+        """Mark a served connection as idle. A connection that is not served is never evicted, and is ignored here."""
+        if connection in self.served:
+            self.idle[connection] = None
+
+    def mark_busy(self, connection: Connection) -> None:
+        """Mark the connection as not idle."""
+        self.idle.pop(connection, None)
+
+    def release(self, connection: Connection) -> None:
+        """Remove the connection."""
+        self._remove(connection)
+        self.overflow.pop(connection, None)
+
+    def add_overflow(self, connection: Connection, max_served: int) -> None:
+        """Move the connection to ``overflow``.
+
+        If that exceeds ``max_served``, abort the oldest connection there, so that a new one can always send a health
+        probe.
+        """
+        self._remove(connection)
+        self.overflow[connection] = None
+        if len(self.overflow) > max_served:
+            oldest = next(iter(self.overflow))
+            del self.overflow[oldest]
+            oldest.abort()
+
+    def _remove(self, connection: Connection) -> None:
+        self.served.discard(connection)
+        self.idle.pop(connection, None)
+
+    def _evict_idle(self, newcomer: Connection, max_served: int) -> bool:
+        """Close the connection that has been idle longest; return False if none is idle.
+
+        A connection whose next request has arrived in the kernel, but was not read by this loop yet, is not idle.
+        """
+        for candidate in itertools.islice(self.idle, MAX_EVICTION_CHECKS):
+            if candidate.has_unread_data():
+                continue
+            self.overflow.pop(newcomer, None)  # else add_overflow could abort the newcomer
+            candidate.evict()
+            self.add_overflow(candidate, max_served)
+            return True
+        return False
 
 
 class Admission:

@@ -110,10 +110,11 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
             "Queries restarted on a new snapshot so that the write-ahead log could be checkpointed",
         ),
         (
-            "made_way",
+            "preempted",
             "searcher_made_way_total",
-            "Pipeline searches restarted after they yielded to a client's query",
+            "Candidate searches of the pipeline that a client's query preempted",
         ),
+        ("index_pending", "searcher_index_pending", "Memories that are not completely indexed yet"),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),
@@ -156,6 +157,11 @@ OWN: Final = tuple(
             "Requests that the HTTP server refused before the application, by error code",
         ),
         ("http_guarded_total", (), "Requests refused because of their host, origin or proxy"),
+        (
+            "transcripts_skipped_total",
+            (),
+            "Transcripts that were not stored, for a reason that a retry would meet again",
+        ),
         ("http_shed_total", (), "Requests refused because of overload"),
         ("http_connections_refused_total", (), "Connections refused because the connection limit was reached"),
         ("http_connections", (), "Connections open now"),
@@ -208,7 +214,11 @@ PIPELINE: Final = tuple(
         ("provider_circuit", ("actor", "provider", "state"), "1 for the current state of the circuit breaker, else 0"),
         ("provider_in_flight", _PROVIDER, "Calls to the model in progress"),
         ("provider_calls_total", _PROVIDER, "Calls to the model"),
-        ("provider_errors_total", ("actor", "provider", "kind"), "Failed calls, by kind of error"),
+        (
+            "provider_errors_total",
+            ("actor", "provider", "kind"),
+            "Failed calls, by kind of error; unsettled: the daily count was not corrected",
+        ),
         ("provider_tokens_total", ("actor", "provider", "direction"), "Input and output tokens of the calls"),
         (
             "provider_cost_usd_total",
@@ -309,6 +319,7 @@ class _SnapshotCollector(Collector):
         yield _histograms("signet_http_request_duration_seconds", requests.durations)
         yield _family("signet_http_errors_total", _by_code(requests.errors))
         yield _family("signet_http_guarded_total", _single(counters["guarded"]))
+        yield _family("signet_transcripts_skipped_total", _single(counters["transcripts_skipped"]))
         yield _family("signet_http_in_flight", _single(counters["in_flight"]))
         if refused is not None:
             yield _family("signet_http_refused_total", _by_code(refused))

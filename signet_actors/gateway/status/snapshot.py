@@ -30,6 +30,7 @@ class DaemonSnapshot(msgspec.Struct, frozen=True, kw_only=True):
       refused before the application ran, None until the server exists.
     - ``bus``, ``backlog``, ``ask_durations``: messages to the other processes.
     - ``replies``: None for a part that was not asked for or did not reply; ``notes`` gives the reasons.
+    - ``active_sessions``, ``bypassed_sessions``: the sessions of harnesses that this process knows.
     - ``store_age_ms``, ``queues_age_ms``: the ages of these two replies, which may be kept ones.
     """
 
@@ -56,6 +57,8 @@ class DaemonSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     notes: Sequence[str]
     store_age_ms: int
     queues_age_ms: int
+    active_sessions: int = 0
+    bypassed_sessions: int = 0
 
     @property
     def uptime_s(self) -> float:
@@ -71,6 +74,7 @@ def take_snapshot(
     tree: TreeChanged | None = None,
 ) -> DaemonSnapshot:
     """Return the snapshot with these replies, and with the processes of ``tree``; without them, with the latest."""
+    sessions = state.sessions.active()
     bus, server, requests = state.bus, state.server_context, state.status_requests
     return DaemonSnapshot(
         now_ms=state.clock.wall_ms(),
@@ -96,4 +100,6 @@ def take_snapshot(
         notes=list(dict.fromkeys(notes)),
         store_age_ms=requests.age_ms("store"),
         queues_age_ms=requests.age_ms("queues"),
+        active_sessions=len(sessions),
+        bypassed_sessions=sum(session.bypassed for session in sessions),
     )

@@ -1,10 +1,9 @@
 """The daily budget of calls and tokens of a provider, counted durably by the writer.
 
 With a limit, each call is reserved at the writer before it is made, so concurrent calls never exceed the cap on calls;
-reservations of a crashed process stay counted. Tokens are reserved by estimate and corrected afterwards, so the last
-calls of a day may exceed the cap on tokens. Without a limit, usage is added up here and sent to the writer now and
-then. A call counts for the UTC day in which it was admitted, by the writer's clock (which never goes back) under a
-limit, else by this process's clock.
+reservations of a crashed process stay counted. Tokens are reserved by estimate, so the last calls of a day may exceed
+their cap. Without a limit, usage is added up here and sent now and then. A call counts for the UTC day in which it was
+admitted, by the writer's clock (which never goes back) under a limit, else by our clock.
 
 Source: docs/decisions.md 18.
 """

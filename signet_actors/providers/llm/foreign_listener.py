@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from signet_actors.config.checks import is_loopback
-from signet_actors.runtime.peer_uid import listener_uids
+from signet_actors.runtime.socket_uids import listener_uids
 
 SYSTEM_UIDS: Final = 1000
 """Uids below this belong to root and to system accounts."""

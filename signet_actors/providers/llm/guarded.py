@@ -1,10 +1,9 @@
 """The guard around every provider: concurrency limit, circuit breaker, daily budget, deadline, and statistics.
 
 A call waits for a slot, then needs a permit of the breaker and a reservation of the budget, so a circuit that opens or
-a provider that is replaced while the call waits still stops it. After a timeout, a broken connection or an unreadable
-answer, the provider's own check decides whether the provider is unavailable or the job pays for the failure
-(``ProviderError.costs_attempt``). The same check precedes the probe of a half-open circuit, so a long outage costs no
-attempts. A call that timed out, broke off or was cancelled may be charged, so it counts by its estimate.
+a provider that is replaced meanwhile still stops it. After a timeout, a broken connection or an unreadable answer, the
+provider's own check decides whether it is unavailable or the job pays (``ProviderError.costs_attempt``). The same check
+precedes the probe of a half-open circuit, so a long outage costs no attempts.
 
 Source: docs/decisions.md 14 and 18; docs/reliability.md R11.
 """
@@ -33,7 +32,7 @@ _PROBE_POLL_MS: Final = 1000
 _EXPECTED_ANSWER_TOKENS: Final = 512
 _MAX_WAITING_PER_SLOT: Final = 32
 UNSETTLED: Final = "unsettled"
-"""Counted next to the kinds of errors: calls whose actual token count could not be recorded."""
+"""Counted next to the kinds of errors: reservations that could not be settled or given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +293,7 @@ class GuardedProvider:
     async def _call(
         self, permit: Permit, ask: _PromptCall, estimate: Generated, reservation: Reservation | None
     ) -> Generated:
-        spent: Generated | None = estimate  # a call that is cut off may be charged
+        spent: Generated | None = estimate  # a call that timed out, broke off or was cancelled may be charged
         self._calls += 1
         self._in_flight += 1
         try:

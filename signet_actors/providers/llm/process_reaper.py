@@ -2,11 +2,10 @@
 
 ``python -I -S process_reaper.py PARENT_PID PROGRAM ARGUMENT...`` passes stdin, stdout and stderr to the command and
 returns its exit code. Everything below it is killed when the command ends, on SIGTERM, and when the parent exits:
-command-line agents start servers and tools, some in their own sessions, which would otherwise run for days. On Linux
-this process is a subreaper, so orphans become its children, and the kernel signals it when its parent exits. On other
-systems the command's process group is killed.
+command-line agents start servers and tools, some in their own sessions, which would run for days. On Linux this process
+is a subreaper, so orphans become its children. Elsewhere the command's process group is killed.
 
-Source: docs/reliability.md R10 (the death signal, then the comparison of getppid).
+Source: docs/reliability.md R10 (the death signal of the kernel, then the comparison of getppid).
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ may cost money is used only if the configuration names it. Each call of ``select
 without a provider repeat it. If nothing listens at Ollama's local port, the check is one connect, without HTTP.
 
 Source: docs/decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
-Departs: the reference falls back to a paid command-line program if Ollama is unavailable; users complain most about
-such silent costs.
+Departs: the reference falls back to a paid program if Ollama is unavailable; users complain most about silent costs.
 """
 
 from __future__ import annotations

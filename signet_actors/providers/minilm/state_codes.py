@@ -18,19 +18,13 @@ import numpy.typing as npt
 
 from signet_actors.config.embedding_models import MAX_TOKEN_CODES, MINILM_CODE_DIMENSIONS
 from signet_actors.domain.normalization import collapsed
+from signet_actors.providers.minilm.word_pieces import Token
 from signet_actors.providers.token_codes import is_telling
 
 ROTATION: Final = Path(__file__).with_name("rotation.npy")
 """float32, shape (384, 64), orthonormal columns: the first 64 of a matrix of normal numbers, orthogonalised."""
 
 Floats = npt.NDArray[np.float32]
-
-
-class Token(NamedTuple):
-    """A word piece, and where it begins in the text."""
-
-    piece: str
-    begin: int
 
 
 class _Tokens(NamedTuple):

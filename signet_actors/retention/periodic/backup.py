@@ -1,9 +1,8 @@
 """A verified backup every day, of which the newest few are kept, and with each a full check of the database.
 
-The writer copies pages between commits, another process checks the copy, and only a copy that passes gets the name of a
-backup. The copy has the database's pages as they are, so its check also scrubs the database, without pinning a snapshot
-or taking time from writer and searchers. If a second copy shows structural damage too, the writer is told to refuse
-writes; damaged rows or indexes are only reported.
+The writer copies pages between commits, another process checks the copy, and only one that passes gets the name of a
+backup. Since the copy has the database's pages, this also scrubs the database, without pinning a snapshot. If a second
+copy shows structural damage too, the writer is told to refuse writes; other damage is only reported.
 
 Source: docs/reliability.md R17, R18, R23.
 Departs: no scrub reads the database in place; with ``backup.intervalMs`` 0 nothing is scrubbed automatically.

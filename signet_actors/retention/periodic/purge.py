@@ -36,8 +36,6 @@ PAUSE_MS = 10
 """The wait between two batches, so that callers' writes are not queued behind an unbroken purge."""
 RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
 
-REQUEST_REPLIES = "request_replies"
-
 
 class Purge:
     """The sweep and its schedule.
@@ -114,12 +112,12 @@ class Purge:
             return
         self.suspended_reason = None
         yield
-        for step in (*STEPS, Step(REQUEST_REPLIES, "")):
+        for step in STEPS:
             sync_point("maintenance.between_steps")
             if any(done.step in step.after and done.more for done in self.steps):
                 self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left to purge"
                 continue
-            cutoff = iso(cutoff_ms(now_ms, self._window_ms(step)))
+            cutoff = iso(cutoff_ms(now_ms, getattr(self._config.retention, step.window)))
             for purged in self._batches(step, cutoff):
                 if purged is None:
                     return
@@ -159,13 +157,13 @@ class Purge:
         decision = check_clock(
             now_ms,
             epoch_ms(known.previous) if known.previous else None,
-            suspected_since_ms=epoch_ms(known.suspected_leap_since) if known.suspected_leap_since else None,
+            suspected_since_ms=epoch_ms(known.suspected_jump_since) if known.suspected_jump_since else None,
             elapsed_ms=0 if self._accepted_ns is None else (now_ns - self._accepted_ns) // 1_000_000,
             operator_confirmed=operator_confirmed,
         )
         since = decision.suspected_since_ms
         verdict = AdvanceHighWaterMark(
-            now, suspected_leap_since=None if since is None else iso(since), accept=decision.may_purge
+            now, suspected_jump_since=None if since is None else iso(since), accept=decision.may_purge
         )
         stored = self._writer.ask(verdict, timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(stored, Failure):
@@ -174,12 +172,6 @@ class Purge:
         if decision.may_purge:
             self._accepted_ns = now_ns
         return decision
-
-    def _window_ms(self, step: Step) -> int:
-        if step.name == REQUEST_REPLIES:
-            return self._config.writer.reply_retention_ms
-        window: int = getattr(self._config.retention, step.window)
-        return window
 
     def _postpone(self, failure: Failure) -> None:
         """Wait before the next sweep: 5 s, then twice as long after each failure, up to 5 minutes."""

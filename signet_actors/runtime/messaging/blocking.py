@@ -14,7 +14,7 @@ import zmq
 from signet_actors.protocol.control import UP, TreeChanged
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, encode_body
+from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, encode_frame
 from signet_actors.runtime.messaging.requests import PendingRequest, PendingRequests
 from signet_actors.runtime.messaging.sockets import MAX_FRAME_BYTES
 
@@ -60,9 +60,9 @@ class BlockingRef:
             loop.counters, peer=peer, max_items=1, max_bytes=MAX_FRAME_BYTES, resend=True
         )
 
-    def tell(self, message: Message, *, trace_id: str = "") -> bool:
+    def tell(self, message: Message) -> bool:
         """Send a message without a reply; return False when no peer is connected."""
-        return self._send(self._loop.message_factory.tell(message, trace_id))
+        return self._send(self._loop.message_factory.tell(message))
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
         """Return the reply, or a Failure: UNAVAILABLE = certainly not applied, OUTCOME_UNKNOWN = sent but not answered.
@@ -73,7 +73,7 @@ class BlockingRef:
         message_id = loop.message_factory.next_id()
         now_ns = loop.clock.monotonic_ns()
         pending = PendingRequest(
-            message_id, trace_id or message_id, now_ns + timeout_ms * 1_000_000, [encode_body(request)]
+            message_id, trace_id or message_id, now_ns + timeout_ms * 1_000_000, [encode_frame(request)]
         )
         requests.add(pending, now_ns, _CONNECT_WAIT_MS)
         answer = None

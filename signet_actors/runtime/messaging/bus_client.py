@@ -28,7 +28,7 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.histogram import Histogram
 from signet_actors.runtime.messaging.async_client import UNCONNECTED_NS, RequestTracker
-from signet_actors.runtime.messaging.envelope import encode_body, is_tell, raise_failure
+from signet_actors.runtime.messaging.envelope import encode_frame, is_tell, raise_failure
 from signet_actors.runtime.messaging.searcher_pool import Query, SearcherPool
 from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET
 from signet_actors.runtime.processes.async_process import AsyncProcess
@@ -44,6 +44,7 @@ _FAILED_CODES = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCo
 _STORAGE_FULL_NS = 2_000_000_000
 """How long a STORAGE_FULL reply counts, until the heartbeat reports it; the writer checks for space every second."""
 _RETENTION_ITEMS = 8
+_IN_FLIGHT_PER_SEARCHER = 2
 _PIPELINE_ITEMS = 24
 """Eight summaries, eight waits for vectors, and requests of users."""
 
@@ -108,15 +109,12 @@ class BusClient(AsyncProcess):
         clock: Clock,
         log: FilteringBoundLogger,
         rng: random.Random,
-        *,
-        in_flight_per_searcher: int = 2,
     ) -> None:
         super().__init__(boot, clock, log, rng)
         self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
         self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
         self._storage_full_ns: int | None = None
         self._unreached_since_ns: int | None = None
-        self._in_flight = in_flight_per_searcher
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply | Idle).decode
 
     def _open_sockets(self) -> None:
@@ -128,7 +126,7 @@ class BusClient(AsyncProcess):
             self._send_query,
             self.counters,
             queue_limit=config.searcher.queue_limit,
-            in_flight=self._in_flight,
+            in_flight=_IN_FLIGHT_PER_SEARCHER,
         )
         self._writer, self._writer_link = self._connect(
             "writer",
@@ -193,7 +191,7 @@ class BusClient(AsyncProcess):
         the writer's own code.
         """
         timeout = self.config.writer.request_timeout_ms if timeout_ms is None else timeout_ms
-        asked = self._writer.submit(trace_id, timeout, encode_body(request), list(frames))
+        asked = self._writer.submit(trace_id, timeout, encode_frame(request), list(frames))
         reply = await self._timed("writer", asked)
         sync_point("gateway.reply_received")
         if type(reply) is Failure:
@@ -213,7 +211,7 @@ class BusClient(AsyncProcess):
         return await self._ask_once(self._decider, request, trace_id, timeout_ms)
 
     async def _ask_once(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
-        reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_body(request), []))
+        reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_frame(request), []))
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)
@@ -247,7 +245,7 @@ class BusClient(AsyncProcess):
             self._message_factory.next_id(),
             trace_id,
             self.clock.monotonic_ns() + timeout * 1_000_000,
-            encode_body(request),
+            encode_frame(request),
             list(frames),
             self._loop.create_future(),
         )
@@ -317,6 +315,11 @@ class BusClient(AsyncProcess):
     def search_backlog(self) -> int:
         """The number of queries that wait for a searcher."""
         return self._pool.waiting
+
+    @property
+    def unanswered_searches(self) -> int:
+        """The number of queries that wait for a searcher or for its reply."""
+        return self._pool.unanswered
 
     def _send_query(self, identity: bytes, query: Query) -> bool:
         if self._search.send([identity, query.header(self._message_factory), *query.parts]):

@@ -39,8 +39,10 @@ PING = b"\xa4ping"
 """The body of a probe, which checks that its receiver reads and answers, and the body of the answer."""
 
 _TELL = "~"
-_encode = msgspec.msgpack.Encoder().encode
-_decode_header = msgspec.msgpack.Decoder(Header).decode
+encode_frame = msgspec.msgpack.Encoder().encode
+"""Return a header or a body as a frame."""
+decode_header = msgspec.msgpack.Decoder(Header).decode
+"""Return the header in a frame; raises one of ``UNDECODABLE``."""
 
 
 def new_counters() -> dict[str, int]:
@@ -70,7 +72,7 @@ class MessageFactory:
 
     def header(self, message_id: str, trace_id: str, deadline_ns: int, attempt: int = 1) -> bytes:
         """Return an encoded header."""
-        return _encode(
+        return encode_frame(
             Header(
                 message_id,
                 trace_id,
@@ -82,17 +84,13 @@ class MessageFactory:
             )
         )
 
-    def tell(self, body: msgspec.Struct, trace_id: str = "", deadline_ns: int = 0) -> list[bytes]:
+    def tell(self, body: msgspec.Struct, trace_id: str = "") -> list[bytes]:
         """Return the frames of a message that expects no reply."""
-        return [self.header(self.next_id(tell=True), trace_id, deadline_ns), _encode(body)]
+        return [self.header(self.next_id(tell=True), trace_id, 0), encode_frame(body)]
 
     def answer(self, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> list[bytes]:
         """Return the frames of the reply to ``asked``."""
-        return [self.header(asked.message_id, asked.trace_id, 0, asked.attempt), _encode(body), *frames]
-
-    def read_header(self, frame: bytes) -> Header:
-        """Decode the header in ``frame``; raises one of ``UNDECODABLE``."""
-        return _decode_header(frame)
+        return [self.header(asked.message_id, asked.trace_id, 0, asked.attempt), encode_frame(body), *frames]
 
     def is_foreign(self, header: Header) -> bool:
         """Return whether the header has another protocol version or comes from another run of the daemon."""
@@ -121,7 +119,7 @@ class MessageReader:
         self._counters["received"] += 1
         header = None
         try:
-            header = _decode_header(parts[0])
+            header = decode_header(parts[0])
             if self._message_factory.is_foreign(header):
                 self._counters["foreign"] += 1
                 self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
@@ -133,11 +131,6 @@ class MessageReader:
             if header is None:
                 return None
             return header, Failure(unreadable, f"the reply of the {peer} could not be decoded")
-
-
-def encode_body(body: msgspec.Struct) -> bytes:
-    """Return the body frame."""
-    return _encode(body)
 
 
 def raise_failure(failure: Failure) -> NoReturn:

@@ -1,7 +1,8 @@
 """A bounded mailbox: each message is accepted or refused at once, never dropped silently.
 
 ``MailboxRules`` decides what becomes of a message, without a socket or a loop. ``Mailbox`` reads the socket of a
-blocking actor into batches; ``async_socket.AsyncMailbox`` serves an asyncio actor.
+blocking actor into batches; ``async_actor.AsyncMailbox`` passes each message to an asyncio
+actor.
 
 Source: docs/messaging.md rules 6, 7, 9, 19 and 20; docs/reliability.md "The writer's loop"; docs/performance.md "Write
 targets" (``Linger``: rows per commit grow with load; one client's p50).
@@ -21,13 +22,16 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, is_tell
+from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, decode_header, is_tell
 from signet_actors.runtime.messaging.sockets import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 M = TypeVar("M")
+
+_EVENTS: Final = int(zmq.EVENTS)
+_POLLIN: Final = int(zmq.POLLIN)
 
 _REFUSALS_PER_BATCH: Final = 1024
 """Messages beyond the bound that are refused before the batch is handled; more stay in the socket."""
@@ -208,7 +212,7 @@ class MailboxRules(Generic[M]):
     def _open(self, identity: bytes | None, parts: list[bytes]) -> Incoming[M] | None:
         header = None
         try:
-            header = self._message_factory.read_header(parts[0])
+            header = decode_header(parts[0])
             if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
                 self._warnings.warning("foreign_message_refused", sender=header.sender, proto=header.proto)
@@ -263,7 +267,6 @@ class Mailbox(MailboxRules[M]):
         max_bytes: int,
         routed: bool = True,
         linger: Linger | None = None,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(
             decoder,
@@ -278,7 +281,7 @@ class Mailbox(MailboxRules[M]):
         self.socket = socket
         self._routed = routed
         self._linger = linger
-        self._sleep = sleep
+        self._sleep = time.sleep
 
     def take(self, limit: int | None = None) -> list[Incoming[M]]:
         """Return the waiting messages, up to the bound; answer the excess, expired, foreign and undecodable ones here.
@@ -324,3 +327,10 @@ class Mailbox(MailboxRules[M]):
         except zmq.ZMQError:  # EHOSTUNREACH: the sender has disconnected; EAGAIN: it reads nothing
             return False
         return True
+
+
+def has_message(socket: zmq.Socket[bytes]) -> bool:
+    """Return whether a message can be read from ``socket``. Costs less than the exception of a failed read."""
+    events = socket.get(_EVENTS)
+    assert isinstance(events, int)
+    return bool(events & _POLLIN)

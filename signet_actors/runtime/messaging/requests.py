@@ -1,14 +1,9 @@
 """Requests in flight to one mailbox: credits, attempts, deadlines, outcomes. No socket, event loop or clock is in here.
 
-The blocking side (``blocking.py``) and the asyncio side (``async_client.py``) send what ``next_unsent`` returns, report
-what became of it, and call ``expire`` when a request's ``expires_ns`` has passed. Each request ends with one outcome:
-
-=====================  =====================================================================================
-answered               the reply says what happened
-``Busy``               not applied: never sent because the credits were used up, or refused by the mailbox
-``Unavailable``        not applied: never sent because the peer was not there in time
-``OutcomeUnknown``     sent, and no reply by the deadline; the same id may be sent again
-=====================  =====================================================================================
+The blocking side (``blocking.py``) and the asyncio side (``async_client.py``) send what ``next_unsent`` returns, and
+call ``expire`` when a request's ``expires_ns`` has passed. A request ends with its reply; with ``Busy`` (no credits, or
+refused by the mailbox) or ``Unavailable`` (never sent), and was not applied; or with ``OutcomeUnknown``: sent, and no
+reply by the deadline, so the same id may be sent again.
 
 Source: docs/messaging.md rules 5-9; docs/reliability.md "HTTP outcomes".
 """
@@ -53,6 +48,11 @@ def track_dispatch() -> Dispatch:
     dispatch = Dispatch()
     _current.set(dispatch)
     return dispatch
+
+
+def current_dispatch() -> Dispatch | None:
+    """Return the record for the request of this task, if there is one."""
+    return _current.get()
 
 
 def mark_sent() -> None:

@@ -47,16 +47,16 @@ class Query(FutureRequest):
 
 
 class _Searcher:
-    """One incarnation of a searcher. ``suspect``: it missed the deadline of a query and has been silent since."""
+    """One incarnation of a searcher. ``unresponsive``: it missed the deadline of a query and has been silent since."""
 
-    __slots__ = ("holds", "identity", "incarnation", "name", "suspect")
+    __slots__ = ("holds", "identity", "incarnation", "name", "unresponsive")
 
     def __init__(self, identity: bytes, incarnation: int) -> None:
         self.identity = identity
         self.name = identity.decode(errors="replace")
         self.incarnation = incarnation
         self.holds: set[str] = set()
-        self.suspect = False
+        self.unresponsive = False
 
 
 class SearcherPool:
@@ -92,6 +92,11 @@ class SearcherPool:
         return self._waiting_count
 
     @property
+    def unanswered(self) -> int:
+        """The number of queries in the queue and with the searchers."""
+        return len(self._pending)
+
+    @property
     def known(self) -> int:
         """The number of searchers that have announced themselves and have not exited since."""
         return len(self._searchers)
@@ -119,8 +124,8 @@ class SearcherPool:
         searcher = self._register(identity, incarnation)
         if searcher is None:
             return
-        if searcher.suspect:
-            searcher.suspect = False
+        if searcher.unresponsive:
+            searcher.unresponsive = False
             searcher.holds = {held for held in searcher.holds if held in self._pending}
         self._mark_idle(searcher)
 
@@ -136,7 +141,7 @@ class SearcherPool:
         searcher = self._register(identity, incarnation)
         if searcher is not None:
             searcher.holds.discard(message_id)
-            searcher.suspect = False
+            searcher.unresponsive = False
             self._mark_idle(searcher)
 
     def tree_changed(self, tree: TreeChanged) -> None:
@@ -173,7 +178,7 @@ class SearcherPool:
         return searcher
 
     def _mark_idle(self, searcher: _Searcher) -> None:
-        if not searcher.suspect and len(searcher.holds) < self._queries_each and searcher not in self._idle:
+        if not searcher.unresponsive and len(searcher.holds) < self._queries_each and searcher not in self._idle:
             self._idle.append(searcher)
         if self._waiting_count:
             self._dispatch()
@@ -230,7 +235,7 @@ class SearcherPool:
     def _on_deadline(self, query: Query) -> None:
         searcher = query.searcher
         if searcher is not None:
-            searcher.suspect = True
+            searcher.unresponsive = True
             if searcher in self._idle:
                 self._idle.remove(searcher)
             self._counters["expired"] += 1

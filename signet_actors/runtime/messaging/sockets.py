@@ -39,8 +39,6 @@ With ZeroMQ's growing intervals a restarted peer would be ready but unconnected 
 socket that is not bound is one system call.
 """
 _FLUSH_MS = 200
-_EVENTS = int(zmq.EVENTS)
-_POLLIN = int(zmq.POLLIN)
 
 
 def socket_directory(workspace: Path) -> Path:
@@ -183,13 +181,6 @@ def connect_dealer(
     socket.set(zmq.RECONNECT_IVL_MAX, 0)
     socket.connect(endpoint)
     return socket
-
-
-def has_message(socket: zmq.Socket[bytes]) -> bool:
-    """Return whether a message can be read from ``socket``. Costs less than the exception of a failed read."""
-    events = socket.get(_EVENTS)
-    assert isinstance(events, int)
-    return bool(events & _POLLIN)
 
 
 def close_all(context: zmq.Context[zmq.Socket[bytes]], *, flush: bool) -> None:

@@ -36,14 +36,13 @@ from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.blocking import BlockingRef
 from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, new_counters
-from signet_actors.runtime.messaging.mailbox import Incoming, Linger, Mailbox
+from signet_actors.runtime.messaging.mailbox import Incoming, Linger, Mailbox, has_message
 from signet_actors.runtime.messaging.sockets import (
     SEARCH_SOCKET,
     SUPERVISOR_SOCKET,
     bind_router,
     close_all,
     connect_dealer,
-    has_message,
     new_context,
     socket_identity,
 )
@@ -128,7 +127,7 @@ class ActorLoop:
         self._unsent_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
         self.idle_trimmer = IdleTrimmer()
-        self.calls = CallReporter(clock, self._tell_supervisor, boot.config.supervision.heartbeat_ms)
+        self.calls = CallReporter(clock, self.tell_supervisor, boot.config.supervision.heartbeat_ms)
         self.may_be_replaced: Callable[[], bool] = lambda: True
         """Return whether a new process could take over; if not, this one goes on although its socket's path is lost."""
         self._dequeued_point = f"{boot.role}.dequeued"
@@ -176,7 +175,7 @@ class ActorLoop:
 
     def starting(self, detail: str) -> None:
         """Tell the supervisor what this actor still does before Ready."""
-        self._tell_supervisor(Starting(detail))
+        self.tell_supervisor(Starting(detail))
         self.log.info("starting", detail=detail)
 
     def heartbeat(self) -> None:
@@ -190,13 +189,9 @@ class ActorLoop:
         if self._next_heartbeat and now > self._next_heartbeat + self._heartbeat_ns:
             self.counters["hb_missed"] += 1
         self._next_heartbeat = next_heartbeat_ns(now, self._heartbeat_ns)
-        self._tell_supervisor(Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
+        self.tell_supervisor(Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
         if not supervisor_is_alive(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor has exited")
-
-    def tell_supervisor(self, body: msgspec.Struct) -> None:
-        """Send ``body`` to the supervisor; keep it until the connection is up."""
-        self._tell_supervisor(body)
 
     def snapshot_revoked(self) -> bool:
         """Return whether the supervisor has asked this reader to end its snapshot; for a progress handler."""
@@ -216,7 +211,7 @@ class ActorLoop:
         """Tell the supervisor that this process holds no snapshot, if it has asked."""
         if self._snapshots_to_end is not None:
             asked, self._snapshots_to_end = self._snapshots_to_end, None
-            self._tell_supervisor(SnapshotsEnded(asked))
+            self.tell_supervisor(SnapshotsEnded(asked))
 
     def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
         """Wait for a message from ``socket`` or the supervisor, at most ``timeout_ms``; for ``BlockingRef``."""
@@ -232,11 +227,11 @@ class ActorLoop:
             return self._run(actor)
         except ActorExit as leaving:
             self.log.error("exiting", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
-            self._tell_supervisor(Exiting(leaving.exit_code, leaving.detail))
+            self.tell_supervisor(Exiting(leaving.exit_code, leaving.detail))
             return leaving.exit_code
         except Exception as error:
             self.log.critical("crashed", exc_info=error)
-            self._tell_supervisor(Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
+            self.tell_supervisor(Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
             return _UNEXPECTED_EXIT
         finally:
             self.calls.stop()
@@ -244,7 +239,7 @@ class ActorLoop:
 
     def _run(self, actor: Actor[M]) -> int:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection is up
-        self._tell_supervisor(Starting(""))
+        self.tell_supervisor(Starting(""))
         actor.start()
         if self._pool_mailbox is not None:
             self._poller.register(self._pool_mailbox.socket, zmq.POLLIN)
@@ -267,7 +262,7 @@ class ActorLoop:
             self._mailboxes.append(mailbox)
             self._mailbox_files[name] = socket_identity(self.boot.socket_dir, name)
         self._actor_counters = actor.counters()
-        self._tell_supervisor(Ready())
+        self.tell_supervisor(Ready())
         self.log.info("ready")
         self._run_loop(actor)
         self.log.info("draining")
@@ -371,8 +366,8 @@ class ActorLoop:
             wanted = zmq.POLLIN | zmq.POLLOUT if self._announce_due else zmq.POLLIN
             self._poller.modify(self._pool_mailbox.socket, wanted)
 
-    def _tell_supervisor(self, body: msgspec.Struct) -> None:
-        """Send in order; while the connection is not up, keep the newest few messages."""
+    def tell_supervisor(self, body: msgspec.Struct) -> None:
+        """Send ``body`` to the supervisor, in order; while the connection is not up, keep the newest few messages."""
         with self.calls.lock:
             if not isinstance(body, Heartbeat | InCall) or not self._unsent_control:
                 self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]

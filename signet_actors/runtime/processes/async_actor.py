@@ -22,10 +22,9 @@ from signet_actors.protocol.control import UP
 from signet_actors.protocol.message import Failure, Request
 from signet_actors.protocol.searcher import SearcherReply
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.messaging.async_client import RequestTracker
-from signet_actors.runtime.messaging.async_socket import AsyncMailbox
-from signet_actors.runtime.messaging.envelope import encode_body, raise_failure
-from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.messaging.async_client import AsyncSocket, RequestTracker
+from signet_actors.runtime.messaging.envelope import MessageFactory, encode_frame, raise_failure
+from signet_actors.runtime.messaging.mailbox import Incoming, MailboxRules
 from signet_actors.runtime.processes.async_process import AsyncProcess
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -36,6 +35,7 @@ R = TypeVar("R")
 M = TypeVar("M")
 
 _ASK_BYTES = 8 * 1024 * 1024
+_MAX_UNANSWERED_BYTES = 16 * 1024 * 1024
 _UNEXPECTED_EXIT = 1
 DRAIN_RESERVE_S = 0.5
 """Part of the drain time that is kept for sending failures to callers whose tasks were cancelled."""
@@ -80,10 +80,62 @@ class AsyncRef:
         Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError with
         the peer's own code.
         """
-        reply = await self._tracker.submit(trace_id, timeout_ms, encode_body(request), list(frames))
+        reply = await self._tracker.submit(trace_id, timeout_ms, encode_frame(request), list(frames))
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)
+
+
+class AsyncMailbox(MailboxRules[M]):
+    """Calls ``handle`` with each message from the loop's thread; ``handle`` returns at once and answers later.
+
+    A message counts as unanswered until ``release``; one more than ``max_unanswered`` is refused at once.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        socket: zmq.Socket[bytes],
+        decoder: msgspec.msgpack.Decoder[M],
+        handle: Callable[[Incoming[M]], None],
+        message_factory: MessageFactory,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        counters: dict[str, int],
+        *,
+        max_unanswered: int,
+    ) -> None:
+        self._log = log
+        self._handle = handle
+        self._socket = AsyncSocket(loop, socket, self._receive, self._failed)
+        super().__init__(
+            decoder,
+            message_factory,
+            clock,
+            log,
+            counters,
+            self._socket.send,
+            max_items=max_unanswered,
+            max_bytes=_MAX_UNANSWERED_BYTES,
+        )
+
+    def close(self) -> None:
+        """Stop reading; messages in progress may still be answered until the context is closed."""
+        self._socket.stop_reading()
+
+    def _receive(self, parts: list[bytes]) -> None:
+        incoming = self.accept(parts.pop(0), parts)
+        if incoming is None:
+            return
+        try:
+            self._handle(incoming)
+        except Exception as error:  # noqa: BLE001 - the next messages can still be handled
+            self.release(incoming)
+            self._failed(error)
+            incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
+
+    def _failed(self, error: Exception) -> None:
+        self._log.error("message_failed", exc_info=error)
 
 
 class AsyncActor(AsyncProcess):

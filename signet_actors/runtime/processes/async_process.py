@@ -32,8 +32,7 @@ from signet_actors.protocol.control import (
 from signet_actors.runtime.clock import Clock, next_heartbeat_ns
 from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.async_client import PeerLink, RequestTracker, connect_peer
-from signet_actors.runtime.messaging.async_socket import AsyncSocket
+from signet_actors.runtime.messaging.async_client import AsyncSocket, PeerLink, RequestTracker, connect_peer
 from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, new_counters
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,

@@ -28,16 +28,19 @@ def open_standard_streams() -> None:
             os.set_inheritable(descriptor, True)  # as standard streams are
 
 
-def write_line(text: str, descriptor: int = STANDARD_ERROR) -> bool:
-    """Write ``text`` and a newline as far as possible without blocking; return whether all of it was written."""
+def write_line(text: str) -> bool:
+    """Write ``text`` and a newline to standard error, as far as possible without blocking.
+
+    Return whether all of it was written.
+    """
     data = text.encode("utf-8", "backslashreplace") + b"\n"
     with contextlib.suppress(OSError):
         ready = select.poll()
-        ready.register(descriptor, select.POLLOUT)
+        ready.register(STANDARD_ERROR, select.POLLOUT)
         while data:
             if not any(events & select.POLLOUT for _, events in ready.poll(0)):
                 return False
-            data = data[os.write(descriptor, data[:_PIECE_BYTES]) :]
+            data = data[os.write(STANDARD_ERROR, data[:_PIECE_BYTES]) :]
         return True
     return False
 

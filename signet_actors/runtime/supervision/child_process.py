@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from signet_actors.runtime.processes.signals import blocked
+from signet_actors.runtime.supervision.process_activity import read_activity
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -145,7 +145,8 @@ class ChildProcess:
         if process is None:
             return None
         too_long = self._warmup_bytes + len(document) > _PIPE_BYTES
-        if process.poll() is not None or too_long or is_stopped(process.pid):
+        activity = read_activity(process.pid)
+        if process.poll() is not None or too_long or (activity is not None and activity.is_stopped):
             self.kill_standby()
             return None
         self._standby = None
@@ -171,12 +172,3 @@ class ChildProcess:
                 pass_fds=self.inherited,
                 env={**os.environ, **self._environ},
             )
-
-
-def is_stopped(pid: int) -> bool:
-    """Return True if a signal or a debugger has stopped the process; always False where ``/proc`` does not tell."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return stat.rpartition(b")")[2].split()[:1] in ([b"T"], [b"t"])

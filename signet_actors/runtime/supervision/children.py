@@ -67,12 +67,15 @@ class Child:
     ``exit_notice``: its announcement of its own exit.
     ``kill_reason``: why the supervisor killed it; empty if it did not.
     ``snapshots_asked``, ``snapshots_ended``: the number of the last request to end its snapshots, sent and confirmed.
-    ``on_probation``: this optional child has exceeded its budget; another early crash makes it wait again.
+    ``on_probation``: it has exceeded its budget, but the daemon runs without it: an optional child, or a searcher while
+    another one is up. Another early crash makes it wait again. An exit after it ran for long enough ends the probation,
+    and so does its being switched off and on again.
     ``standby_due``: a standby process is still to be started.
     ``wanted``: the current configuration needs it.
     ``stop_deadline_ns``: it is draining because it is no longer needed, and is killed at that time.
     ``earlier_incarnations``: the incarnations before it was last needed again; they do not count as restarts.
     ``counters``: those of its last heartbeat.
+    ``progress``: when a silent child was last seen to work: the time, and the processor time that it had used by then.
     ``files``: the temporary files that it opened in this incarnation or the last one.
     """
 
@@ -99,6 +102,7 @@ class Child:
     stop_deadline_ns: int | None = None
     earlier_incarnations: int = 0
     counters: dict[str, float] = field(default_factory=dict)
+    progress: tuple[int, float] | None = None
     files: list[FileIdentity] = field(default_factory=list)
 
     def begin_incarnation(self, now_ns: int, config: Config) -> None:
@@ -115,6 +119,7 @@ class Child:
         self.kill_reason = ""
         self.snapshots_asked = self.snapshots_ended = 0
         self.counters = {}
+        self.progress = None
         self.last_seen_ns = now_ns
 
 

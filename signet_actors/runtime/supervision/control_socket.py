@@ -22,12 +22,12 @@ from signet_actors.protocol.control import ChildMessage
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
-from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory
+from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory, decode_header
+from signet_actors.runtime.messaging.mailbox import has_message
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,
     bind_router,
     close_all,
-    has_message,
     make_private_directory,
     new_context,
     rebind,
@@ -97,7 +97,7 @@ class ControlSocket:
             self._counters["received"] += 1
             name = parts[0].decode(errors="replace")
             try:
-                header = self._message_factory.read_header(parts[1])
+                header = decode_header(parts[1])
                 if (
                     self._message_factory.is_foreign(header)
                     or name not in incarnations

@@ -48,7 +48,6 @@ def run_supervisor(
     port: int | None = None,
     console: bool = False,
     retry_failed_ms: int = RETRY_FAILED_MS,
-    say: Callable[[str], None] = say,
 ) -> int:
     """Run the daemon on ``workspace`` until it stops; return its exit code.
 
@@ -79,7 +78,7 @@ def run_supervisor(
     # From here on a stop signal is handled in the loop: everything that was opened is released.
     with signal_pipe() as signals:
         try:
-            return _run_locked(tree, files, config, load, port, console, retry_failed_ms, say, signals)
+            return _run_locked(tree, files, config, load, port, console, retry_failed_ms, signals)
         except ConfigError as error:
             say(error.detail)
             return ExitCode.CONFIG
@@ -99,7 +98,6 @@ def _run_locked(
     port: int | None,
     console: bool,
     retry_failed_ms: int,
-    say: Callable[[str], None],
     signals: int,
 ) -> int:
     """Open the listener and the control socket, run the supervisor, close them; return its exit code."""

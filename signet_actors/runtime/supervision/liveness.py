@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import SupervisionConfig
 from signet_actors.protocol.control import RESTARTING, EndSnapshots, WalPressure
-from signet_actors.runtime.supervision.children import Children
+from signet_actors.runtime.supervision.children import Child, Children
 from signet_actors.runtime.supervision.control_socket import ControlSocket
+from signet_actors.runtime.supervision.process_activity import read_activity
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _MS: Final = 1_000_000
+_SLOW_FACTOR: Final = 5
+"""A silent child that works but hardly gets the processor, or waits for the disk, may be silent for so many times."""
+_CHECK_NS: Final = 400 * _MS
+_LEAST_SHARE: Final = 0.05
+"""Part of a processor that a child uses at least if it works."""
 
 
 def kill_silent(
@@ -30,7 +36,8 @@ def kill_silent(
     """Kill each child that has been silent for too long; return True if there was one. It is restarted after its exit.
 
     When the supervisor's own loop was delayed (machine suspended, process stopped), silence proves nothing: timeouts
-    start again.
+    start again. A child that works but hardly gets the processor, or that waits for the disk, gets more time: to start
+    it again would take it longer.
     """
     killed = False
     for child in children:
@@ -45,7 +52,7 @@ def kill_silent(
             allowed, why = limits.start_timeout_ms, "was not ready in time"
         else:
             allowed, why = limits.heartbeat_ms * limits.liveness, "stopped sending heartbeats"
-        if now - child.last_seen_ns <= allowed * _MS:
+        if now - child.last_seen_ns <= allowed * _MS or _is_slow(child, now, allowed * _MS):
             continue
         silent_ms = (now - child.last_seen_ns) // _MS
         if child.exit_notice is not None:
@@ -59,6 +66,25 @@ def kill_silent(
         child.process.kill()
         killed = True
     return killed
+
+
+def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
+    """Return True if a silent child works slowly: it was not stopped, does not sleep, and runs in no endless loop.
+
+    An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none.
+    """
+    pid, silent_ns = child.process.pid, now - child.last_seen_ns
+    activity = None if pid is None or silent_ns > _SLOW_FACTOR * allowed_ns else read_activity(pid)
+    reported_s = child.counters.get("cpu_seconds")
+    if activity is None or activity.is_stopped or reported_s is None or child.exit_notice is not None:
+        return False
+    if 1e9 * (activity.cpu_s - reported_s) >= allowed_ns:
+        return False
+    seen_ns, seen_s = child.progress or (child.last_seen_ns, reported_s)
+    if now - seen_ns < _CHECK_NS:
+        return True
+    child.progress = (now, activity.cpu_s)
+    return activity.waits_for_disk or 1e9 * (activity.cpu_s - seen_s) >= _LEAST_SHARE * (now - seen_ns)
 
 
 def relieve_wal(children: Children, pressure: WalPressure, control: ControlSocket, log: FilteringBoundLogger) -> bool:

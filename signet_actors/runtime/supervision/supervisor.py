@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 RETRY_FAILED_MS = 600_000
-"""How long until an optional child that exceeded its budget is tried again."""
+"""How long until a child that exceeded its budget, and without which the daemon runs, is tried again."""
 
 _MS = 1_000_000
 _FATAL_EXIT_CODES = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
@@ -338,7 +338,7 @@ class Supervisor:
         self._log.info("child_restart_scheduled", child=child.name, delay_ms=decision.delay_ms)
 
     def _over_budget(self, child: Child, cause: str) -> None:
-        """Stop the daemon for a core child, unless another of its pool is up; retry an optional one in ten minutes."""
+        """Stop the daemon for a core child, unless another of its pool is up; else retry the child in ten minutes."""
         siblings = [other for other in self._children.group(child.group) if other is not child and other.state == UP]
         if child.spec.core and not siblings:
             child.state = FAILED
@@ -372,7 +372,7 @@ class Supervisor:
             self._on_message(self._children[message.name], message)
 
     def _on_message(self, child: Child, message: ControlMessage) -> None:
-        child.last_seen_ns = self._clock.monotonic_ns()
+        child.last_seen_ns, child.progress = self._clock.monotonic_ns(), None
         if not self._serving and child.ready_ms is None:
             self._upkeep.extend_start(self._clock.monotonic_ns(), self.config.supervision.start_timeout_ms)
         if not child.has_reported:

@@ -16,16 +16,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace_holder import MAX_HOLDER_BYTES
 from signet_actors.errors import ConfigError, WorkspaceLocked
 
 _KERNEL_LOCKS = Path("/proc/locks")
 _ATTEMPTS = 5
 _RETRY_S = 0.01
-MAX_HOLDER_BYTES: Final = 32
 
 
 class LockingTool(NamedTuple):
@@ -151,7 +151,7 @@ class WorkspaceLock:
 def _lock(descriptor: int, workspace: Path) -> None:
     """Lock the open file, or close it and raise WorkspaceLocked or ConfigError.
 
-    Retries for some milliseconds, because ``is_locked`` holds a shared lock for an instant.
+    Retries for some milliseconds, because ``workspace_holder.is_locked`` holds a shared lock for an instant.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -174,29 +174,6 @@ def _lock(descriptor: int, workspace: Path) -> None:
                 f"{workspace} cannot be locked ({error.strerror}); a workspace must be on a local file system"
             ) from error
         return
-
-
-def is_locked(path: Path, *, directory: bool = False) -> bool:
-    """Return whether another process holds the lock on the file or ``directory``.
-
-    It tries a shared lock, so that two commands that check at the same time do not mistake each other for a daemon.
-    Raises ConfigError if a file is not a regular file.
-    """
-    try:
-        descriptor = (
-            os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if directory else open_regular(path, os.O_RDONLY)
-        )
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def holder(descriptor: int) -> int | None:

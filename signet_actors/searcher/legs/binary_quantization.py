@@ -1,13 +1,11 @@
 """Binary quantization: choose candidates for an exact comparison by one bit per dimension.
 
-A vector is stored as the signs of its difference from a common centre (32 bytes instead of 1 KB at 256 dimensions) and
-a scale. The coarse pass compares the signs of the query's larger components with all vectors by counting bits. The fine
-pass compares the nearest of those with all components, quantized to eight levels, times the scale. The measurements
-behind this scheme are in searcher/DESIGN.md "Candidates by signs".
+A vector is stored as the signs of its difference from a common centre, and a scale. The coarse pass compares the signs
+of the query's larger components with all vectors by counting bits. The fine pass compares the nearest of those with all
+components, quantized to eight levels, times the scale. Measurements: searcher/DESIGN.md "Candidates by signs".
 
 Source: docs/performance.md "Recall targets"; Charikar, "Similarity Estimation Techniques from Rounding Algorithms",
-STOC 2002; centre and scale: Gao and Long, "RaBitQ", SIGMOD 2024, without its random rotation, which gained nothing
-here.
+STOC 2002; centre and scale: Gao and Long, "RaBitQ", SIGMOD 2024, without its random rotation.
 """
 
 from __future__ import annotations

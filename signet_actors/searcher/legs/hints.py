@@ -1,13 +1,11 @@
 """The hints leg: keyword search in the questions that a memory may answer.
 
-A hint is a short text, scored by BM25 like the content of a memory. The score of a memory is the greater of its content
-score and its best hint score, never the sum. Hints are deleted in the transaction that changes their memory, so the
-index always matches the snapshot. This process caches only what never changes: the memory and the length of a hint. A
-hint counts only if the caller may read its memory.
+A hint is scored by BM25 like the content of a memory; a memory gets the greater of the score of its content and that of
+its best hint, never the sum. The transaction that changes a memory deletes its hints, so the index always matches the
+snapshot; only the memory and the length of a hint, which never change, are cached. A hint counts only if the caller may
+read its memory.
 
 Source: memory-pipeline.txt "Prospective Indexing (Hints)"; docs/decisions.md 9, 35.
-Departs: a term that occurs in more than a share of all hints is ignored here (the content is still searched for it),
-because questions consist of the same few words.
 """
 
 from __future__ import annotations
@@ -102,7 +100,11 @@ class HintsLeg:
         return rows[order], strengths[order]
 
     def _matching_hints(self, snapshot: Snapshot, expression: str) -> Seqs:
-        """Return the hints that match; none if they are too many, which is cached until there are 5 % more hints."""
+        """Return the hints that match; none if they are too many, which is cached until there are 5 % more hints.
+
+        Departs: a term that occurs in more than ``TERM_SHARE`` of all hints is ignored here (the content is still
+        searched for it), because questions consist of the same few words.
+        """
         if self._rows > _GROWTH_FACTOR * self._frequent_of:
             self._too_frequent.clear()
             self._frequent_of = self._rows

@@ -36,10 +36,10 @@ NO_ROWS: Seqs = np.zeros(0, np.int64)
 class KeywordHits(NamedTuple):
     """``seqs`` and ``strengths`` (BM25, > 0), best first, of the same length.
 
-    ``identifiers`` are those of the query. ``identifier_hits`` are hits that may contain one of them literally, because
-    they contain its parts next to each other. ``hints`` are the rows that were found through a hint, best first,
+    ``identifiers`` are those of the query. ``identifier_hits`` are hits that may be exact matches of one, because they
+    contain its parts next to each other. ``hints`` are the rows that were found through a hint, best first,
     ``hint_only`` those found through a hint alone. ``rarity`` is the inverse document frequency of each phrase that was
-    searched.
+    searched, ``full`` the strength of a row of mean length with every term.
     """
 
     seqs: Seqs
@@ -49,6 +49,7 @@ class KeywordHits(NamedTuple):
     hint_only: Seqs = NO_ROWS
     rarity: Mapping[str, float] = {}
     hints: Seqs = NO_ROWS
+    full: float = 0.0
 
 
 class SearchedTerm(NamedTuple):
@@ -87,11 +88,13 @@ class KeywordLeg:
             self._strength = np.zeros(len(columns.live), np.float64)
         self._touched, identifier_hits = [NO_ROWS], [NO_ROWS]
         rarity: dict[str, float] = {}
+        full = 0.0
         missing: list[str] = []
         for at, term in enumerate(self.terms):
             snapshot.check_preempted()
             holding = self._postings.lookup(snapshot, MATCH, term.expression)
             idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
+            full += idf
             rows = self._strengthen(holding, allowed, idf)
             if at < len(phrases):
                 rarity[phrases[at]] = idf
@@ -116,7 +119,7 @@ class KeywordLeg:
         pruned = any(identifier not in phrases for identifier in terms.identifiers)
         seqs = seqs[order]
         identifier_rows = seqs if pruned else np.concatenate(identifier_hits)
-        return KeywordHits(seqs, strengths[order], identifier_rows, terms.identifiers, rarity=rarity)
+        return KeywordHits(seqs, strengths[order], identifier_rows, terms.identifiers, rarity=rarity, full=full)
 
     def _strengthen(self, holding: Rows, allowed: Mask, idf: float) -> Seqs:
         """Add a term's weight to the allowed rows of ``holding``; return them."""

@@ -1,9 +1,9 @@
 """The vector leg: nearest neighbours among the rows that the caller may read.
 
-Normally the leg searches the shared matrix file: exactly up to 16,384 records; above that, the signs of the vectors
-choose candidates and only those are compared exactly. While the matrix is incomplete or unusable, the leg uses the
-stored vectors: row by row if few rows are allowed, else the ``vec0`` table, whose nearest 4,096 of the whole store are
-filtered afterwards.
+Normally the leg searches the shared vector file: exactly up to 16,384 records; above that, the signs of the vectors
+choose candidates and only those are compared exactly. While vectors are missing in the file, as during a large import,
+a large store is searched as far as the file goes. A small one, and one whose file is unusable, is searched by the
+stored vectors: row by row if few rows are allowed, else in the ``vec0`` table, whose nearest 4,096 are filtered.
 
 Source: docs/performance.md "Recall targets"; docs/decisions.md 5.
 """
@@ -16,21 +16,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import vectors
 
-SYNC_ROWS = 4000
-"""A query adds at most this many missing vectors to the matrix; a larger gap is closed between queries."""
+STORED_BELOW = 20_000
+"""A store with fewer vectors is searched by the stored ones while its file is incomplete; that takes 20 ms."""
 _SCAN_K = 4096
 _MAX_DIRECT_READS = 4096
 """Without a matrix, up to this many allowed rows are compared one by one; more are searched in ``vec0``."""
+_MAX_MISSING_READS = 256
+"""Up to this many allowed rows that the matrix does not have yet are read one by one; more are left out."""
 _GATHER_BELOW = 0.25
 """If a smaller share of the rows is allowed, only their vectors are gathered from the matrix."""
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to this many records, multiplying all of them is faster than choosing candidates."""
+_EXACT_BELOW = 1024
+"""Up to this many allowed rows are compared exactly, without codes."""
 _CANDIDATES_MIN = 200
 _CANDIDATES_PER_HIT = 6
 _ROWS_PER_CANDIDATE = 500  # one more candidate per 500 allowed rows: in a larger set more rows lie near the best ones
@@ -39,6 +44,14 @@ _COARSE_PER_CANDIDATE = 4
 _CENTRE_RECORDS = 16_384
 """The centre is the mean of this many records; it is computed again whenever the file has grown fourfold."""
 _CHUNK_RECORDS = 16_384
+"""Records that are indexed by row at once."""
+
+
+class IndexIncomplete(SignetError):
+    """The vectors of a large import are still being indexed; retry shortly."""
+
+    code = ErrorCode.UNAVAILABLE
+    retry_after_ms = 5000
 
 
 class VectorHits(NamedTuple):
@@ -51,8 +64,17 @@ class VectorHits(NamedTuple):
 NO_HITS = VectorHits(np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
+class _Encoded:
+    """The codes of the first ``records`` records, computed with the centre of the first ``span``."""
+
+    def __init__(self, span: int, centre: npt.NDArray[np.float32]) -> None:
+        self.span = span
+        self.codes = BinaryCodes(centre)
+        self.records = 0
+
+
 class VectorLeg:
-    """The vectors of one model, as one searcher sees them."""
+    """The vectors of one model, as one searcher sees them. ``pending`` counts vectors that a search leaves out."""
 
     def __init__(self, directory: Path, model: str, dimensions: int, database_id: str) -> None:
         self.matrix = VectorMatrix(directory, model, dimensions, database_id)
@@ -67,78 +89,136 @@ class VectorLeg:
         # Indexed by memories.seq: the record of the newest vector, and its embeddings.seq (-1: none).
         self._record_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._embedding_of_row: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self._codes: BinaryCodes | None = None  # only above _WHOLE_PRODUCT_BELOW records
-        self._encoded_records = self._centre_span = 0
+        # Only above _WHOLE_PRODUCT_BELOW records: the codes in use, and those with a better centre, until complete.
+        self._encoded: _Encoded | None = None
+        self._next_encoded: _Encoded | None = None
         self._current: Mask = np.zeros(0, np.bool_)
+        self.pending = 0
+
+    @property
+    def settled(self) -> bool:
+        """True if all vectors are searched and no better codes are being computed."""
+        return self.complete and self._next_encoded is None
 
     @property
     def in_use(self) -> bool:
         """True if the newest vector of some memory is of this model, or if that is not known yet."""
         return not self.complete or bool(self._current.any())
 
-    def sync(self, snapshot: Snapshot, columns: MemoryColumns, *, max_rows: int = SYNC_ROWS) -> None:
-        """Update the matrix to ``snapshot``.
+    def sync(self, snapshot: Snapshot, columns: MemoryColumns, *, max_rows: int, max_codes: int) -> None:
+        """Bring the matrix nearer to ``snapshot`` by up to ``max_rows`` vectors, and their codes by ``max_codes``.
 
-        ``complete`` is False while vectors are missing; ``error`` holds the reason if the file is not usable. Searches
-        then use the stored vectors.
+        ``complete`` is False while vectors are missing; ``error`` holds the reason if the file is not usable.
         """
-        if self.complete and self.version == columns.version:
+        if self.settled and self.version == columns.version:
             return
         self.complete, self.error = False, None
         try:
             if self.version != columns.version:
                 self.matrix.compact(int((columns.embedding_seq[: columns.size] > 0).sum()))
-            self.complete = self.matrix.sync(snapshot, max_rows=max_rows)
+            has_all = self.matrix.sync(snapshot, max_rows=max_rows)
             self._index_records(columns)
+            self._encode(max_codes)
+            self.complete = has_all and self._has_codes
         except OSError as error:
             self.error = str(error)
             if self._generation != self.matrix.generation:
                 self._clear()
         self.version = columns.version
+        self.pending = 0 if self.complete or self._uses_stored(columns) else self._count_missing(columns)
+
+    def _count_missing(self, columns: MemoryColumns) -> int:
+        missing = int(np.count_nonzero(columns.embedding_seq[: columns.size] > self.matrix.last_seq))
+        return missing + (0 if self._encoded is None else self._indexed_records - self._encoded.records)
 
     def search(
         self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, *, pool: int
     ) -> VectorHits:
         """Return the ``pool`` allowed rows nearest to ``query`` (unit length, shape (dimensions,)), best first."""
-        if not self.complete:
+        if self._uses_stored(columns):
             return self._search_stored(snapshot, columns, query, allowed, pool)
         valid = self._current & allowed
         count = int(np.count_nonzero(valid))
-        if not count:
-            return NO_HITS
-        if self._codes is not None:
+        if self._encoded is not None and count > _EXACT_BELOW:
+            if not self._has_codes:
+                valid &= self._record_of_row[: len(valid)] < self._encoded.records
             likely = _CANDIDATES_MIN + _CANDIDATES_PER_HIT * pool + count // _ROWS_PER_CANDIDATE
-            rows = self._codes.candidates(query, valid, likely, coarse=_COARSE_PER_CANDIDATE * likely)
+            rows = self._encoded.codes.candidates(query, valid, likely, coarse=_COARSE_PER_CANDIDATE * likely)
             cosines = self._products(rows, query)
         else:
             rows = np.flatnonzero(valid)
             whole = count > _GATHER_BELOW * self.matrix.count
             cosines = (self.matrix.vectors @ query)[self._record_of_row[rows]] if whole else self._products(rows, query)
+        if not self.complete:
+            rows, cosines = self._with_missing(snapshot, columns, query, allowed, rows, cosines)
         if len(rows) > pool:
             best = np.argpartition(-cosines, pool)[:pool]
             rows, cosines = rows[best], cosines[best]
         order = np.argsort(-cosines, kind="stable")
         return VectorHits(rows[order], cosines[order].astype(np.float64))
 
+    def searches_all(self, columns: MemoryColumns, allowed: Mask) -> bool:
+        """Return whether a search among ``allowed`` leaves out no vector of the last snapshot."""
+        if self.complete or self._uses_stored(columns):
+            return True
+        if len(self._missing(columns, allowed)) > _MAX_MISSING_READS:
+            return False
+        return self._has_codes or int(np.count_nonzero(self._current & allowed)) <= _EXACT_BELOW
+
+    @property
+    def _has_codes(self) -> bool:
+        """True if every record has the codes that a search in it needs."""
+        return self._encoded is None or self._encoded.records == self._indexed_records
+
+    def _missing(self, columns: MemoryColumns, allowed: Mask) -> Seqs:
+        """Return the allowed rows whose vectors are not in the matrix yet."""
+        return np.flatnonzero(allowed & (columns.embedding_seq[: len(allowed)] > self.matrix.last_seq))
+
+    def _uses_stored(self, columns: MemoryColumns) -> bool:
+        """Return whether the stored vectors are searched: the file is unusable, or incomplete in a small store."""
+        if self.complete:
+            return False
+        return self.error is not None or int(np.count_nonzero(columns.embedding_seq[: columns.size])) <= STORED_BELOW
+
+    def _with_missing(
+        self,
+        snapshot: Snapshot,
+        columns: MemoryColumns,
+        query: npt.NDArray[np.float32],
+        allowed: Mask,
+        rows: Seqs,
+        cosines: npt.NDArray[np.float32],
+    ) -> tuple[Seqs, npt.NDArray[np.float32]]:
+        """Add the allowed rows that are missing in the matrix, if they are few."""
+        missing = self._missing(columns, allowed)
+        if len(missing) > _MAX_MISSING_READS:
+            return rows, cosines
+        read = self._read(snapshot, query, missing)
+        found = ~np.isnan(read)
+        return np.concatenate((rows, missing[found])), np.concatenate((cosines, read[found].astype(np.float32)))
+
     def _products(self, rows: Seqs, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         products: npt.NDArray[np.float32] = self.matrix.vectors[self._record_of_row[rows]] @ query
         return products
 
     def cosines(
-        self, snapshot: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
+        self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], seqs: Seqs
     ) -> npt.NDArray[np.float64]:
-        """Return the exact cosine of each row, NaN for a row without a vector. Shape (len(seqs),).
+        """Return the exact cosine of each row, NaN for one without a vector or left out. Shape (len(seqs),).
 
         Source: docs/quality.md rule 2.
         """
         found = np.full(len(seqs), np.nan)
         if not len(seqs):
             return found
-        if self.complete:
-            present = np.flatnonzero(self._current[seqs])
-            found[present] = self._products(seqs[present], query)
-            return found
-        return self._read(snapshot, query, seqs)
+        if self._uses_stored(columns):
+            return self._read(snapshot, query, seqs)
+        present = np.flatnonzero(self._current[seqs])
+        found[present] = self._products(seqs[present], query)
+        if not self.complete:
+            missing = np.flatnonzero(columns.embedding_seq[seqs] > self.matrix.last_seq)[:_MAX_MISSING_READS]
+            found[missing] = self._read(snapshot, query, seqs[missing])
+        return found
 
     def holds(self, seqs: Seqs) -> Mask:
         """Return which rows have their newest vector here; all of them while that is not known. Shape (len(seqs),)."""
@@ -174,25 +254,38 @@ class VectorLeg:
             self._record_of_row[memories] = np.arange(self._indexed_records, stop)
             self._embedding_of_row[memories] = embeddings
             self._indexed_records = stop
-        if self._indexed_records > _WHOLE_PRODUCT_BELOW:
-            self._encode()
         self._current = self._embedding_of_row[: columns.size] == columns.embedding_seq[: columns.size]
 
-    def _encode(self) -> None:
-        """Compute the binary codes of every indexed record that has none yet."""
-        matrix, span = self.matrix, _CENTRE_RECORDS
+    def _encode(self, most: int) -> None:
+        """Compute the codes of at most ``most`` records that have none.
+
+        When the file has grown fourfold, the codes with the new centre are computed beside those in use.
+        """
+        if self._indexed_records <= _WHOLE_PRODUCT_BELOW:
+            return
+        span = _CENTRE_RECORDS
         while 4 * span <= self._indexed_records:
             span *= 4
-        if self._codes is None or span != self._centre_span:
-            # Evenly spaced among the first ``span`` records, so that all searchers compute the same centre.
-            self._codes = BinaryCodes(matrix.vectors[: span : span // _CENTRE_RECORDS].mean(axis=0))
-            self._centre_span, self._encoded_records = span, 0
-        while self._encoded_records < self._indexed_records:
-            stop = min(self._indexed_records, self._encoded_records + _CHUNK_RECORDS)
-            self._codes.put(
-                matrix.row_numbers(self._encoded_records, stop)[1], matrix.vectors[self._encoded_records : stop]
-            )
-            self._encoded_records = stop
+        if self._encoded is None:
+            self._encoded = self._new_codes(span)
+        elif self._encoded.span != span and (self._next_encoded is None or self._next_encoded.span != span):
+            self._next_encoded = self._new_codes(span)
+        self._extend(self._encoded, most)
+        if self._next_encoded is not None:
+            self._extend(self._next_encoded, most)
+            if self._next_encoded.records == self._indexed_records:
+                self._encoded, self._next_encoded = self._next_encoded, None
+
+    def _new_codes(self, span: int) -> _Encoded:
+        # Evenly spaced among the first ``span`` records, so that all searchers compute the same centre.
+        return _Encoded(span, self.matrix.vectors[: span : span // _CENTRE_RECORDS].mean(axis=0))
+
+    def _extend(self, encoded: _Encoded, most: int) -> None:
+        stop = min(self._indexed_records, encoded.records + most)
+        while encoded.records < stop:
+            start, end = encoded.records, min(stop, encoded.records + _CHUNK_RECORDS)
+            encoded.codes.put(self.matrix.row_numbers(start, end)[1], self.matrix.vectors[start:end])
+            encoded.records = end
 
     def _reserve(self, size: int) -> None:
         known = len(self._record_of_row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CandidatesFound, FindCandidates, Recall
+from signet_actors.searcher.legs.vector import IndexIncomplete
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.engine import Snapshot
@@ -22,6 +23,7 @@ def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list
     Departs: the specification asks for candidates of the whole store. Here a fact may only change memories of its own
     owner in the same scope and project (docs/decisions.md 4), and never the memory that it was extracted from. Scores
     and ``min_score`` are therefore relative to the best match among those.
+    Raises ``IndexIncomplete`` while a large import is being indexed: a fact that repeats a memory must find it.
     """
     place = Filters(
         project=query.project,
@@ -48,6 +50,11 @@ def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list
         ),
         frames,
     ).rows
+    if query.vector_model is not None and frames:
+        leg = reader.vector_leg(snapshot, query.vector_model, len(frames[0]) // 4)
+        among = reader.allowed_rows(snapshot, ReadScope(query.agent_id, query.scope), place)
+        if leg is not None and not leg.searches_all(reader.columns, among):
+            raise IndexIncomplete
     own = [row for row in ranked if row.id not in query.without][: query.limit]
     stored = versions_and_recalls(snapshot, [row.id for row in own])
     candidates = []

@@ -16,6 +16,7 @@ from signet_actors.protocol.searcher import (
     GetEmbeddingHealth,
     SimilarFound,
 )
+from signet_actors.searcher.legs.vector import IndexIncomplete
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import embeddings as stored
@@ -26,6 +27,7 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
     """Return the readable memories nearest to a stored one, without itself; None if that one has no vector.
 
     The stored memory is accessed by id, so it may be in any scope; the results are limited to the requested scope.
+    Raises ``IndexIncomplete`` while a large import is being indexed.
     """
     anchor = stored.newest_vector(snapshot, query.id, query.read)
     if anchor is None:
@@ -38,6 +40,8 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
     length = float(np.linalg.norm(vector))
     allowed = reader.allowed_rows(snapshot, query.read, query.filters).copy()
     allowed[anchor.memory_seq] = False
+    if not leg.searches_all(reader.columns, allowed):
+        raise IndexIncomplete
     hits = leg.search(snapshot, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
     seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
     found = memories_by_seq(snapshot, query.read, query.filters, seqs.tolist())

@@ -12,6 +12,8 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import (
     AuthorsListed,
+    FindByPrefix,
+    FoundByPrefix,
     GetHistory,
     GetJob,
     GetMemory,
@@ -57,6 +59,12 @@ def get_memory(snapshot: Snapshot, query: GetMemory) -> MemoryFound:
     """Return the memory; None if it is missing, not readable, or deleted and deleted ones are not requested."""
     memory = stored.readable_by_id(snapshot, query.id, query.read, include_deleted=query.include_deleted)
     return MemoryFound(memory=memory)
+
+
+def find_by_prefix(snapshot: Snapshot, query: FindByPrefix) -> FoundByPrefix:
+    """Return the memories whose ids begin with the prefix."""
+    found = stored.readable_by_prefix(snapshot, query.prefix, query.read, query.limit, deleted=query.deleted)
+    return FoundByPrefix(memories=found)
 
 
 def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:

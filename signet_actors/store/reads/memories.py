@@ -18,12 +18,14 @@ _MOST_USED_FIRST = "m.access_count DESC, {}"
 _PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT :limit OFFSET :offset"
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
+_BY_PREFIX = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
 _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
 _AUTHORS = "SELECT DISTINCT m.who FROM memories m WHERE {} AND m.who IS NOT NULL ORDER BY m.who"
 _NEWEST = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {_NEWEST_FIRST} LIMIT :limit"
 _MATCHING = f"SELECT {MEMORY_COLUMNS}, {{}} FROM {{}} AND {{}} ORDER BY {{}} LIMIT :limit"
+_HIGHEST_CHARACTER = "\U0010ffff"
 
 
 class Page(NamedTuple):
@@ -54,6 +56,19 @@ def readable_by_id(snapshot: Snapshot, memory_id: str, read: ReadScope, *, inclu
     where, bindings = conjunction(("m.id = :id", {"id": memory_id}), (state, {}), policy)
     row = snapshot.one(_ONE.format(where), bindings)
     return None if row is None else to_memory(row)
+
+
+def readable_by_prefix(
+    snapshot: Snapshot, prefix: str, read: ReadScope, limit: int, *, deleted: bool | None = None
+) -> list[Memory]:
+    """Return the memories whose ids begin with ``prefix``, by id, in any scope; None for ``deleted``: live or not.
+
+    The ids lie between the prefix and the prefix followed by the highest code point: a range of the index on ``id``.
+    """
+    between = ("m.id >= :first AND m.id < :last", {"first": prefix, "last": prefix + _HIGHEST_CHARACTER})
+    state = "1 = 1" if deleted is None else _DELETED if deleted else _LIVE
+    where, bindings = conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
+    return [to_memory(row) for row in snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit})]
 
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:

@@ -8,6 +8,7 @@ _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"
 _AGENTS = "SELECT count(*) FROM agents"
 _LIVE_MEMORIES = "SELECT count(*) FROM memories WHERE is_deleted = 0"
+_LIVE_IDS = "SELECT id FROM memories WHERE is_deleted = 0"
 _LAST_MEMORY = "SELECT coalesce(max(seq), 0) FROM memories"
 
 
@@ -29,6 +30,11 @@ def agent_count(snapshot: Snapshot) -> int:
 def live_memories(view: Reads) -> int:
     """Return the number of memories that are not deleted."""
     return int(view.value(_LIVE_MEMORIES))
+
+
+def live_ids(view: Reads) -> set[str]:
+    """Return the ids of the memories that are not deleted."""
+    return {memory_id for (memory_id,) in view.rows(_LIVE_IDS)}
 
 
 def last_memory_seq(view: Reads) -> int:

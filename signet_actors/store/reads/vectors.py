@@ -19,10 +19,8 @@ _CURRENT_OF_ROWS = (
     " WHERE m.seq IN ({}) AND e.model = :model AND e.dimensions = :dimensions"
 )
 
-_CODES_OF_VECTORS = (
-    "SELECT e.seq, e.token_codes FROM embeddings e"
-    " WHERE e.seq IN ({}) AND e.model = :model AND e.token_codes IS NOT NULL"
-)
+_CODES_OF_VECTORS = "SELECT e.seq, e.model, e.token_codes FROM embeddings e WHERE e.seq IN ({})"
+"""The model is compared by the caller: a condition on it makes SQLite walk the index of the model instead."""
 
 
 def database_id(snapshot: Reads) -> str | None:
@@ -58,4 +56,5 @@ def token_codes(snapshot: Snapshot, model: str, numbers: Sequence[int]) -> dict[
     """Return the token codes of vectors of ``model`` by ``embeddings.seq``, without vectors that have none."""
     dialect = snapshot.dialect
     sql = _CODES_OF_VECTORS.format(dialect.members("seqs"))
-    return dict(snapshot.rows(sql, {"seqs": dialect.listed(numbers), "model": model}))
+    rows = snapshot.rows(sql, {"seqs": dialect.listed(numbers)})
+    return {seq: codes for seq, of, codes in rows if of == model and codes is not None}

@@ -154,11 +154,11 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         INDEX,
         "a memory's tags differ from its tag rows",
         (
-            "SELECT m.id FROM memories m WHERE"
-            " EXISTS (SELECT value FROM json_each(m.tags)"
-            "         EXCEPT SELECT t.tag FROM memory_tags t WHERE t.memory_seq = m.seq)"
-            " OR (SELECT count(DISTINCT value) FROM json_each(m.tags))"
-            "    <> (SELECT count(*) FROM memory_tags t WHERE t.memory_seq = m.seq)"
+            # Both halves look a tag up by its key, (tag, memory_seq); tag rows have no index of memories.
+            "SELECT m.id FROM memories m JOIN json_each(m.tags) j"
+            " WHERE NOT EXISTS (SELECT 1 FROM memory_tags t WHERE t.tag = j.value AND t.memory_seq = m.seq)"
+            " UNION SELECT m.id FROM memory_tags t CROSS JOIN memories m ON m.seq = t.memory_seq"
+            " WHERE t.tag NOT IN (SELECT j.value FROM json_each(m.tags) j)"
         ),
     ),
     Invariant(
@@ -285,10 +285,19 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         ),
         since=2,
     ),
+    Invariant(
+        ROWS,
+        "a turn belongs to no transcript",
+        (
+            "SELECT u.seq FROM session_turns u LEFT JOIN session_transcripts t ON t.seq = u.transcript_seq"
+            " WHERE t.seq IS NULL"
+        ),
+        since=7,
+    ),
 )
 """All invariants; each holds after every committed transaction."""
 
-TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2))
+TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2), ("session_turns_fts", 7))
 """Each text index and the first schema version that has it."""
 
 

@@ -34,6 +34,7 @@ _SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _APPLICATION_ID_OFFSET = 68
 _HEARTBEAT_STEPS = 20_000
+_READER_CACHE_KIB = 16384
 
 
 def check_sqlite_version() -> str:
@@ -223,7 +224,7 @@ def drop_cached_pages(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA shrink_memory")
 
 
-def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
+def open_reader(path: Path) -> apsw.Connection:
     """Open a read-only connection that never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
@@ -233,7 +234,7 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     # FTS5 looks terms up by range queries, which SQLite would otherwise compile again for each value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+    connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
     return connection
 
 

@@ -21,6 +21,12 @@ class SqliteDialect:
         "bm25(memories_fts)",
         "memories_fts.rank",
     )
+    turn_search: Final = RankedSearch(
+        "session_turns_fts JOIN session_turns u ON u.seq = session_turns_fts.rowid"
+        " JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE session_turns_fts MATCH :match",
+        "bm25(session_turns_fts)",
+        "session_turns_fts.rank",
+    )
     text_sizes: Final = "memories_fts_docsize"
     hint_sizes: Final = "memory_hints_fts_docsize"
 

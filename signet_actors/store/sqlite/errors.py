@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import apsw
 
@@ -59,21 +57,16 @@ _GROWING = frozenset({apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE})
 """Errors of the calls that make a file longer. A failed sync is never a full disk: written pages may be lost."""
 
 
-@contextmanager
-def quota_as_full_disk(connection: apsw.Connection) -> Iterator[None]:
-    """Raise ``DiskFull`` for a write that fails because of a quota or a limit of the file's size.
+def raise_if_out_of_space(connection: apsw.Connection, error: apsw.IOError) -> None:
+    """Raise ``DiskFull`` if ``error`` is a write that failed because of a quota or a limit of the file's size.
 
     SQLite reports only ENOSPC as a full disk, and EDQUOT and EFBIG as a failed write. It handles both alike: the
     transaction is rolled back, and nothing of it is in the log.
 
     Source: https://sqlite.org/c3ref/system_errno.html; docs/reliability.md R4.
     """
-    try:
-        yield
-    except apsw.IOError as error:
-        if getattr(error, "extendedresult", 0) in _GROWING and connection.system_errno in _NO_SPACE:
-            raise DiskFull(f"{error}: {errno.errorcode[connection.system_errno]}") from error
-        raise
+    if getattr(error, "extendedresult", 0) in _GROWING and connection.system_errno in _NO_SPACE:
+        raise DiskFull(f"{error}: {errno.errorcode[connection.system_errno]}") from error
 
 
 def is_index_damage(error: Exception) -> bool:

@@ -3,8 +3,7 @@
 All pending migrations, their rows in ``schema_migrations``, ``PRAGMA user_version`` and a canary test are one
 transaction, so a crash leaves either the old schema or the new one. Before it, an existing database is checked, the
 free disk space is checked, and a verified backup is made. An interrupted upgrade reuses that backup if all pages still
-match. A schema newer than this release is refused. ``heartbeat`` is called only while work progresses, so that a slow
-upgrade can be told from a hang.
+match. A schema newer than this release is refused.
 
 Source: docs/reliability.md R17, R21; architecture.txt "schema_migrations".
 """
@@ -55,8 +54,9 @@ def migrate(
 ) -> int:
     """Apply all pending migrations and return their number.
 
-    ``progress`` receives a description of each step, ``heartbeat`` is called while work progresses. ``connection`` has
-    no progress handler afterwards. If a backup is made, the ``keep`` newest backups are kept.
+    ``progress`` receives a description of each step. ``heartbeat`` is called only while work progresses, so that a slow
+    upgrade can be told from a hang. ``connection`` has no progress handler afterwards. If a backup is made, the
+    ``keep`` newest backups are kept.
 
     Raises ``NewerSchema`` (nothing was changed), ``UpgradeRefused`` (rolled back, or the text of an applied migration
     has changed), ``StoreIOError`` if the database or its backup fails verification, apsw errors (rolled back).

@@ -29,7 +29,7 @@ from signet_actors.store.sqlite.checkpoint import PAGE_BYTES, checkpoint
 from signet_actors.store.sqlite.checks import scrub
 from signet_actors.store.sqlite.connect import harden, heartbeat_during, open_copy
 from signet_actors.store.sqlite.errors import UNCHECKABLE
-from signet_actors.store.sqlite.reads import SqliteReads
+from signet_actors.store.sqlite.reader import SqliteReads
 
 PARTIAL: Final = ".partial"
 _PAGES_PER_STEP: Final = 16

@@ -34,6 +34,9 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
             )
             connection.execute("INSERT INTO memory_hints_fts (memory_hints_fts) VALUES ('rebuild')")
             done.append("the index of hints was rebuilt")
+        if connection.pragma("user_version") >= 7:
+            connection.execute("INSERT INTO session_turns_fts (session_turns_fts) VALUES ('rebuild')")
+            done.append("the index of transcripts was rebuilt")
         connection.execute("DELETE FROM memory_tags")
         connection.execute(
             "INSERT INTO memory_tags (tag, memory_seq)"

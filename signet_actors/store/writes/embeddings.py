@@ -44,7 +44,7 @@ def index_insert(tx: WriteTransaction, model: str, dimensions: int, now: str) ->
     return tx.create_vector_index(number, dimensions)
 
 
-def remove(tx: WriteTransaction, memory_id: str, model: str | None) -> None:
+def remove(tx: WriteTransaction, memory_id: str, model: str | None = None) -> None:
     """Delete the memory's vectors of every model, or only those of ``model``."""
     for seq, name, dimensions in tx.rows(_SPACES, {"memory_id": memory_id}):
         if model in {None, name}:

@@ -1,4 +1,4 @@
-"""Access counts: sent by the gateway, coalesced in memory, and written with a later commit.
+"""Access counts: sent by the gateway, coalesced in memory, and written by the housekeeping commit.
 
 A crash may lose the last second of them: no reply promised them. Injections are counted separately and do not restart
 the importance decay.
@@ -9,6 +9,7 @@ Source: memory-system.txt "Importance Decay"; docs/compatibility.md "Recall".
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from signet_actors.protocol.writer import TouchMemories
 from signet_actors.store.writes import memories as memory_rows
@@ -20,20 +21,18 @@ FLUSH_LIMIT = 500
 
 @dataclass(slots=True)
 class AccessCounter:
-    """Counts by memory id since the last flush; when the counter is full, further ids are dropped and counted."""
+    """``pending``: counts by memory id and kind since the last flush. When it is full, further ids are dropped and
+    counted in ``dropped``.
+    """
 
-    recalled: dict[str, int] = field(default_factory=dict)
-    injected: dict[str, int] = field(default_factory=dict)
+    pending: dict[tuple[str, str], int] = field(default_factory=dict)
     dropped: int = 0
 
-    def __len__(self) -> int:
-        return len(self.recalled) + len(self.injected)
-
     def add(self, command: TouchMemories) -> None:
-        counts = self.injected if command.kind == "injected" else self.recalled
         for memory_id in command.ids:
-            if memory_id in counts or len(self) < MAX_PENDING:
-                counts[memory_id] = counts.get(memory_id, 0) + 1
+            key = memory_id, command.kind
+            if key in self.pending or len(self.pending) < MAX_PENDING:
+                self.pending[key] = self.pending.get(key, 0) + 1
             else:
                 self.dropped += 1
 
@@ -42,15 +41,11 @@ class AccessCounter:
 
         The counts leave memory with this call: if the transaction fails, they are lost.
         """
-        touched = 0
-        while self.recalled and touched < FLUSH_LIMIT:
-            memory_id = next(iter(self.recalled))
-            count = self.recalled.pop(memory_id)
-            memory_rows.count_recalls(context.tx, memory_id, count, last_accessed=context.now)
-            touched += 1
-        while self.injected and touched < FLUSH_LIMIT:
-            memory_id = next(iter(self.injected))
-            count = self.injected.pop(memory_id)
-            memory_rows.count_injections(context.tx, memory_id, count)
-            touched += 1
-        return touched
+        oldest = list(islice(self.pending, FLUSH_LIMIT))
+        for memory_id, kind in oldest:
+            count = self.pending.pop((memory_id, kind))
+            if kind == "injected":
+                memory_rows.count_injections(context.tx, memory_id, count)
+            else:
+                memory_rows.count_recalls(context.tx, memory_id, count, last_accessed=context.now)
+        return len(oldest)

@@ -5,15 +5,13 @@ Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 
 from __future__ import annotations
 
-from signet_actors.store.read_policy import DEFAULT_AGENT
+from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.store.writes import agents as agent_rows
 from signet_actors.writer.command_context import CommandContext
 
 
 def register(context: CommandContext, agent_id: str) -> None:
-    """Insert the agent's row if it is new, as ``shared``; an existing policy is kept."""
-    if agent_id in context.row_cache.agents:
-        return
+    """Insert the agent's row if it is new, as ``shared``; an existing policy is kept. The row cache then has it."""
     agent_rows.insert_if_new(context.tx, agent_id, context.now)
     context.row_cache.agents.add(agent_id)
 

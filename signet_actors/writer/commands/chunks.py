@@ -21,7 +21,7 @@ from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberC
 from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import agents, idempotency_keys, memories
+from signet_actors.writer.commands import agents, memories
 
 CHUNK_GROUP: Final = "chunk_group"
 """``entity_type`` of a group of chunks."""
@@ -67,7 +67,8 @@ def refuse_chunked_key(context: CommandContext, key: str, memory: NewMemory) -> 
 
 def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembered:
     memory, key = command.memory, command.memory.idempotency_key
-    agents.register(context, memory.agent_id)
+    if memory.agent_id not in context.row_cache.agents:
+        agents.register(context, memory.agent_id)
     group_id = _new_group(context, memory, len(command.chunks))
     ids: list[str] = []
     for index, text in enumerate(command.chunks):
@@ -120,7 +121,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
     if not live:
         for part in keyed:
             if part.key is not None:
-                idempotency_keys.release(context, part.seq, part.id, part.key, command.principal)
+                memories.release_key(context, part.seq, part.id, part.key, command.principal)
         return None
     group_id = keyed[0].group_id or ""
     known = chunk_rows.hash_of(context.tx, group_id)

@@ -1,14 +1,20 @@
 """Vectors of memories: the ``embeddings`` row and its ``vec0`` row change together.
 
-Source: architecture.txt "embeddings"; docs/decisions.md 5, 36.
+Source: architecture.txt "embeddings"; memory-pipeline.txt "Embedding Tracker"; docs/decisions.md 5, 36.
 """
 
 from __future__ import annotations
 
+import msgspec
+
+from signet_actors.domain.jobs import EMBED
+from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.writes import embeddings as embedding_rows
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.embeddings import EMBEDDINGS, EmbeddingRow
 from signet_actors.writer.command_context import CommandContext
+from signet_actors.writer.commands import leases
 
 
 def store(context: CommandContext, memory_id: str, content_hash: str, vector: Vector) -> int | None:
@@ -40,16 +46,25 @@ def store(context: CommandContext, memory_id: str, content_hash: str, vector: Ve
     return seq
 
 
-def remove(context: CommandContext, memory_id: str, *, model: str | None = None) -> None:
-    """Delete the memory's vectors of every model, or only those of ``model``."""
-    embedding_rows.remove(context.tx, memory_id, model)
+def store_vector(context: CommandContext, command: StoreVector) -> VectorStored:
+    """Complete an embed job: store and index its vector if the memory still has the content that was embedded.
+
+    Vectors of other models stay beside it; the job's result names the model of this one. Raises ``lease_lost``.
+    """
+    job = leases.active_lease(context, command.job_id, command.lease_id)
+    leases.require_kind(job, EMBED)
+    stored = job.memory_id is not None and _replace(context, job.memory_id, command)
+    result = {"stored": stored, "model": command.model, "dimensions": command.dimensions}
+    leases.complete_leased(context, job, msgspec.json.encode(result).decode())
+    return VectorStored(stored)
 
 
-def hide_all(context: CommandContext, memory_id: str) -> None:
-    """Remove the memory's vectors from the search indexes; their ``embeddings`` rows stay for a recovery."""
-    embedding_rows.hide_all(context.tx, memory_id)
-
-
-def show_all(context: CommandContext, memory_id: str) -> None:
-    """Put every stored vector of the memory back into its search index."""
-    embedding_rows.show_all(context.tx, memory_id, context.now)
+def _replace(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
+    memory_seq = memory_rows.live_seq_of_content(context.tx, memory_id, command.content_hash)
+    vector = Vector(command.model, command.dimensions, 0, command.token_codes)
+    if memory_seq is None or context.vector_bytes(vector) is None:
+        return False
+    embedding_rows.remove(context.tx, memory_id, command.model)
+    seq = store(context, memory_id, command.content_hash, vector)
+    memory_rows.set_embedding(context.tx, memory_seq, seq, command.model)
+    return True

@@ -10,8 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.jobs import PROSPECTIVE_INDEX
-from signet_actors.domain.normalization import collapsed
-from signet_actors.domain.query_words import cjk_bigrams
+from signet_actors.domain.normalization import cjk_bigrams, collapsed
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
 from signet_actors.store.writes import hints as hint_rows
 from signet_actors.store.writes import memories as memory_rows

@@ -38,7 +38,7 @@ def _store(context: CommandContext, line: ImportLine, principal: Principal) -> b
         return True
     if memory.idempotency_key is not None:
         chunks.refuse_chunked_key(context, memory.idempotency_key, memory)
-    return memories.remember_one(context, memory, principal, line).deduped
+    return memories.remember(context, memory, principal, line).deduped
 
 
 def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> bool:

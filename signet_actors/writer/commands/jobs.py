@@ -6,8 +6,6 @@ job is needed.
 
 Source: memory-pipeline.txt "Worker Model"; architecture.txt "Job Queue"; docs/decisions.md 11-15; docs/reliability.md
 R6, R8.
-Departs: a job that ends is followed by another if the memory's *content* differs, not for every newer version: a tag or
-a pin changes nothing that a model reads, and model calls are expensive.
 """
 
 from __future__ import annotations
@@ -114,7 +112,11 @@ def _lacks_codes(context: CommandContext, subject: Subject, space: Space | None)
 def on_job_end(
     context: CommandContext, kind: str, memory_id: str | None, leased_hash: str | None, state: JobState
 ) -> None:
-    """Update the memory's row after a job ended or was requeued; enqueue another job if the content has changed."""
+    """Update the memory's row after a job ended or was requeued; enqueue another job if the content has changed.
+
+    Departs: a job that ends is followed by another if the memory's *content* differs, not for every newer version: a
+    tag or a pin changes nothing that a model reads, and model calls are expensive.
+    """
     if kind not in _OF_MEMORIES or memory_id is None:
         return
     subject = job_rows.live_subject(context.tx, memory_id)

@@ -1,9 +1,8 @@
 """Leases on durable jobs: only the holder of a lease may report the end of its job.
 
-A lease id is a fencing token, checked in the transaction of the report. It starts with the name and incarnation of the
-process that holds it. A lease expires on the monotonic clock of one supervisor incarnation. Jobs are leased in the
-order in which they became ready (of some kinds the newest first), so a job that keeps failing delays no other. Poison
-jobs, whose worker exited while it held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
+A lease id is a fencing token, checked in the transaction of the report. It starts with the name and incarnation of its
+holder. Jobs are leased in the order in which they became ready (of some kinds the newest first), so a failing job
+delays no other. Poison jobs, whose worker exited while it held their lease, are leased singly (DESIGN.md, "Jobs").
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14; docs/reliability.md "Ground rules" 8, R8 and R16;
 docs/security.md "Where the specification is unsafe".

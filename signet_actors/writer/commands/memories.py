@@ -1,7 +1,9 @@
-"""Remember, modify, forget and recover one memory, inside the open transaction.
+"""Remember one memory, unless it duplicates another, inside the open transaction.
 
-Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and Recovery"; docs/decisions.md 4, 32, 36,
-38.
+The idempotency key of a deleted memory is passed to a new memory that comes with it, and returned at a recovery.
+
+Source: memory-api.txt "POST /api/memory/remember" (``idempotencyKey``), "POST /api/memory/:id/recover";
+memory-system.txt "Soft-Delete and Recovery"; docs/decisions.md 4, 32.
 """
 
 from __future__ import annotations
@@ -14,16 +16,15 @@ import msgspec
 
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES
-from signet_actors.domain.normalization import content_hash, normalized_content
-from signet_actors.domain.query_words import cjk_bigrams
+from signet_actors.domain.normalization import cjk_bigrams, content_hash, normalized_content
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ImportLine,
     NewMemory,
-    Remember,
     Remembered,
 )
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
 from signet_actors.writer.command_context import CommandContext
@@ -31,11 +32,11 @@ from signet_actors.writer.commands import (
     agents,
     embeddings,
     history,
-    idempotency_keys,
     jobs,
 )
 
 REMEMBERED_AGAIN = "remembered again"
+RELEASED = "its idempotency key was given to another memory"
 
 
 class Derived(NamedTuple):
@@ -49,15 +50,13 @@ class Derived(NamedTuple):
     """The reason of the change, for its history event."""
 
 
-def remember(context: CommandContext, command: Remember) -> Remembered:
-    """Store the memory, or return unchanged the memory that it duplicates."""
-    return remember_one(context, command.memory, command.principal)
-
-
-def remember_one(
+def remember(
     context: CommandContext, memory: NewMemory, principal: Principal, import_line: ImportLine | None = None
 ) -> Remembered:
-    """Store one memory; ``import_line`` describes a memory that comes from an export."""
+    """Store the memory, or return unchanged the memory that it duplicates.
+
+    ``import_line`` describes a memory that comes from an export.
+    """
     digest = content_hash(memory.content)
     existing = _duplicate(context, memory, digest, principal)
     if existing is not None:
@@ -65,7 +64,8 @@ def remember_one(
             # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
         return _deduplicated(context, existing, memory, digest)
-    agents.register(context, memory.agent_id)
+    if memory.agent_id not in context.row_cache.agents:
+        agents.register(context, memory.agent_id)
     return insert(context, memory, principal, digest, import_line)
 
 
@@ -202,17 +202,23 @@ def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[s
     return lookup_keys
 
 
+def release_key(context: CommandContext, seq: int, memory_id: str, key: str, principal: Principal) -> None:
+    """Take the key from a deleted row, so that it can be used again; the row's history keeps it."""
+    memory_rows.clear_idempotency_key(context.tx, seq)
+    history.record(context, memory_id, "none", principal, reason=RELEASED, metadata={history_rows.KEY: key})
+
+
 def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
     """Give a recovered row its idempotency key back; return the metadata for its history event."""
-    key = idempotency_keys.released(context, row.seq)
+    key = history_rows.released_key(context.tx, row.seq, RELEASED)
     if key is None:
         return None
     holder = memory_rows.by_idempotency_key(context.tx, row.duplicate_scope, key)
     if holder is not None and not holder.is_deleted:
         return {"idempotencyKeyHeldBy": holder.id}
     if holder is not None:
-        idempotency_keys.release(context, holder.seq, holder.id, key, principal)
-    idempotency_keys.restore(context, row.seq, key)
+        release_key(context, holder.seq, holder.id, key, principal)
+    memory_rows.set_idempotency_key(context.tx, row.seq, key)
     return {"idempotencyKeyRestored": True}
 
 
@@ -237,7 +243,7 @@ def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principa
     if memory.idempotency_key is not None:
         row = by_idempotency_key(context, memory, memory.idempotency_key)
         if row is not None and row.is_deleted:
-            idempotency_keys.release(context, row.seq, row.id, memory.idempotency_key, principal)
+            release_key(context, row.seq, row.id, memory.idempotency_key, principal)
         elif row is not None:
             return row
     return live_by_hash(context, memory, digest)

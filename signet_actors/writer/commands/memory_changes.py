@@ -13,9 +13,8 @@ from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED
-from signet_actors.domain.normalization import content_hash, normalized_content
+from signet_actors.domain.normalization import cjk_bigrams, content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
-from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -28,6 +27,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows
@@ -96,7 +96,7 @@ def modify(
                 current_version=row.version,
                 duplicate_memory_id=duplicate.id,
             )
-        embeddings.remove(context, row.id)
+        embedding_rows.remove(context.tx, row.id)
         seq = None if patch.vector is None else embeddings.store(context, row.id, digest, patch.vector)
         embedded = seq is not None
         columns.update(
@@ -155,7 +155,7 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
     memory_rows.mark_deleted(context.tx, row.seq, deleted_at=context.now, updated_by=command.principal.changed_by)
-    embeddings.hide_all(context, row.id)
+    embedding_rows.hide_all(context.tx, row.id)
     history.record(
         context,
         row.id,
@@ -192,7 +192,7 @@ def erase(
         return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
     if not history.erase_most(context, row.id, budget):
         return None
-    embeddings.remove(context, row.id)
+    embedding_rows.remove(context.tx, row.id)
     remove_row(context, row.seq, row.id, row.tags)
     history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
     return Forgotten(id=row.id, status="deleted", current_version=row.version)
@@ -233,7 +233,7 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
             duplicate_memory_id=duplicate.id,
         )
     memory_rows.mark_live(context.tx, row.seq, updated_at=context.now, updated_by=command.principal.changed_by)
-    embeddings.show_all(context, row.id)
+    embedding_rows.show_all(context.tx, row.id, context.now)
     key_note = restore_key(context, row, command.principal)
     history.record(
         context,

@@ -1,15 +1,11 @@
 """Write the result of an extract job and complete the job in one transaction: all of it or nothing, and exactly once.
 
-DESIGN.md, "What a run may write", describes the three checks that make this idempotent, and the bounds. Only
-``domain.extraction.gates`` decides which proposals may be applied: in the transaction that writes, on the memory as it
-is now, under the stricter of the writer's own flags and the run's mode. The store adds three bounds: no target in
-another scope, no constraint, and never the source memory.
+DESIGN.md, "What a run may write", describes the three checks that make this idempotent, and the bounds of the store
+(``protection_reason``). Only ``domain.extraction.gates`` decides which proposals may be applied: in the transaction
+that writes, on the memory as it is now, under the stricter of the writer's own flags and the run's mode.
 
 Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; docs/decisions.md 16, 39;
 docs/reliability.md R6 and R7; docs/security.md "Poisoned memories".
-Departs: the job's result counts the facts and does not repeat them; their text is only in ``memory_proposals``, so that
-erasing a memory has one place to clean (docs/reliability.md R23). A reason may quote any memory that the model was
-shown. ``shown_memories`` records which these were; if one of them was erased already, the reason is not stored.
 """
 
 from __future__ import annotations
@@ -80,7 +76,11 @@ class _Run(NamedTuple):
         return shown if proposal.target_id is None else shown | {proposal.target_id}
 
     def reason(self, ordinal: int) -> str | None:
-        """Return the model's reason for its proposal, or None if it may quote a memory that was erased meanwhile."""
+        """Return the model's reason for its proposal, or None if it may quote a memory that was erased meanwhile.
+
+        Departs: a reason may quote any memory that the model was shown. ``shown_memories`` records which these were; if
+        one of them was erased already, the reason is not stored (docs/reliability.md R23).
+        """
         return self.command.proposals[ordinal].reason if self.shown(ordinal) <= self.seqs.keys() else None
 
 
@@ -226,7 +226,8 @@ def _evaluate(
 def protection_reason(source: StoredRow, target: StoredRow) -> str | None:
     """Return why no proposal may change this memory, whatever gates and approvals allow; None if one may.
 
-    A person who wants the change makes it directly. Source: docs/security.md "Poisoned memories".
+    Protected are the source of the fact, every memory in another scope, and constraints. A person who wants the change
+    makes it directly. Source: docs/security.md "Poisoned memories".
     """
     if target.id == source.id:
         return OWN_SOURCE
@@ -429,6 +430,11 @@ def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[s
 
 
 def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str]) -> dict[str, object]:
+    """Return the result of the job.
+
+    Departs: it counts the facts and does not repeat them. Their text is only in ``memory_proposals``, so that erasing a
+    memory has one place to clean (docs/reliability.md R23).
+    """
     warnings = [*command.warnings, *(warning for proposal in command.proposals for warning in proposal.warnings)]
     return {
         "runId": command.run_id,

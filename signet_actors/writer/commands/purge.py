@@ -9,23 +9,25 @@ Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, R23.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions, provider_usage, request_replies, store_meta
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import purge as purge_rows
+from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import embeddings, history, memory_changes
+from signet_actors.writer.commands import history, memory_changes, transcripts
 
 _CHANGES_KEPT = 50_000
-_MARK, _LEAP = "retention_high_water_mark", "retention_suspected_leap_since"
+_MARK, _JUMP = "retention_high_water_mark", "retention_suspected_leap_since"
+"""Names in ``store_meta``; existing databases have the second one under its earlier name."""
 
 
 def step(context: CommandContext, command: PurgeStep) -> Purged:
@@ -47,7 +49,7 @@ def _graph_links(context: CommandContext, cutoff: str, limit: int) -> int:
 def _embeddings(context: CommandContext, cutoff: str, limit: int) -> int:
     rows = purge_rows.expired_with_vectors(context.tx, cutoff, limit)
     for seq, memory_id in rows:
-        embeddings.remove(context, memory_id)
+        embedding_rows.remove(context.tx, memory_id)
         memory_rows.clear_embedding(context.tx, seq)
     return len(rows)
 
@@ -74,6 +76,11 @@ def _provider_usage(context: CommandContext, cutoff: str, limit: int) -> int:
     return provider_usage.delete_before(context.tx, cutoff[:10], limit)
 
 
+def _sessions(context: CommandContext, cutoff: str, limit: int) -> int:
+    """Delete what sessions received, and sessions that were not active, since the cutoff."""
+    return session_rows.delete_before(context.tx, cutoff, limit)
+
+
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     budget = ByteBudget()
     found = history_rows.created_before(context.tx, cutoff, limit)
@@ -95,11 +102,6 @@ def _dead_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
     return purge_rows.delete_dead_jobs(context.tx, cutoff, limit)
 
 
-def _request_replies(context: CommandContext, cutoff: str, limit: int) -> int:
-    cutoff_ms = int(datetime.fromisoformat(cutoff).timestamp() * 1000)
-    return prune_replies(context, cutoff_ms, limit)
-
-
 def prune_replies(context: CommandContext, cutoff_ms: int, limit: int) -> int:
     """Delete replies stored before ``cutoff_ms``, and trim the change feed to its limit."""
     count = request_replies.delete_before(context.tx, cutoff_ms, limit)
@@ -116,18 +118,19 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "completed_jobs": _completed_jobs,
     "dead_jobs": _dead_jobs,
     "provider_usage": _provider_usage,
-    "request_replies": _request_replies,
+    "sessions": _sessions,
+    "transcripts": transcripts.purge,
 }
 
 
 def advance_high_water_mark(context: CommandContext, command: AdvanceHighWaterMark) -> HighWaterMark:
-    """Advance the mark to ``now`` if accepted; store or clear a suspected leap of the clock."""
+    """Advance the mark to ``now`` if accepted; store or clear a suspected jump of the clock."""
     previous = store_meta.value(context.tx, _MARK)
-    leap = store_meta.value(context.tx, _LEAP)
+    jump = store_meta.value(context.tx, _JUMP)
     if command.accept:
         store_meta.put(context.tx, _MARK, command.now)
-    if command.suspected_leap_since is None:
-        store_meta.delete(context.tx, _LEAP)
+    if command.suspected_jump_since is None:
+        store_meta.delete(context.tx, _JUMP)
     else:
-        store_meta.put(context.tx, _LEAP, command.suspected_leap_since)
-    return HighWaterMark(previous=previous, suspected_leap_since=leap)
+        store_meta.put(context.tx, _JUMP, command.suspected_jump_since)
+    return HighWaterMark(previous=previous, suspected_jump_since=jump)

@@ -5,8 +5,7 @@ forgets one. A retry with its ``Idempotency-Key`` gets the first reply and does 
 
 Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Configuration Reference" (``repair``);
 docs/compatibility.md "Repair gate".
-Departs: only a repair that changed something counts. ``autonomous.frozen`` does not stop people here: it only stops
-what runs without a request.
+Departs: only a repair that changed something counts, and ``autonomous.frozen`` does not stop what a person requests.
 """
 
 from __future__ import annotations

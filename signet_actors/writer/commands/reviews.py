@@ -5,9 +5,7 @@ the target as the model saw it, an undo requires each memory as the run left it.
 
 Source: docs/decisions.md 16; memory-pipeline.txt "Controlled Writes".
 Departs: a proposal that was blocked only because updates and deletions are switched off can be approved too: the switch
-restricts the pipeline, not people. The store's bounds (another scope, a constraint, the source itself) hold for
-approvals as well; a person who wants such a change makes it directly. An undo keeps what a person approved, because the
-run did not do that.
+restricts the pipeline, not people. The bounds of ``protection_reason`` hold for approvals as well.
 """
 
 from __future__ import annotations
@@ -169,6 +167,8 @@ def undo(context: CommandContext, command: UndoRun) -> RunUndone:
     """Undo every change of the run, and reject what of it is still pending review.
 
     Changes that cannot be undone are kept; the results name each with its reason.
+
+    Departs: what a person approved is kept too, because the run did not do that.
     """
     run = proposal_rows.run(context.tx, command.run_id)
     if run is None or not _may_see(context, run.memory_id, run.agent_id, command.read):

@@ -9,12 +9,14 @@ from tests.corpus.scenarios import (
     change,
     edge,
     faults,
+    hooks,
     import_export,
     operations,
     pipeline,
     read,
     recall,
     remember,
+    transcripts,
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -23,8 +25,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     *change.SCENARIOS,
     *batch.SCENARIOS,
     *recall.SCENARIOS,
+    *hooks.SCENARIOS,
     *agents.SCENARIOS,
     *import_export.SCENARIOS,
+    *transcripts.SCENARIOS,
     *edge.SCENARIOS,
     *operations.SCENARIOS,
     *pipeline.SCENARIOS,

@@ -49,6 +49,14 @@ def names(body: Any) -> Any:
     return {"files": [file["name"] for file in body["files"]], "skipped": body["skipped"]}
 
 
+MCP_ACCEPT = {"Accept": "application/json, text/event-stream"}
+GET_NOTHING = {
+    "jsonrpc": "2.0",
+    "id": "a",
+    "method": "tools/call",
+    "params": {"name": "memory_get", "arguments": {"id": "nothing"}},
+}
+
 STEPS = (
     get("live", "/health/live"),
     get("ready", "/health/ready"),
@@ -63,6 +71,10 @@ STEPS = (
     get("the documentation page", "/api/docs", view=lambda text: "swagger" in text.lower()),
     get("a file of it that is not there", "/api/docs/nothing.js"),
     get("a file of it", "/api/docs/swagger-ui.css", view=lambda text: len(text) > 1000),
+    post("a message of MCP", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=MCP_ACCEPT),
+    post("a tool of MCP that fails", "/mcp", GET_NOTHING, headers=MCP_ACCEPT),
+    post("what is no message of MCP", "/mcp", {"id": 1}, headers=MCP_ACCEPT),
+    post("a client of MCP that wants no events", "/mcp", GET_NOTHING, headers={"Accept": "application/json"}),
     get("configuration files", "/api/config", view=names),
     post("write a Markdown file", "/api/config", {"file": "USER.md", "content": "# About the user\n"}),
     post(

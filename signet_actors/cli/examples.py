@@ -1,0 +1,84 @@
+"""Examples of every command, which its help and the manual page show; a test parses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "up": ("signet up", "signet up --workspace ~/work-agents"),
+    "start": ("signet start",),
+    "stop": ("signet stop", "signet stop --now"),
+    "restart": ("signet restart",),
+    "status": ("signet status", "signet status --json"),
+    "remember": (
+        'signet remember "User prefers vim keybindings" --tags editor',
+        "signet remember - --type decision < decision.md",
+    ),
+    "recall": ('signet recall "which editor does the user like?"', "signet recall deployments --since yesterday -n 5"),
+    "search": ("signet search vim keybindings", "signet search --expression 'deploy* NOT friday'"),
+    "list": ("signet list -n 5", "signet list --type decision --agent alice", "signet list --deleted"),
+    "show": ("signet show 01a2059b-7c1e-7e35", "signet show 01a2059b-7c1e-7e35 --history"),
+    "history": ("signet history 01a2059b-7c1e-7e35",),
+    "edit": (
+        "signet edit 01a2059b-7c1e-7e35",
+        'signet edit 01a2059b-7c1e-7e35 --content "User prefers Emacs" --reason "asked again"',
+    ),
+    "forget": ("signet forget 01a2059b-7c1e-7e35", "signet forget --tags scratch --since 'last week' --preview"),
+    "recover": ("signet recover 01a2059b-7c1e-7e35",),
+    "export": ("signet export memories.jsonl", "signet export - --agent alice | gzip > alice.jsonl.gz"),
+    "import": ("signet import memories.jsonl", "signet import ~/notes --from markdown"),
+    "pipeline": ("signet pipeline",),
+    "pipeline runs": ("signet pipeline runs --memory 01a2059b-7c1e-7e35",),
+    "pipeline show": ("signet pipeline show 0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50",),
+    "pipeline undo": ("signet pipeline undo 0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50",),
+    "pipeline requeue": ("signet pipeline requeue --kind extract",),
+    "providers": ("signet providers",),
+    "review": ("signet review list",),
+    "review list": ("signet review list --state all",),
+    "review approve": ("signet review approve 2d0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50",),
+    "review reject": ("signet review reject 2d0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50 --reason outdated",),
+    "logs": ("signet logs -f", "signet logs --level error -n 20"),
+    "config": ("signet config show",),
+    "config show": ("signet config show",),
+    "config path": ("signet config path",),
+    "config check": ("signet config check",),
+    "config set": ("signet config set search.alpha 0.6",),
+    "config edit": ("signet config edit",),
+    "config schema": ("signet config schema > agent.schema.json",),
+    "retention": ("signet retention sweep",),
+    "retention sweep": ("signet retention sweep",),
+    "backup": ("signet backup --to /media/usb/", "signet backup --prune --keep 3"),
+    "restore": ("signet restore latest",),
+    "doctor": ("signet doctor", "signet doctor --deep"),
+    "bench": ("signet bench quick",),
+    "bench quick": ("signet bench quick --seconds 3",),
+    "eval": ("signet eval --own", "signet eval questions.jsonl --compare embedding.provider=none"),
+    "call": ("signet call memories.list --limit 5",),
+    "mcp": ("signet mcp", "signet mcp --agent alice"),
+    "connect": (
+        "signet connect",
+        "signet connect claude-code",
+        "signet connect claude-code --dry-run",
+        "signet connect --check",
+    ),
+    "disconnect": ("signet disconnect claude-code",),
+    "hook": ("signet hook session-start -H claude-code < event.json",),
+    "completion": ("signet completion fish",),
+    "help": ("signet help pipeline undo",),
+    "version": ("signet version",),
+}
+
+
+def with_examples(command: click.Command, name: str) -> click.Command:
+    """Add the examples to the help of the command and of its subcommands; return the command."""
+    if isinstance(command, click.Group) and name != "call":
+        for sub_name, sub_command in command.commands.items():
+            with_examples(sub_command, f"{name} {sub_name}")
+    if name in EXAMPLES:
+        command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[name])))
+    return command

@@ -1,0 +1,170 @@
+"""Our entries among the hooks of a settings file: ``{"hooks": {EVENT: [{"matcher": …, "hooks": [HANDLER]}]}}``.
+
+A handler is ours if its command is a program named ``signet-hook``. Nothing else is changed, nor its order.
+
+Source: https://code.claude.com/docs/en/hooks; https://developers.openai.com/codex/hooks.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from signet_actors.cli.harnesses.json_text import (
+    InvalidText,
+    appended,
+    line_of,
+    member,
+    parsed,
+    parts,
+    removed,
+    root_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PROGRAM: Final = "signet-hook"
+Groups = dict[str, dict[str, Any]]
+"""Our matcher group of each event."""
+
+
+def command_words(handler: Any) -> list[str]:
+    """Return the command of a handler as an argument list; empty if it is no command, or one that no shell can read."""
+    if not isinstance(handler, dict) or handler.get("type") != "command" or not isinstance(handler.get("command"), str):
+        return []
+    command, arguments = handler["command"], handler.get("args")
+    if isinstance(arguments, list):
+        return [command, *map(str, arguments)]
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def is_ours(handler: Any) -> bool:
+    """Return whether the handler runs ``signet-hook``."""
+    words = command_words(handler)
+    return bool(words) and os.path.basename(words[0]) == PROGRAM
+
+
+def is_of_other_signet(handler: Any) -> bool:
+    """Return whether the handler runs ``signet hook``, as the original Signet installs it."""
+    words = command_words(handler)
+    return [os.path.basename(words[0]), *words[1:2]] == ["signet", "hook"] if words else False
+
+
+def handlers(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the event and the handler of each command hook in a valid document."""
+    for event, groups in (document.get("hooks") or {}).items():
+        for group in groups:
+            yield from ((event, handler) for handler in group["hooks"] if isinstance(handler, dict))
+
+
+def document_of(text: str | None) -> dict[str, Any]:
+    """Return the document; an empty one for no text. Raises InvalidText if its hooks have another form."""
+    if text is None or not text.strip():
+        return {}
+    document = parsed(text)
+    if not isinstance(document, dict):
+        raise InvalidText(1, "not an object in braces")
+    _check_form(text, document)
+    return document
+
+
+def connected(text: str | None, wanted: Groups) -> str:
+    """Return the text with exactly our wanted entries. Raises InvalidText."""
+    document = document_of(text)
+    if text is None or not text.strip():
+        text = "{}\n"
+    elif _ours(document) == {event: [group] for event, group in wanted.items()}:
+        return text
+    else:
+        text = stripped(text)
+    if member(text, root_of(text), "hooks") is None:
+        return appended(text, root_of(text), {event: [group] for event, group in wanted.items()}, "hooks")
+    for event, group in wanted.items():
+        hooks = _hooks(text)
+        groups = member(text, hooks, event)
+        text = appended(text, hooks, [group], event) if groups is None else appended(text, groups.value, group)
+    return text
+
+
+def installed(text: str | None) -> Groups:
+    """Return our entries as they are in the text. Raises InvalidText."""
+    return {event: groups[0] for event, groups in _ours(document_of(text)).items()}
+
+
+def is_made_from(former: str | None, text: str | None) -> bool:
+    """Return whether the text is what ``connected`` makes of the former one, and nobody else has changed it since."""
+    try:
+        groups = installed(text)
+        only_ours = all(is_ours(handler) for group in groups.values() for handler in group["hooks"])
+        return bool(groups) and only_ours and connected(former, groups) == text
+    except InvalidText:
+        return False
+
+
+def stripped(text: str) -> str:
+    """Return the text without our entries, and without what only they filled. Raises InvalidText."""
+    document = document_of(text)
+    if not _ours(document):
+        return text
+    for event, groups in document["hooks"].items():
+        for place in reversed(range(len(groups))):
+            ours = [number for number, handler in enumerate(groups[place]["hooks"]) if is_ours(handler)]
+            array = _member(text, _hooks(text), event)
+            if ours and len(ours) == len(groups[place]["hooks"]):
+                text = removed(text, array, place)
+                continue
+            for number in reversed(ours):
+                group = parts(text, _member(text, _hooks(text), event))[place].start
+                text = removed(text, _member(text, group, "hooks"), number)
+        if any(is_ours(handler) for group in groups for handler in group["hooks"]):
+            text = _without_empty(text, _hooks(text), event)
+    return _without_empty(text, root_of(text), "hooks")
+
+
+def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the groups that have a handler of ours, by event."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event, groups in (document.get("hooks") or {}).items():
+        ours = [group for group in groups if any(map(is_ours, group["hooks"]))]
+        if ours:
+            found[event] = ours
+    return found
+
+
+def _hooks(text: str) -> int:
+    return _member(text, root_of(text), "hooks")
+
+
+def _member(text: str, container: int, key: str) -> int:
+    found = member(text, container, key)
+    assert found is not None, "the document has this member"
+    return found.value
+
+
+def _without_empty(text: str, container: int, key: str) -> str:
+    """Return the text without this member of the object if nothing is left in it."""
+    place, found = next((place, part) for place, part in enumerate(parts(text, container)) if part.key == key)
+    return text if parts(text, found.value) else removed(text, container, place)
+
+
+def _check_form(text: str, document: dict[str, Any]) -> None:
+    """Raise InvalidText, with the line, if the hooks do not have the form of the harness."""
+    hooks = document.get("hooks")
+    if "hooks" not in document:
+        return
+    start = _hooks(text)
+    if not isinstance(hooks, dict):
+        raise InvalidText(line_of(text, start), '"hooks" is not an object in braces')
+    for event, groups in hooks.items():
+        place = _member(text, start, event)
+        if not isinstance(groups, list):
+            raise InvalidText(line_of(text, place), f"the hooks of {event[:50]} are not a list in brackets")
+        for group, part in zip(groups, parts(text, place), strict=True):
+            if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+                raise InvalidText(line_of(text, part.start), f'an entry of {event[:50]} has no list "hooks"')
+            _member(text, part.start, "hooks")

@@ -1,0 +1,165 @@
+"""A settings file of another program: read it, change it in one step, and bring its former content back.
+
+Before the first change its content is kept beside it, or a note that there was no file. A symbolic link stays, and its
+target is changed; the mode stays. A file that is not as the program expects it is refused and never written.
+
+Source: docs/guides/claude-code.md "What connect changes".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from signet_actors.config.regular_file import read_regular
+from signet_actors.errors import ConfigError
+from signet_actors.runtime.file_draft import FileDraft
+from signet_actors.runtime.fsync import fsync_path
+
+MAX_BYTES = 4 << 20
+BYTE_ORDER_MARK = "\ufeff"
+BACKUP_ENDING = ".before-signet"
+MISSING_ENDING = ".missing-before-signet"
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A settings file, which may be missing or a symbolic link.
+
+    ``may_have_mark``: its program skips a byte order mark at the start, which is then no part of the text and stays.
+    """
+
+    path: Path
+    may_have_mark: bool = False
+
+    @property
+    def real(self) -> Path:
+        """The file itself, if ``path`` is a symbolic link."""
+        return Path(os.path.realpath(self.path))
+
+    @property
+    def backup(self) -> Path:
+        """The content before the first change; exists while our entries are in the file."""
+        return self.real.with_name(self.real.name + BACKUP_ENDING)
+
+    @property
+    def missing_note(self) -> Path:
+        """An empty file that says that our first change made the settings; exists while our entries are in them."""
+        return self.real.with_name(self.real.name + MISSING_ENDING)
+
+    def was_missing(self) -> bool:
+        """Return whether there was no file before the first change."""
+        return self.missing_note.exists()
+
+    def read(self) -> str | None:
+        """Return the text; None if there is no file. Raises ConfigError if it cannot be read as UTF-8."""
+        return self._without_mark(_text_of(self.path))
+
+    def former(self) -> str | None:
+        """Return the text before the first change; None if there was no file, or no change."""
+        return self._without_mark(_text_of(self.backup))
+
+    def mark(self) -> str:
+        """Return the byte order mark of the file; empty if it has none."""
+        is_marked = self.may_have_mark and (_text_of(self.path) or "").startswith(BYTE_ORDER_MARK)
+        return BYTE_ORDER_MARK if is_marked else ""
+
+    def _without_mark(self, text: str | None) -> str | None:
+        return text.removeprefix(BYTE_ORDER_MARK) if text is not None and self.may_have_mark else text
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a file from one text to another; None means that the file does not exist.
+
+    ``connects``: the change adds our entries. Otherwise it removes them. ``was_connected``: the file has some already,
+    so that what was kept before the first change is not replaced.
+    """
+
+    file: SettingsFile
+    before: str | None
+    after: str | None
+    connects: bool
+    was_connected: bool
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the change as a unified diff; empty if the text stays."""
+        old, new = ((text or "").splitlines(keepends=True) for text in (self.before, self.after))
+        name = str(self.file.path)
+        source = name if self.before is not None else os.devnull
+        target = name if self.after is not None else os.devnull
+        lines = difflib.unified_diff(old, new, source, target)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+    def apply(self) -> None:
+        """Write the file. Raises ConfigError if it has changed since it was read, or cannot be written."""
+        self._check_unchanged()
+        try:
+            if self.connects and not self.was_connected:
+                self._keep_former()
+            if self.after is not None and self.after != self.before:
+                self._replace(self.file.real, self.after)
+            elif self.after is None and self.before is not None:
+                self._check_unchanged()
+                self.file.real.unlink()
+            if not self.connects and self.was_connected:
+                self._forget_former()
+        except OSError as error:
+            raise ConfigError(f"{error.filename or self.file.path} cannot be written: {error.strerror}") from None
+
+    def _check_unchanged(self) -> None:
+        if self.file.read() != self.before:
+            raise ConfigError(f"{self.file.path} was changed in the meantime; run the command again")
+
+    def _keep_former(self) -> None:
+        if self.before is None:
+            self._replace(self.file.missing_note, "")
+            return
+        mode = self.file.real.stat().st_mode & 0o777
+        self._replace(self.file.backup, self.before)
+        self.file.backup.chmod(mode)
+        self.file.missing_note.unlink(missing_ok=True)
+
+    def _forget_former(self) -> None:
+        self.file.backup.unlink(missing_ok=True)
+        self.file.missing_note.unlink(missing_ok=True)
+        if self.after is None:
+            with contextlib.suppress(OSError):  # it holds something else
+                self.file.real.parent.rmdir()
+
+    def _replace(self, path: Path, text: str) -> None:
+        """Replace the content of the file in one step; its mode stays. A new file is readable by its owner only.
+
+        The settings are compared again just before, because a sync can take seconds.
+        """
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with FileDraft(path, f".{path.name}.signet-{os.getpid()}-{secrets.token_hex(4)}") as draft:
+            draft.file.write((self.file.mark() + text).encode())
+            draft.copy_mode()
+            draft.sync()
+            self._check_unchanged()
+            draft.replace()
+        fsync_path(path.parent)
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        raw = read_regular(path, MAX_BYTES, follow=True, advice="")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: it is not UTF-8 text; nothing was changed") from None

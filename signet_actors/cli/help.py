@@ -1,0 +1,22 @@
+"""The command help: the same text as ``--help``."""
+
+from __future__ import annotations
+
+import click
+
+from signet_actors.cli.invocation import shared_options
+
+
+@click.command("help")
+@click.argument("names", metavar="[COMMAND]...", nargs=-1)
+@shared_options
+@click.pass_context
+def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Explain a command: `signet help pipeline undo`."""
+    place = ctx.find_root()
+    for name in names:
+        command = place.command.get_command(place, name) if isinstance(place.command, click.Group) else None
+        if command is None:
+            raise click.UsageError(f"there is no command {name!r} in `{place.command_path}`", ctx)
+        place = click.Context(command, parent=place, info_name=name, **command.context_settings)
+    click.echo(place.command.get_help(place))

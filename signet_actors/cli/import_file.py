@@ -1,0 +1,74 @@
+"""Refuse a file that is not JSON lines with one sentence, which names the option for other formats.
+
+Source: docs/transfer.md "What an import does".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OTHER_NAMES: Final = {".md", ".markdown", ".txt", ".db", ".sqlite"}
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+"""A larger file is not read as one JSON document."""
+
+
+def refuse_other_name(path: Path) -> None:
+    """Raise click.UsageError for a directory, or a file named like another format that does not begin like JSON."""
+    if path.is_dir():
+        kind = "a directory"
+    elif path.suffix.lower() in OTHER_NAMES and path.is_file() and not _begins_like_json(path):
+        kind = "no file of JSON lines"
+    else:
+        return
+    is_database = path.suffix.lower() in {".db", ".sqlite"}
+    guess = "claude-mem` or `--from reference" if is_database else "markdown"
+    raise click.UsageError(f"{path} is {kind}; name its format with `--from {guess}`")
+
+
+def refuse_without_line(path: Path, line_limit: int) -> None:
+    """Raise click.UsageError if no line can be one of an export, or if the file is one JSON document of many lines.
+
+    Blank lines are no reason, and a line of more than ``line_limit`` bytes is left to the import.
+    """
+    first = b""
+    with path.open("rb") as file:
+        while text := file.readline(line_limit + 1):
+            if len(text) > line_limit or _is_line(text):
+                if first and _is_document(path, first):
+                    break
+                return
+            first = first or text.strip()
+    if first:
+        raise click.UsageError(
+            f"{path} is no file of JSON lines, each an object with `content`; name its format with"
+            " `--from mem0`, `--from claude-mem` or another one of `signet import --help`"
+        )
+
+
+def _begins_like_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(1024).lstrip().startswith(b"{")
+
+
+def _is_line(text: bytes) -> bool:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and ("content" in value or "format" in value)
+
+
+def _is_document(path: Path, first: bytes) -> bool:
+    if not first.startswith((b"{", b"[")) or path.stat().st_size > MAX_DOCUMENT_BYTES:
+        return False
+    try:
+        json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return True

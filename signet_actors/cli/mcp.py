@@ -1,0 +1,92 @@
+"""``signet mcp``: the Model Context Protocol on standard input and output, for programs that start their servers.
+
+The handshake and the list of tools need no daemon. Each call looks for the daemon anew and is an HTTP request to it. It
+never starts one.
+
+Source: docs/guides/mcp.md; Model Context Protocol, 2026-07-28 "stdio"; docs/decisions.md 61.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import click
+
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.errors import InvalidRequest, RequestRefused
+from signet_actors.operations.mcp import without_sdk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from signet_actors.cli.invocation import Invocation
+    from signet_actors.mcp.server import Performed
+    from signet_actors.operations.tools import ToolRequest
+
+ACTOR: Final = "mcp"
+AT_ONCE: Final = 16
+"""Requests to the daemon at the same time; more wait for their turn."""
+REFUSED: Final = 400
+"""Any status of a refusal: its body has the code."""
+
+
+@click.command()
+@agent_option
+@click.option("--harness", metavar="NAME", help="The program that runs the agent; the history records it as author.")
+@shared_options
+@click.pass_obj
+def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
+    """Serve the memory tools to a program that speaks MCP, on standard input and output.
+
+    The program starts this command and ends it. The daemon must run (`signet start`); programs that support HTTP need
+    no command: give them the daemon's address with the path /mcp.
+    """
+    try:
+        from signet_actors.mcp.stdio import serve  # noqa: PLC0415 - slow; only for this command
+    except ModuleNotFoundError as error:
+        raise without_sdk(error) from error
+    headers = {"x-signet-actor": _header(harness or ACTOR), "x-signet-actor-type": "agent"}
+    headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
+
+    def send(request: ToolRequest) -> Performed:
+        from signet_actors.operations.tools import with_origin  # noqa: PLC0415 - slow; loaded already
+
+        return _send(invocation, headers, with_origin(request, harness=harness, project=None))
+
+    serve(send, at_once=AT_ONCE)
+
+
+def _header(name: str) -> str:
+    """Return the name as the value of a header, in UTF-8. Raises InvalidRequest."""
+    if not name.isprintable():
+        raise InvalidRequest("--agent and --harness must be names without control characters")
+    return name.encode().decode("latin-1")
+
+
+def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolRequest) -> Performed:
+    """Send the request to the daemon, and return the reply. Raises SignetError."""
+    from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - with the first request
+    from signet_actors.mcp.server import Performed  # noqa: PLC0415 - slow; loaded already
+
+    operation = request.operation
+    path = operation.paths[0]
+    for name, value in request.path.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    client = DaemonClient(invocation.address(), print_warnings=False, headers=headers)
+    try:
+        reply = client.request(
+            operation.method,
+            path,
+            query=request.query,
+            body=request.body,
+            changes=operation.has_effect,
+        )
+        return Performed(reply.status, reply.raw)
+    except RequestRefused as refused:
+        if not refused.answer:
+            raise
+        return Performed(REFUSED, refused.answer)
+    finally:
+        client.close()

@@ -1,0 +1,272 @@
+"""Tables and fields that can be read at any width; on a pipe, one line of tab-separated columns for each row.
+
+Columns without a value are left out. If the others do not fit, those with the highest ``drop`` go first; if that is not
+enough, each row becomes a block of ``name: value`` lines with all columns. An id is never broken, nor is a word of at
+most ``LONGEST_WORD`` cells.
+
+Source: docs/cli.md "Output".
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.presentation import in_colour, on_terminal, one_line, print_message, tags_text
+from signet_actors.cli.times import time_text
+from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, terminal_width, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+GAP = "  "
+SEPARATOR = " · "
+LONGEST_WORD = 32
+"""A longer word (a path, a URL) may be broken."""
+LEAST_TEXT = 24
+"""Fewest cells of a column of text that is longer."""
+SHOWN_CONTENT_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. ``drop``: 0 is never left out, the highest number first. ``wrap``: its text may take several lines.
+
+    ``right``: its numbers are aligned at their last digit.
+    """
+
+    title: str
+    drop: int = 0
+    wrap: bool = False
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text with an id below it, and beside the id what else there is to say."""
+
+    text: str
+    whole_id: str
+    about: str = ""
+
+
+Row = tuple["str | Cell", ...]
+
+
+def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Any]], *, none: str = "") -> None:
+    """Print the rows in columns. Without rows, print ``none`` on standard error.
+
+    On a pipe: one line for each row, tab-separated, without a heading.
+    """
+    cells = [tuple(cell if isinstance(cell, Cell) else one_line(cell) for cell in row) for row in rows]
+    if not on_terminal():
+        for row in cells:
+            click.echo("\t".join(map(_piped, row)))
+    elif cells:
+        named = [Column(column) if isinstance(column, str) else column for column in columns]
+        for line in table_lines(named, cells, terminal_width(), _style()):
+            click.echo(line)
+    if not cells and none:
+        print_message(none)
+
+
+def print_fields(fields: Iterable[tuple[str, Any]], *, indent: int = 0) -> None:
+    """Print ``name: value`` lines; fields without a value are omitted. A terminal's lines are wrapped."""
+    shown = [(name, one_line(value)) for name, value in fields if value is not None and value != ""]
+    if not on_terminal():
+        for name, value in shown:
+            click.echo(f"{' ' * indent}{name}: {value}")
+        return
+    for line in field_lines([(name, value, False) for name, value in shown], terminal_width(), _style(), indent):
+        click.echo(line)
+
+
+def print_wrapped(text: str, *, lead: str = "", indent: int = 0) -> None:
+    """Print a paragraph behind ``lead``, which may be styled; a terminal's lines are wrapped and indented."""
+    shown = one_line(text)
+    lines = [shown]
+    if on_terminal():
+        room = max(terminal_width() - indent, LEAST_VALUE)
+        lines = wrap(shown, room, taken=cell_count(click.unstyle(lead)) - indent)
+    click.echo((lead + lines[0]).rstrip())
+    for line in lines[1:]:
+        click.echo(" " * indent + line)
+
+
+def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -> None:
+    """Print each memory in a row, with its id below the text so that it is easy to copy.
+
+    On a pipe: ``[score] id type created tags content``, tab-separated.
+    """
+    if not on_terminal():
+        for row in rows:
+            cells = [
+                _memory_id(row),
+                row.get("type"),
+                row.get("created_at"),
+                tags_text(row.get("tags")),
+                row.get("content"),
+            ]
+            click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
+        return
+    lead = Column("score" if scored else "created")
+    print_table(
+        (lead, Column("type", drop=1), Column("memory", wrap=True)),
+        [
+            (
+                f"{float(row.get('score') or 0):.2f}" if scored else time_text(row.get("created_at")),
+                row.get("type"),
+                Cell(one_line(row.get("content"), SHOWN_CONTENT_CHARS), one_line(_memory_id(row)), _about(row, scored)),
+            )
+            for row in rows
+        ],
+    )
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Row], width: int, style: Callable[..., str]) -> Iterator[str]:
+    """Yield the lines of a table, or of blocks if the columns do not fit."""
+    used = [place for place in range(len(columns)) if any(_first(row[place]) for row in rows)]
+    least = {place: _least_width(columns[place], [row[place] for row in rows]) for place in used}
+    while (needed := sum(least[place] for place in used) + len(GAP) * (len(used) - 1)) > width:
+        droppable = [place for place in used if columns[place].drop]
+        if not droppable:
+            yield from _blocks(columns, rows, width, style)
+            return
+        highest = max(columns[place].drop for place in droppable)
+        used = [place for place in used if columns[place].drop != highest]
+    widths = _share(columns, rows, used, least, width - needed)
+    titles = GAP.join(_aligned(columns[place], columns[place].title, None, widths[place]) for place in used).rstrip()
+    if titles:
+        yield style(titles, bold=True)
+        yield style("─" * (sum(widths.values()) + len(GAP) * (len(used) - 1)), dim=True)
+    for row in rows:
+        cells = [_cell_lines(row[place], widths[place], style) for place in used]
+        for line in itertools.zip_longest(*cells, fillvalue=("", "")):
+            parts = (
+                _aligned(columns[place], plain, shown, widths[place])
+                for place, (plain, shown) in zip(used, line, strict=True)
+            )
+            yield GAP.join(parts).rstrip()
+
+
+def field_lines(
+    fields: Sequence[tuple[str, str, bool]], width: int, style: Callable[..., str], indent: int = 0
+) -> Iterator[str]:
+    """Yield the lines of ``(name, value, whole)``; a ``whole`` value is never broken."""
+    label = max((cell_count(name) for name, _, _ in fields), default=0) + 2
+    room = width - indent - label
+    for name, value, whole in fields:
+        title = style(_padded(f"{name}:" if name else "", label), bold=True)
+        if room < LEAST_VALUE or (whole and cell_count(value) > room):
+            yield " " * indent + title.rstrip()
+            yield from ([value] if whole else (" " * (indent + 2) + line for line in wrap(value, width - indent - 2)))
+            continue
+        first, *more = [value] if whole else wrap(value, room)
+        yield " " * indent + title + first
+        yield from (" " * (indent + label) + line for line in more)
+
+
+def _blocks(columns: Sequence[Column], rows: Sequence[Row], width: int, style: Callable[..., str]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        fields: list[tuple[str, str, bool]] = []
+        for column, cell in zip(columns, row, strict=True):
+            if isinstance(cell, Cell):
+                fields += [(column.title, cell.text, False), ("id", cell.whole_id, True), ("", cell.about, False)]
+            else:
+                fields.append((column.title, cell, not column.wrap))
+        yield from field_lines([field for field in fields if field[1]], width, style)
+
+
+def _least_width(column: Column, cells: Sequence[str | Cell]) -> int:
+    """Return the fewest cells in which the column can be read."""
+    widest = max(cell_count(_first(cell)) for cell in cells)
+    ids = max((cell_count(cell.whole_id) for cell in cells if isinstance(cell, Cell)), default=0)
+    if not column.wrap:
+        return max(cell_count(column.title), widest, ids)
+    words = max(cell_count(word) for cell in cells for word in (_first(cell).split() or [""]))
+    return max(cell_count(column.title), min(words, LONGEST_WORD), min(widest, LEAST_TEXT), ids)
+
+
+def _share(
+    columns: Sequence[Column], rows: Sequence[Row], used: Sequence[int], least: Mapping[int, int], spare: int
+) -> dict[int, int]:
+    """Return the width of each column: the spare cells go to the columns of text, first to the one that needs least."""
+    widths = {place: least[place] for place in used}
+    wanted = {place: max(_wanted(row[place]) for row in rows) - widths[place] for place in used if columns[place].wrap}
+    for served, (place, more) in enumerate(sorted(wanted.items(), key=lambda want: want[1])):
+        given = min(max(more, 0), spare // (len(wanted) - served))
+        widths[place] += given
+        spare -= given
+    return widths
+
+
+def _cell_lines(cell: str | Cell, width: int, style: Callable[..., str]) -> list[tuple[str, str]]:
+    """Return the lines of a cell, each plain and styled."""
+    lines = [(line, line) for line in wrap(_first(cell), width)]
+    if isinstance(cell, Cell):
+        both = SEPARATOR.join(part for part in (cell.whole_id, cell.about) if part)
+        below = [both] if cell_count(both) <= width else [cell.whole_id, *_about_lines(cell.about, width)]
+        lines += [(line, style(line, dim=True)) for line in below if line]
+    return lines
+
+
+def _about_lines(about: str, width: int) -> list[str]:
+    """Return what is said about a memory in lines, broken between its parts; a part that is too long is wrapped."""
+    lines: list[str] = []
+    for part in about.split(SEPARATOR):
+        if lines and cell_count(lines[-1] + SEPARATOR + part) <= width:
+            lines[-1] += SEPARATOR + part
+        else:
+            lines += wrap(part, width)
+    return lines
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_count(text))
+
+
+def _aligned(column: Column, plain: str, styled: str | None, width: int) -> str:
+    space = " " * (width - cell_count(plain))
+    text = plain if styled is None else styled
+    return space + text if column.right else text + space
+
+
+def _wanted(cell: str | Cell) -> int:
+    below = cell_count(cell.whole_id + SEPARATOR + cell.about) if isinstance(cell, Cell) else 0
+    return max(cell_count(_first(cell)), below)
+
+
+def _first(cell: str | Cell) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def _piped(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+def _style() -> Callable[..., str]:
+    return click.style if in_colour() else lambda text, **_: text
+
+
+def _memory_id(row: Mapping[str, Any]) -> str:
+    """Return the id of the row's memory; in a timeline it stands beside the entry's own id. A session has none."""
+    if row.get("subject_type") is None:
+        return str(row.get("id") or "")
+    return str(row["subject_id"]) if row["subject_type"] == "memory" else ""
+
+
+def _about(row: Mapping[str, Any], scored: bool) -> str:
+    relevance = row.get("relevance") if scored else None
+    parts = (
+        one_line(row.get("who")),
+        "" if relevance is None else f"relevance {float(relevance):.2f}",
+        time_text(row.get("created_at")) if scored else "",
+        one_line(tags_text(row.get("tags")).replace(",", ", ")),
+        "pinned" if row.get("pinned") else "",
+    )
+    return SEPARATOR.join(part for part in parts if part)

@@ -1,0 +1,110 @@
+"""Times as people read them: local and relative on a terminal. On a pipe they stay as the daemon sent them (ISO 8601).
+
+Source: docs/cli.md "Output".
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import click
+
+from signet_actors.cli.presentation import on_terminal
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+RELATIVE_DAYS = 7
+"""An older time is shown as a date."""
+
+
+class PastTime(click.ParamType[str]):
+    """An ISO time or date, or a phrase that a recall understands: ``yesterday``, ``last week``, ``3 days ago``.
+
+    A phrase becomes the beginning of its days, or their end with ``end``; an ISO time is left to the daemon.
+    """
+
+    name = "time"
+
+    def __init__(self, *, end: bool = False) -> None:
+        self._end = end
+
+    def convert(self, value: Any, _parameter: click.Parameter | None, _ctx: click.Context | None) -> Any:
+        """Return the time in ISO form."""
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            return self._from_phrase(str(value))
+        return value
+
+    def _from_phrase(self, value: str) -> str:
+        from signet_actors.domain.temporal.phrases import date_phrase, window_of  # noqa: PLC0415 - only for a phrase
+        from signet_actors.domain.timestamps import iso  # noqa: PLC0415
+        from signet_actors.runtime.local_zone import LOCAL_ZONE  # noqa: PLC0415
+
+        phrase = date_phrase(value, current_time())
+        if phrase is None or phrase.rest.strip():
+            return value  # the daemon knows more forms, and names the field if it is none
+        window = window_of(phrase, LOCAL_ZONE)
+        return iso(window.end_ms - 1 if self._end else window.start_ms)
+
+
+SINCE: Final = PastTime()
+UNTIL: Final = PastTime(end=True)
+
+
+def current_time() -> datetime:
+    """Return the time of this machine's clock, with its time zone."""
+    return datetime.fromtimestamp(time.time(), UTC).astimezone()
+
+
+def time_text(value: Any) -> str:
+    """Return an ISO timestamp for a table: relative or local on a terminal, unchanged on a pipe."""
+    moment = _moment(value) if on_terminal() else None
+    return str(value or "") if moment is None else _relative(moment) or f"{moment:%Y-%m-%d %H:%M}"
+
+
+def full_time_text(value: Any) -> str:
+    """Return an ISO timestamp for a single field: local and relative on a terminal, unchanged on a pipe."""
+    moment = _moment(value) if on_terminal() else None
+    if moment is None:
+        return str(value or "")
+    relative = _relative(moment)
+    return f"{moment:%Y-%m-%d %H:%M:%S}{f' ({relative})' if relative else ''}"
+
+
+def clock_text(value: Any) -> str:
+    """Return an ISO timestamp to the millisecond: local on a terminal, unchanged on a pipe."""
+    moment = _moment(value) if on_terminal() else None
+    return str(value or "") if moment is None else moment.replace(tzinfo=None).isoformat(" ", "milliseconds")
+
+
+def _moment(value: Any) -> datetime | None:
+    """Return the local time of an ISO timestamp; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _relative(moment: datetime) -> str:
+    """Return how far the time is from now; empty if it is more than a week."""
+    now = current_time()
+    seconds = (now - moment).total_seconds()
+    apart = abs(seconds)
+    if apart < MINUTE_S:
+        return "just now"
+    if apart < HOUR_S:
+        return _ago(int(apart // MINUTE_S), "minute", past=seconds > 0)
+    if apart < DAY_S:
+        return _ago(int(apart // HOUR_S), "hour", past=seconds > 0)
+    if moment.date() == (now - timedelta(days=1)).date():
+        return "yesterday"
+    days = int(apart // DAY_S)
+    return _ago(days, "day", past=seconds > 0) if days < RELATIVE_DAYS else ""
+
+
+def _ago(count: int, unit: str, *, past: bool) -> str:
+    text = f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{text} ago" if past else f"in {text}"

@@ -1,0 +1,209 @@
+"""The texts that hooks add to an agent's context: the start of a session, and the memories for a prompt.
+
+Every heading is a mark that the extraction of facts removes again (``extraction/injected_text.py``). A memory is one
+line with the beginning of its id, by which it can be corrected or forgotten.
+
+Source: docs/guides/hooks.md "The start of a session", "Each prompt"; docs/decisions.md 17, 49.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from signet_actors.domain.normalization import collapsed
+
+BANNER: Final = "[memory active | /remember | /recall]"
+MAX_INJECT_CHARS: Final = 24_000
+MEMORY_CHARS: Final = 2000
+CONSTRAINT_CHARS: Final = 4000
+MAX_LINE_CHARS: Final = 400
+"""Of a memory's content on a line."""
+MAX_TAGS: Final = 5
+MIN_LINE_CHARS: Final = 40
+"""A line is not cut to less than this."""
+SHORT_ID_CHARS: Final = 18
+"""Characters of an id that name one memory: the time in milliseconds, and 12 random bits."""
+CUT: Final = "…"
+_MINUTE_MS: Final = 60_000
+_MAX_QUERY_CHARS: Final = 100
+
+
+class IdentityFile(NamedTuple):
+    """A file of the workspace that is part of the start of a session; at most ``chars`` of it.
+
+    ``rank``: what has the lowest is kept longest when the text is too long.
+    """
+
+    name: str
+    heading: str
+    chars: int
+    rank: int
+
+
+IDENTITY_FILES: Final = (
+    IdentityFile("AGENTS.md", "## Agent Instructions", 12_000, 6),
+    IdentityFile("SOUL.md", "## Soul", 4000, 7),
+    IdentityFile("IDENTITY.md", "## Identity", 2000, 8),
+    IdentityFile("USER.md", "## About Your User", 6000, 9),
+    IdentityFile("MEMORY.md", "## Working Memory", 10_000, 5),
+)
+_CONSTRAINTS_RANK: Final = 1
+_MEMORIES_RANK: Final = 3
+_NEWS_RANK: Final = 4
+
+
+class Line(NamedTuple):
+    """A memory to show. ``created_at`` is ISO text."""
+
+    id: str
+    content: str
+    tags: Sequence[str]
+    created_at: str
+
+
+class Shown(NamedTuple):
+    """Lines of memories, and the ids of those that they show."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
+class SessionStart(NamedTuple):
+    """The text for the start of a session, empty if there is nothing to say, and the ids of the memories in it."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
+class _Section(NamedTuple):
+    rank: int
+    lines: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+
+
+def stub(now: datetime) -> str:
+    """Return the text for a session that has its start already."""
+    return f"{BANNER}\n{date_section(now)}"
+
+
+def date_section(now: datetime) -> str:
+    """Return the heading with the date, which a model cannot know otherwise."""
+    return f"# Current Date & Time\n{now:%A}, {now:%B} {now.day}, {now.year} at {now:%H:%M} ({now.tzname() or 'UTC'})"
+
+
+def news(new_memories: int, idle_ms: int | None) -> str | None:
+    """Return the line about what happened since the last session, None if none is known."""
+    if idle_ms is None:
+        return None
+    minutes = max(0, idle_ms) // _MINUTE_MS
+    ago = f"{minutes}m" if minutes < 60 else f"{minutes // 60}h" if minutes < 48 * 60 else f"{minutes // (24 * 60)}d"
+    plural = "memory" if new_memories == 1 else "memories"
+    return f"[since last session: {new_memories} new {plural}, last active {ago} ago]"
+
+
+def session_start(
+    *,
+    now: datetime,
+    files: Sequence[tuple[IdentityFile, str]],
+    constraints: Sequence[Line],
+    memories: Sequence[Line],
+    since: str | None,
+    limit: int = MAX_INJECT_CHARS,
+    memory_chars: int = MEMORY_CHARS,
+) -> SessionStart:
+    """Return the text for the start of a session, at most ``limit`` characters long.
+
+    What does not fit is left out by rank: constraints are kept longest, identity files shortest. A text with the full
+    limit begins with the identity files; a shorter one begins with what is kept longest.
+    """
+    binding = memory_lines(constraints, CONSTRAINT_CHARS)
+    relevant = memory_lines(memories, memory_chars)
+    if not (binding.ids or relevant.ids or files):
+        return SessionStart("", ())
+    head = stub(now)
+    sections: list[_Section] = []
+    if since and limit >= MAX_INJECT_CHARS:
+        head = f"{BANNER}\n{since}\n{date_section(now)}"
+    elif since:
+        sections.append(_Section(_NEWS_RANK, (since,)))
+    sections += [_Section(file.rank, (file.heading, *_cut(text, file.chars).splitlines())) for file, text in files]
+    if relevant.ids:
+        heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
+        sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
+    if binding.ids:
+        sections.append(_Section(_CONSTRAINTS_RANK, ("## Active Constraints", *binding.text.splitlines()), binding.ids))
+    return _fitted(head, sections, limit)
+
+
+def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = None) -> Shown:
+    """Return as many memories as fit into ``chars`` characters, one on a line. The last one may be cut."""
+    lines: list[str] = []
+    ids: list[str] = []
+    for memory in memories:
+        if most is not None and len(ids) >= most:
+            break
+        line = memory_line(memory, chars)
+        if line is None:
+            break
+        lines.append(line)
+        ids.append(memory.id)
+        chars -= len(line) + 1
+    return Shown("\n".join(lines), tuple(ids))
+
+
+_TAG: Final = re.compile(r"<(?=[/A-Za-z!])")
+
+
+def memory_line(memory: Line, chars: int) -> str | None:
+    """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short."""
+    tags = f" [{', '.join(memory.tags[:MAX_TAGS])}]" if memory.tags else ""
+    moment = datetime.fromisoformat(memory.created_at)
+    end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
+    content = _TAG.sub("< ", collapsed(memory.content))  # it cannot end the block that it stands in
+    room = min(MAX_LINE_CHARS, chars - len(end) - 2)
+    if room < min(MIN_LINE_CHARS, len(content)):
+        return None
+    return f"- {_cut(content, room)}{end}"
+
+
+def prompt_memories(terms: Sequence[str], method: str, shown: Shown) -> str:
+    """Return the text with the memories for a prompt."""
+    query = " ".join(terms)[:_MAX_QUERY_CHARS]
+    return f'[signet:recall | query="{query}" | results={len(shown.ids)} | engine={method}]\n{shown.text}'
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: max(0, chars - len(CUT))].rstrip() + CUT
+
+
+def _fitted(head: str, sections: Sequence[_Section], limit: int) -> SessionStart:
+    """Return the sections that fit beside ``head``; the first one that does not is cut at the end of a line."""
+    room = limit - len(head)
+    kept: list[tuple[int, _Section]] = []
+    for place, section in sorted(enumerate(sections), key=lambda pair: pair[1].rank):
+        fitting = _first_lines(section, room - 2)
+        if fitting is not None:
+            kept.append((place, fitting))
+            room -= 2 + sum(len(line) + 1 for line in fitting.lines) - 1
+        if fitting is None or len(fitting.lines) < len(section.lines):
+            break
+    if limit >= MAX_INJECT_CHARS:
+        kept.sort()
+    ids = tuple(memory_id for _, section in kept for memory_id in section.ids)
+    return SessionStart("\n\n".join([head, *("\n".join(section.lines) for _, section in kept)]), ids)
+
+
+def _first_lines(section: _Section, room: int) -> _Section | None:
+    """Return the section with as many lines as fit; None if that would be its heading alone."""
+    count = 0
+    for line in section.lines:
+        room -= len(line) + (1 if count else 0)
+        if room < 0:
+            break
+        count += 1
+    if count == len(section.lines):
+        return section
+    return None if count < 2 else section._replace(lines=section.lines[:count], ids=section.ids[: count - 1])

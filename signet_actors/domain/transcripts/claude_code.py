@@ -1,0 +1,58 @@
+"""The session files of Claude Code: one JSON object a line, below ``~/.claude/projects``.
+
+The records of the conversation have the type ``user`` or ``assistant`` and a ``message``, whose content is a text or a
+list of blocks. The results of tools stand in records of the user. Nothing is kept of what a subagent says, nor of what
+the program tells the model on the user's behalf: records marked as meta, and the blocks ``<system-reminder>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
+from signet_actors.domain.transcripts.turns import Turn, turn_of
+
+_OPENING: Final = "<system-reminder>"
+_CLOSING: Final = "</system-reminder>"
+_OTHER_RECORDS: Final = frozenset({"summary", "file-history-snapshot", "queue-operation", "attachment", "progress"})
+
+
+def is_record(record: Mapping[str, Any]) -> bool:
+    """Return True if this is a line of a session file of Claude Code."""
+    kind = text_at(record, "type")
+    if kind in {"user", "assistant"}:
+        return isinstance(record.get("message"), dict)
+    return kind in _OTHER_RECORDS or (kind == "system" and "sessionId" in record)
+
+
+def session_of(record: Mapping[str, Any]) -> str | None:
+    """Return the session that the record names."""
+    return text_at(record, "sessionId")
+
+
+def turn(record: Mapping[str, Any]) -> Turn | None:
+    """Return the turn of the record, or None if it is none."""
+    kind = text_at(record, "type")
+    if kind not in {"user", "assistant"} or record.get("isSidechain") is True or record.get("isMeta") is True:
+        return None
+    message = object_at(record, "message")
+    text = text_of_content(message.get("content"))
+    if kind == "user":
+        text = without_reminders(text)
+    role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
+    return turn_of(role, text, time_at(record, "timestamp"))
+
+
+def without_reminders(text: str) -> str:
+    """Return ``text`` without the blocks that the program adds to a prompt. A block without an end is kept."""
+    parts: list[str] = []
+    at = 0
+    while (start := text.find(_OPENING, at)) >= 0:
+        end = text.find(_CLOSING, start)
+        if end < 0:
+            break
+        parts.append(text[at:start])
+        at = end + len(_CLOSING)
+    parts.append(text[at:])
+    return "".join(parts)

@@ -1,0 +1,71 @@
+"""Plain text in which a turn begins with the name of who speaks: "User: ...", "Assistant: ...", also in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from signet_actors.domain.transcripts.turns import Transcript, turn_of
+
+_SPEAKERS: Final = {
+    "user": "user",
+    "human": "user",
+    "you": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "agent": "assistant",
+    "claude": "assistant",
+    "codex": "assistant",
+    "system": "system",
+}
+_LONGEST: Final = 24
+"""Characters of the longest name with the Markdown around it."""
+_MARKDOWN: Final = "#*_> \t"
+_LINES_AT_ONCE: Final = 1000
+
+
+def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
+    """Return the transcript, or None unless the text begins with a speaker and both sides speak."""
+    found = Transcript("dialogue")
+    role: str | None = None
+    lines: list[str] = []
+
+    def end_turn() -> None:
+        turn = None if role is None else turn_of(role, "\n".join(lines))
+        if turn is not None:
+            found.turns.append(turn)
+
+    for number, line in enumerate(_lines(text)):
+        if number % _LINES_AT_ONCE == 0:
+            make_way()
+        said = speaker(line)
+        if said is None:
+            if role is None and line.strip():
+                return None
+            lines.append(line)
+            continue
+        end_turn()
+        role, rest = said
+        lines = [rest]
+    end_turn()
+    return found if {"user", "assistant"} <= {turn.role for turn in found.turns} else None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines one by one: other threads wait for a single call over a long text."""
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
+
+
+def speaker(line: str) -> tuple[str, str] | None:
+    """Return the role of the speaker that the line begins with, and the rest of the line; None if there is none."""
+    at = line.find(":", 0, _LONGEST)
+    heading = at < 0
+    if heading and (len(line) > _LONGEST or not line.startswith(("#", "**"))):
+        return None
+    name = (line if heading else line[:at]).strip(_MARKDOWN + "\r").lower()
+    role = _SPEAKERS.get(name)
+    return None if role is None else (role, "" if heading else line[at + 1 :].lstrip("*_ \t"))

@@ -1,0 +1,145 @@
+"""Read a transcript of any format as turns: detect the format, skip what cannot be read, lose nothing that was said.
+
+A transcript of JSON lines is read line by line, and each line counts for the format that it has. The last line may be
+half written; it is left to the next capture. A transcript of no known format is one turn with all of its text.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/guides/transcripts.md "Formats".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from signet_actors.domain.normalization import BYTE_ORDER_MARK, sanitize_text
+from signet_actors.domain.transcripts import claude_code, codex, dialogue, json_messages, opencode
+from signet_actors.domain.transcripts.json_values import decode_json_text
+from signet_actors.domain.transcripts.turns import (
+    MAX_TEXT_CHARS,
+    Transcript,
+    TranscriptFormat,
+    TranscriptTooLong,
+    Turn,
+)
+
+_BYTES_OF_A_CHARACTER: Final = 4
+_SAMPLE_LINES: Final = 50
+_LONG_LINE_BYTES: Final = 1 << 16
+_JSON_SHARE: Final = 0.6
+"""A transcript is JSON lines if so many of its first lines are JSON objects (docs/compatibility.md)."""
+
+
+class _LineFormat(NamedTuple):
+    name: TranscriptFormat
+    is_record: Callable[[Mapping[str, Any]], bool]
+    session_of: Callable[[Mapping[str, Any]], str | None]
+    turn: Callable[[Mapping[str, Any]], Turn | None]
+
+
+_LINE_FORMATS: Final = (
+    _LineFormat("claude-code", claude_code.is_record, claude_code.session_of, claude_code.turn),
+    _LineFormat("codex", codex.is_record, codex.session_of, codex.turn),
+    _LineFormat("json", json_messages.is_record, json_messages.session_of, json_messages.turn),
+)
+
+
+def parse_transcript(raw: bytes, make_way: Callable[[], None] = lambda: None) -> Transcript:
+    """Return the turns of a transcript. ``make_way`` is called between two lines, so that other threads can run.
+
+    Raises TranscriptTooLong.
+    """
+    found = _parse(raw, make_way)
+    chars = sum(len(turn.text) for turn in found.turns)
+    if chars > MAX_TEXT_CHARS:
+        raise TranscriptTooLong(f"{chars} characters")
+    return found
+
+
+def _parse(raw: bytes, make_way: Callable[[], None]) -> Transcript:
+    if _is_json_lines(raw):
+        found = _json_lines(raw, make_way)
+        if found is not None:
+            return found
+    if raw.lstrip()[:1] in {b"{", b"["}:
+        document = opencode.transcript(raw) or _json_document(raw)
+        if document is not None:
+            return document
+    if len(raw) > _BYTES_OF_A_CHARACTER * MAX_TEXT_CHARS:
+        raise TranscriptTooLong(f"{len(raw)} bytes")
+    text = sanitize_text(raw.decode("utf-8", "replace")).removeprefix(BYTE_ORDER_MARK)
+    return dialogue.transcript(text, make_way) or _plain_text(text)
+
+
+def _plain_text(text: str) -> Transcript:
+    text = text.strip("\r\n \t")
+    return Transcript("text", [Turn("text", text)] if text else [])
+
+
+def _json_document(raw: bytes) -> Transcript | None:
+    messages = json_messages.messages_of(decode_json_text(raw))
+    if not messages:
+        return None
+    named = (json_messages.session_of(message) for message in messages)
+    turns = [turn for message in messages if (turn := json_messages.turn(message)) is not None]
+    return Transcript("json", turns, session_key=next(filter(None, named), None))
+
+
+def _lines(raw: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line that is not blank, and whether a line end follows it."""
+    at = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
+    while at < len(raw):
+        end = raw.find(b"\n", at)
+        stop = len(raw) if end < 0 else end
+        line = raw[at:stop].strip()
+        if line:
+            yield line, end >= 0
+        at = stop + 1
+
+
+def _is_json_lines(raw: bytes) -> bool:
+    """Return True if most of the first lines are JSON objects."""
+    lines = objects = 0
+    for line, ended in _lines(raw):
+        if not ended and lines:
+            break
+        lines += 1
+        objects += _is_object(line)
+        if lines >= _SAMPLE_LINES:
+            break
+    return lines > 0 and objects >= _JSON_SHARE * lines
+
+
+def _is_object(line: bytes) -> bool:
+    """Return True if the line is a JSON object. Of a long line only its ends are looked at."""
+    if not (line.startswith(b"{") and line.endswith(b"}")):
+        return False
+    return len(line) > _LONG_LINE_BYTES or isinstance(decode_json_text(line), dict)
+
+
+def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
+    """Return the transcript of JSON lines, None if not a single one is a record of a known format."""
+    records = dict.fromkeys((form.name for form in _LINE_FORMATS), 0)
+    found = Transcript("json")
+    events: list[Turn] = []
+    for line, ended in _lines(raw):
+        make_way()
+        record = decode_json_text(line)
+        if not isinstance(record, dict):
+            found.unfinished = not ended
+            found.skipped += ended
+            continue
+        form = next((form for form in _LINE_FORMATS if form.is_record(record)), None)
+        if form is None:
+            continue
+        records[form.name] += 1
+        found.session_key = found.session_key or form.session_of(record)
+        turn = form.turn(record)
+        if turn is not None:
+            found.turns.append(turn)
+        elif form.name == "codex" and (event := codex.event_turn(record)) is not None:
+            events.append(event)
+    if not any(records.values()):
+        return None
+    found.format = next(form.name for form in _LINE_FORMATS if records[form.name] == max(records.values()))
+    found.turns = found.turns or events
+    return found

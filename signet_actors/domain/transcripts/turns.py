@@ -1,0 +1,124 @@
+"""A transcript as turns, the pieces of them that are stored, and the text that they make together.
+
+A turn that is stored is known by a key of its role, time and text, and by how many equal ones came before it in the
+same capture. So a later capture of a session adds only what is new, also if the harness kept only the end of its file.
+
+Source: architecture.txt "session_transcripts"; memory-pipeline.txt "Lossless Session Transcripts".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from signet_actors.domain.normalization import sanitize_text
+
+Role = Literal["user", "assistant", "system", "text"]
+"""Who said it; ``text``: a part of a transcript whose format is not known."""
+TranscriptFormat = Literal["claude-code", "codex", "opencode", "json", "dialogue", "text"]
+"""How a transcript was read. ``json``: messages in JSON; ``dialogue``: lines such as "User: ..."; ``text``: unknown."""
+
+ROLES: Final[dict[str, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "agent": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "system": "system",
+}
+"""Roles by the names that formats have for them; of any other role nothing is kept."""
+MAX_TEXT_CHARS: Final = 8 << 20
+"""Longest conversation, without what tools returned: more than a million words. A longer one would take too long."""
+PIECE_CHARS: Final = 32_768
+"""A longer turn is stored in pieces: rows stay short, and an index of words is written in steps."""
+
+_LABELS: Final[dict[str, str]] = {"user": "User: ", "assistant": "Assistant: ", "system": "System: ", "text": ""}
+_KEY_BYTES: Final = 16
+
+
+class TranscriptTooLong(Exception):
+    """The conversation is longer than ``MAX_TEXT_CHARS``."""
+
+    def __init__(self, size: str) -> None:
+        super().__init__(f"the conversation has {size}; at most {MAX_TEXT_CHARS} characters are stored")
+
+
+class Turn(NamedTuple):
+    """What one side said at once, and when, in storage form; None if the transcript does not tell."""
+
+    role: Role
+    text: str
+    said_at: str | None = None
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What was read of a transcript. ``skipped`` counts records that could not be read.
+
+    ``session_key`` is the session that the transcript names. ``unfinished``: its last line is not complete, because it
+    was still being written.
+    """
+
+    format: TranscriptFormat
+    turns: list[Turn] = field(default_factory=list)
+    session_key: str | None = None
+    skipped: int = 0
+    unfinished: bool = False
+
+
+class StoredTurn(NamedTuple):
+    """A turn, or a piece of it, as it is stored; ``continues``: it goes on where the piece before it ends."""
+
+    key: bytes
+    role: Role
+    text: str
+    said_at: str | None
+    continues: bool
+
+
+def turn_of(role: str | None, text: str, said_at: str | None = None) -> Turn | None:
+    """Return the turn, or None if nothing of such a role is kept or nothing was said."""
+    known = ROLES.get(role.strip().lower()) if role is not None and len(role) <= PIECE_CHARS else None
+    text = sanitize_text(text).strip("\r\n \t")
+    return Turn(known, text, said_at) if known is not None and text else None
+
+
+def stored_turns(turns: Iterable[Turn], clean: Callable[[str], str]) -> Iterator[StoredTurn]:
+    """Yield what is stored of the turns; ``clean`` removes secrets, and what memory supplied, from each whole text."""
+    seen: dict[bytes, int] = {}
+    for role, text, said_at in turns:
+        cleaned = clean(text)
+        for number, piece in enumerate(pieces(cleaned) if cleaned.strip() or not text.strip() else ()):
+            basis = hashlib.sha256(f"{role}\0{said_at or ''}\0{int(number > 0)}\0{piece}".encode()).digest()
+            earlier = seen.get(basis, 0)
+            seen[basis] = earlier + 1
+            key = hashlib.sha256(basis + earlier.to_bytes(8)).digest()[:_KEY_BYTES]
+            yield StoredTurn(key, role, piece, said_at, continues=number > 0)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield ``text`` in pieces of at most ``PIECE_CHARS``, cut after a line end where there is one.
+
+    The pieces of a text that grew are those of the shorter text, except for its last one.
+    """
+    at = 0
+    while len(text) - at > PIECE_CHARS:
+        line_end = text.rfind("\n", at, at + PIECE_CHARS) + 1
+        end = line_end if line_end > at else at + PIECE_CHARS
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def conversation(turns: Sequence[tuple[str, str, bool]]) -> str:
+    """Return the text of turns that are given as role, text and whether a turn continues the one before it."""
+    parts: list[str] = []
+    for role, text, continues in turns:
+        if not continues:
+            parts += ("\n\n" if parts else "", _LABELS.get(role, ""))
+        parts.append(text)
+    return "".join(parts)

@@ -1,0 +1,291 @@
+"""The hooks of harnesses. Each is answered with 200 within its time, whatever happens inside.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39, 49; docs/guides/hooks.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
+from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
+from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
+from signet_actors.gateway.routes.recall import recall_memories, search_memories
+from signet_actors.gateway.routes.remember import store_text
+from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook, runtime_path
+from signet_actors.gateway.sessions.session_start import start_reply
+from signet_actors.operations.hooks import (
+    COMPACTION_COMPLETE,
+    HOOK_RECALL,
+    HOOK_REMEMBER,
+    PRE_COMPACTION,
+    SESSION_START,
+    USER_PROMPT,
+    CompactionCompleteReply,
+    CompactionCompleteRequest,
+    HookIdentity,
+    HookRecallReply,
+    HookRecallRequest,
+    HookRecallSkipped,
+    HookRememberChunksReply,
+    HookRememberReply,
+    HookRememberRequest,
+    HookRememberSkipped,
+    PreCompactionReply,
+    PreCompactionRequest,
+    SessionStartReply,
+    SessionStartRequest,
+    UserPromptReply,
+    UserPromptRequest,
+)
+from signet_actors.operations.recall import RecallFields
+from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import RecalledRow
+from signet_actors.protocol.sessions import FindSessionStart
+from signet_actors.protocol.writer import TouchMemories
+
+READ_BUDGET_MS: Final = 1500
+PROMPT_BUDGET_MS: Final = 700
+RECALL_BUDGET_MS: Final = 2500
+WRITE_BUDGET_MS: Final = 4000
+COMPACTION_BUDGET_MS: Final = 1500
+"""Less than the time limits of the hook command and of existing clients."""
+MAX_PROMPTS: Final = 8
+"""Prompts that are served at once; further ones get nothing."""
+MIN_IMPORTANCE: Final = 0.3
+"""Memories of less importance are not offered to a prompt."""
+SUMMARY_TYPE: Final = "session_summary"
+SUMMARY_IMPORTANCE: Final = 0.8
+REFERENCE_ROWS: Final = 10
+REFERENCE_CHARS: Final = 1500
+REFERENCE_WAIT_S: Final = 0.5
+NOTHING_FOUND: Final = "No matching memories found."
+GUIDELINES: Final = """\
+- Store what a later session needs and cannot read from the code: decisions and their reasons, preferences, rules,
+  causes of problems, and facts about systems and people.
+- One memory is one or two sentences that can be understood alone. Name what it is about.
+- Leave out what is stored already, what is only true for this task, secrets, and text that memory itself supplied."""
+SUMMARY_PROMPT: Final = "Pre-compaction memory flush. Store durable memories now."
+
+
+async def session_start(call: Call[SessionStartRequest]) -> HttpResponse:
+    """Return what the session should know, or only claim the session."""
+    request = call.request
+    if request.claim_only:
+        if runtime_path(call) is None:
+            raise InvalidRequest("runtimePath is required", field="runtimePath")
+        return await run_hook(call, READ_BUDGET_MS, _claim, SessionStartReply(identity=HookIdentity()))
+
+    async def work(session: HookSession) -> SessionStartReply:
+        return await start_reply(call, session)
+
+    return await run_hook(call, READ_BUDGET_MS, work, SessionStartReply(identity=HookIdentity()))
+
+
+async def _claim(session: HookSession) -> SessionStartReply:  # noqa: ARG001 - entering the session has claimed it
+    return SessionStartReply(session_known=True)
+
+
+async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
+    """Return the memories that are relevant to the prompt and that the session has not received."""
+    request = call.request
+    prompt = request.user_message or request.user_prompt or request.prompt
+    if prompt is None:
+        raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
+    terms = prompt_terms(prompt, request.last_assistant_message or "")
+
+    async def work(session: HookSession) -> UserPromptReply:
+        known = session.known if session.key is not None else UNSET
+        if not call.state.config.hooks.user_prompt_submit.enabled:
+            return UserPromptReply(engine="disabled", session_known=known)
+        if not terms.search_text:
+            return UserPromptReply(query_terms=list(terms.terms), session_known=known)
+        if call.state.prompts_in_flight >= MAX_PROMPTS:
+            raise Skipped("busy")
+        call.state.prompts_in_flight += 1
+        try:
+            async with nullcontext() if session.context is None else session.context.lock:
+                return msgspec.structs.replace(await _offered(call, terms, session), session_known=known)
+        finally:
+            call.state.prompts_in_flight -= 1
+
+    return await run_hook(call, PROMPT_BUDGET_MS, work, UserPromptReply())
+
+
+async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession) -> UserPromptReply:
+    """Return the reply with the memories that fit, which the session has received then."""
+    state, project, context = call.state, call.request.project, session.context
+    settings = state.config.hooks.user_prompt_submit
+    found, _ = await search_memories(
+        call,
+        terms.search_text,
+        RecallFields(limit=settings.recall_limit, min_relevance=settings.min_score),
+        None,
+        Filters(
+            project=project,
+            or_no_project=project is not None,
+            no_project=project is None,
+            importance_min=MIN_IMPORTANCE,
+        ),
+        () if context is None else context.left_out(call.request_key),
+    )
+    limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
+    shown = memory_lines(map(_line, found.rows), limit)
+    rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
+    if context is not None and rows:
+        state.ledger.record(context, rows, call.request_key)
+    elif context is not None:
+        state.ledger.touch(context)
+    if rows and not state.config.memory.pipeline_v2.mutations_frozen:
+        state.bus.tell_writer(TouchMemories(ids=shown.ids, kind="injected"), trace_id=call.trace_id)
+    return UserPromptReply(
+        inject=prompt_memories(terms.terms, found.method, shown) if rows else "",
+        memory_count=len(rows),
+        query_terms=list(terms.terms),
+        engine=found.method,
+    )
+
+
+def _line(row: RecalledRow) -> Line:
+    return Line(row.id, row.content, row.tags, row.created_at)
+
+
+async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
+    """Store a memory, as ``/api/memory/remember`` does."""
+    request = call.request
+    if not request.content.strip():
+        raise InvalidRequest("harness and content are required", field="content")
+
+    async def work(session: HookSession) -> HookRememberReply | HookRememberChunksReply:
+        call.refuse_if_frozen()
+        fields = RememberRequest(
+            content=request.content,
+            type=request.type,
+            who=request.who or request.harness,
+            project=request.project,
+            tags=request.tags,
+            importance=request.importance,
+            idempotency_key=request.idempotency_key,
+        )
+        stored = await store_text(
+            call.with_request(fields, session_id=session.key), await prepare_remembered_text(call.state, fields.content)
+        )
+        return _saved(stored)
+
+    return await run_hook(call, WRITE_BUDGET_MS, work, HookRememberSkipped(), stores=True)
+
+
+def _saved(stored: RememberReply | RememberChunksReply) -> HookRememberReply | HookRememberChunksReply:
+    if isinstance(stored, RememberChunksReply):
+        return HookRememberChunksReply(**msgspec.structs.asdict(stored), id=stored.group_id)
+    return HookRememberReply(**msgspec.structs.asdict(stored))
+
+
+async def recall(call: Call[HookRecallRequest]) -> HttpResponse:
+    """Recall, as ``/api/memory/recall`` does."""
+
+    async def work(session: HookSession) -> HookRecallReply:  # noqa: ARG001 - the recall finds the session itself
+        found = await recall_memories(call, call.request.query, call.request, None)
+        return HookRecallReply(
+            **msgspec.structs.asdict(found),
+            memories=found.results,
+            count=len(found.results),
+            message=UNSET if found.results else NOTHING_FOUND,
+        )
+
+    return await run_hook(call, RECALL_BUDGET_MS, work, HookRecallSkipped(query=call.request.query))
+
+
+async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
+    """Return what to tell the model, with the memories that need not be stored again."""
+
+    async def work(session: HookSession) -> PreCompactionReply:
+        stored = await _stored_already(call, session)
+        guidelines = f"{GUIDELINES}\n\nStored already, for reference:\n{stored}" if stored else GUIDELINES
+        return PreCompactionReply(
+            summary_prompt=f"{SUMMARY_PROMPT}\n\n<guidelines>\n{guidelines}\n</guidelines>",
+            guidelines=guidelines,
+            instructions=guidelines,
+            session_known=session.known if session.key is not None else UNSET,
+        )
+
+    return await run_hook(call, READ_BUDGET_MS, work, PreCompactionReply())
+
+
+async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:
+    """Return lines with important memories of the project, empty if they cannot be read."""
+    query = FindSessionStart(
+        read=call.read,
+        now_ms=call.state.clock.wall_ms(),
+        project=call.request.project or (None if session.context is None else session.context.project),
+        limit=REFERENCE_ROWS,
+        max_constraints=0,
+        decay_rate=call.state.config.memory.decay_rate,
+    )
+    try:
+        async with asyncio.timeout(REFERENCE_WAIT_S):
+            found = await call.ask_searcher(query)
+    except (SignetError, TimeoutError):
+        return ""
+    lines = [Line(memory.id, memory.content, memory.tags, memory.created_at) for memory in found.memories]
+    return memory_lines(lines, REFERENCE_CHARS).text
+
+
+async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
+    """Begin a new context epoch, and store the summary as a memory."""
+
+    async def work(session: HookSession) -> CompactionCompleteReply:
+        context = session.context
+        if context is not None:
+            async with context.lock:
+                call.state.ledger.begin_epoch(context)
+        call.refuse_if_frozen()
+        stored = await _store_summary(call, session)
+        return CompactionCompleteReply(
+            success=True,
+            memory_id=stored,
+            context_epoch=UNSET if context is None else context.epoch,
+            session_known=session.known if session.key is not None else UNSET,
+        )
+
+    return await run_hook(call, COMPACTION_BUDGET_MS, work, CompactionCompleteReply(success=False), stores=True)
+
+
+async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSession) -> str | None:
+    """Return the id of the stored summary, None if it holds nothing but what memory injected."""
+    request, state = call.request, call.state
+    text = await prepare_text(state, without_injected(request.summary)[0])
+    if not text.content.strip():
+        return None
+    fields = RememberRequest(
+        content=text.content,
+        type=SUMMARY_TYPE,
+        who="system",
+        project=request.project or (None if session.context is None else session.context.project),
+        tags=("session", "summary", request.harness),
+        importance=SUMMARY_IMPORTANCE,
+    )
+    # Prefixes such as "critical:" do not count in a text that a model wrote.
+    chunks = chunks_of(text.content, state.config.memory.pipeline_v2.guardrails)
+    prepared = PreparedMemory(text.content, text.redactions, pinned=False, tags=(), type=SUMMARY_TYPE, chunks=chunks)
+    stored = await store_text(call.with_request(fields, session_id=session.key), prepared)
+    return stored.group_id if isinstance(stored, RememberChunksReply) else stored.id
+
+
+ROUTES: tuple[Route, ...] = (
+    *serve(SESSION_START, session_start),
+    *serve(USER_PROMPT, user_prompt_submit),
+    *serve(HOOK_REMEMBER, remember),
+    *serve(HOOK_RECALL, recall),
+    *serve(PRE_COMPACTION, pre_compaction),
+    *serve(COMPACTION_COMPLETE, compaction_complete),
+)

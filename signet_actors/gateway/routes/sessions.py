@@ -1,0 +1,92 @@
+"""The sessions that hooks have named, and switching memory off for one of them.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signet_actors.domain.session_keys import canonical_session_key
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.sessions.table import Session as KnownSession
+from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.sessions import (
+    BYPASS,
+    GET,
+    LIST,
+    RENEW,
+    BypassReply,
+    BypassRequest,
+    RenewedSession,
+    Session,
+    SessionsReply,
+)
+
+
+async def list_sessions(call: Call[NoFields]) -> HttpResponse:
+    """Return the active sessions."""
+    sessions = [_shown(session) for session in call.state.sessions.active()]
+    return HttpResponse(SessionsReply(sessions=sessions, count=len(sessions)))
+
+
+async def get_session(call: Call[NoFields]) -> HttpResponse:
+    """Return one session."""
+    return HttpResponse(_shown(_session(call)))
+
+
+async def bypass(call: Call[BypassRequest]) -> HttpResponse:
+    """Switch memory off or on for the session. An unknown session is reported before an invalid body."""
+    session = _session(call)
+    enabled = call.request.enabled
+    if enabled is None:
+        raise InvalidRequest("enabled (boolean) is required", field="enabled")
+    session.bypassed = enabled
+    call.state.ledger.set_bypassed(session.key, call.agent_id, bypassed=enabled)
+    return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
+
+
+async def renew(call: Call[NoFields]) -> HttpResponse:
+    """Keep the claim of the session for as long as that of a new one."""
+    session = _session(call)
+    call.state.sessions.renew(session)
+    shown = _shown(session)
+    return HttpResponse(
+        RenewedSession(
+            key=shown.key,
+            runtime_path=shown.runtime_path,
+            claimed_at=shown.claimed_at,
+            bypassed=shown.bypassed,
+            expires_at=shown.expires_at,
+        )
+    )
+
+
+def _session(call: Call[Any]) -> KnownSession:
+    """Return the session that the path names. Raises NotFound."""
+    key = canonical_session_key(call.path["key"])
+    session = None if key is None else call.state.sessions.find(FieldRedactor(call.state).digest(key))
+    if session is None:
+        raise NotFound("Session not found")
+    return session
+
+
+def _shown(session: KnownSession) -> Session:
+    return Session(
+        key=session.key,
+        runtime_path=session.path,
+        claimed_at=iso(session.first_ms),
+        bypassed=session.bypassed,
+        expires_at=iso(session.expires_ms),
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    *serve(LIST, list_sessions),
+    *serve(GET, get_session),
+    *serve(BYPASS, bypass),
+    *serve(RENEW, renew),
+)

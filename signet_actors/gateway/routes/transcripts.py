@@ -1,0 +1,308 @@
+"""Capture the transcript of a session, read it, search all of them, and forget one.
+
+Source: architecture.txt "session_transcripts"; docs/compatibility.md "Hooks and sessions"; docs/decisions.md 26, 34,
+35, 37, 38.
+Departs: a transcript that could not be stored (the writer restarts, the disk is full) is answered with 503, 504 or 507
+and not with 200, because a hook must know that it has to keep it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from signet_actors.domain.session_keys import agent_from_session_key
+from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation
+from signet_actors.errors import NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
+from signet_actors.gateway.limits import SearchesFirst
+from signet_actors.gateway.sessions.hook_runner import CONTEXT_WAIT_S, NO_HOOKS_HEADER, runtime_path
+from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture
+from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
+from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
+from signet_actors.operations.transcripts import (
+    FORGET_TRANSCRIPT,
+    GET_TRANSCRIPT,
+    SEARCH_SESSIONS,
+    SESSION_END,
+    ForgetTranscriptReply,
+    ForgetTranscriptRequest,
+    GetTranscriptRequest,
+    SearchSessionsReply,
+    SearchSessionsRequest,
+    SessionEndReply,
+    SessionEndRequest,
+    SessionHit,
+    TranscriptReply,
+    TurnBody,
+    session_key,
+)
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.transcripts import (
+    ForgetTranscript,
+    GetTranscript,
+    SearchSessions,
+    StoreTurns,
+    TranscriptTurn,
+)
+
+PAGE_BYTES: Final = 1 << 20
+MAX_REPLY_BYTES: Final = 4 << 20
+"""Text of one reply; a longer transcript has a ``nextCursor``."""
+
+
+async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
+    """Store the turns of the session that are not stored yet, durably before replying."""
+    request = call.request
+    if parse_flag(call.headers.get(NO_HOOKS_HEADER)):
+        return _nothing_stored("no_hooks")
+    path = runtime_path(call)
+    named = call.session_key or request.session_id
+    refusal = None if named is None else await _refusal(call, named, path)
+    if refusal is not None:
+        return refusal
+    if request.transcript is None and request.transcript_path is None:
+        return _skipped(call, "there is neither transcript nor transcriptPath")
+    try:
+        found = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: _capture(call))
+    except (TranscriptRefused, TranscriptTooLong) as refused:
+        return _skipped(call, str(refused))
+    key = named or _session_of(call, found)
+    refusal = None if key == named else await _refusal(call, key, path)
+    if refusal is not None:
+        return refusal
+    if not found.parts:
+        return HttpResponse(SessionEndReply(session_key=key, format=found.transcript.format, turns=0, new_turns=0))
+    _warn(call, found)
+    added = await _store(call, found, key)
+    if added is None:
+        return _nothing_stored("the transcript of this session was forgotten")
+    call.state.sessions.end(key, path)
+    redaction = redaction_fields((*call.redactions, *found.kinds))
+    return HttpResponse(
+        SessionEndReply(
+            stored=True,
+            session_key=key,
+            format=found.transcript.format,
+            turns=len(found.transcript.turns),
+            new_turns=added,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
+        )
+    )
+
+
+async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) -> HttpResponse | None:
+    """Return the response to a hook that may not end the session: bypassed, of another path, or ended before.
+
+    Raises SignetError if it cannot be read whether the session is bypassed.
+    """
+    state = call.state
+    try:
+        async with asyncio.timeout(CONTEXT_WAIT_S):
+            await state.ledger.context(key, _agent_of(call, key), trace_id=call.trace_id)
+    except TimeoutError:
+        raise Unavailable("it is not known yet whether memory is switched off for this session") from None
+    session = state.sessions.find(key, ended=True)
+    if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
+        return HttpResponse(SessionEndReply(skipped=True, reason="bypassed", bypassed=True))
+    if session is None or path is None:
+        return None
+    if session.ended_by is not None:
+        ended_by = session.ended_by or UNSET
+        reply = SessionEndReply(skipped=True, reason="ended", duplicate_session_end=True, ended_by=ended_by)
+    elif session.path not in (None, path):
+        claimed_by = session.path or UNSET
+        reply = SessionEndReply(skipped=True, reason="claimed", duplicate_runtime_path=True, claimed_by=claimed_by)
+    else:
+        return None
+    return HttpResponse(reply)
+
+
+def _skipped(call: Call[SessionEndRequest], reason: str) -> HttpResponse:
+    """Log and count a transcript that is not stored; the reason names no path."""
+    state = call.state
+    state.counters.transcripts_skipped += 1
+    state.log.warning("transcript_skipped", reason=reason, harness=call.request.harness, trace=call.trace_id)
+    return _nothing_stored(reason)
+
+
+def _nothing_stored(reason: str) -> HttpResponse:
+    return HttpResponse(SessionEndReply(skipped=True, reason=reason))
+
+
+def _capture(call: Call[SessionEndRequest]) -> Capture:
+    """Read and parse the transcript. Blocks. Raises TranscriptRefused, TranscriptTooLong."""
+    state, request = call.state, call.request
+    if request.transcript is not None:
+        raw = request.transcript.encode("utf-8", "replace")
+    else:
+        assert request.transcript_path is not None, "one of both is given"
+        allowed = roots(state.workspace, os.environ)
+        raw = read_transcript_file(request.transcript_path, allowed, state.config.transcripts.max_file_bytes)
+    searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
+    return capture(raw, state.redactor, searches.make_way)
+
+
+def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
+    """Return the session that the transcript names, or a name made from what is captured."""
+    request = call.request
+    if found.transcript.session_key is not None:
+        named = FieldRedactor(call.state).digest(session_key(found.transcript.session_key)[:MAX_NAME_CHARS])
+        if named:
+            return named
+    basis = hashlib.sha256(request.harness.encode())
+    if request.idempotency_key is not None:
+        basis.update(request.idempotency_key.encode())
+    else:
+        for part in found.parts:
+            for turn in part:
+                basis.update(turn.key)
+    return f"capture-{basis.hexdigest()[:32]}"
+
+
+def _warn(call: Call[SessionEndRequest], found: Capture) -> None:
+    transcript = found.transcript
+    if transcript.format == "text":
+        call.warnings.append("the format of the transcript is not known; it is stored as text")
+    if transcript.skipped:
+        call.warnings.append(f"{transcript.skipped} lines of the transcript could not be read")
+
+
+async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int | None:
+    """Store all parts; return how many rows were added, or None if the session's transcript was forgotten.
+
+    Raises SignetError; a retry stores the rest.
+    """
+    request = call.request
+    added = 0
+    previous: bytes | None = None
+    for number, part in enumerate(found.parts):
+        try:
+            done = await call.ask_writer(
+                StoreTurns(
+                    session_key=key,
+                    agent_id=_agent_of(call, key),
+                    format=found.transcript.format,
+                    turns=part,
+                    previous=previous,
+                    harness=request.harness,
+                    project=request.project or request.cwd,
+                    captured_at=request.captured_at,
+                )
+            )
+        except SignetError as error:
+            if not number:
+                raise
+            raise OutcomeUnknown(f"a part of the transcript is stored ({error.detail}); retry to store all") from error
+        if done.forgotten:
+            return None
+        added += done.added
+        previous = part[-1].key
+    return added
+
+
+async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
+    """Return the conversation of a session, from ``after`` on, as far as one reply may be long."""
+    key, after = session_key(call.path["key"]), call.request.after
+    agent_id = _agent_of(call, key)
+    turns: list[TranscriptTurn] = []
+    size = 0
+    while True:
+        page = await call.ask_searcher(GetTranscript(key, ReadScope(agent_id), after, PAGE_BYTES))
+        if page.transcript is None:
+            raise NotFound("Transcript not found")
+        turns += page.turns
+        size += sum(len(turn.content) for turn in page.turns)
+        if page.next is None or size >= MAX_REPLY_BYTES:
+            break
+        after = page.next
+    found = page.transcript
+    return HttpResponse(
+        TranscriptReply(
+            session_key=found.session_key,
+            agent_id=found.agent_id,
+            content=conversation([(turn.role, turn.content, turn.continues) for turn in turns]),
+            harness=found.harness,
+            project=found.project,
+            format=found.format,
+            turn_count=found.turns,
+            created_at=found.created_at,
+            updated_at=found.updated_at,
+            next_cursor=UNSET if page.next is None else page.next,
+            turns=_bodies(turns) if call.request.view == "turns" else UNSET,
+        )
+    )
+
+
+def _agent_of(call: Call[Any], key: str) -> str:
+    """Return the agent that the request names, else that of the session key."""
+    return call.agent_id if call.names_agent() else agent_from_session_key(key) or call.agent_id
+
+
+def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:
+    """Return the turns, each with its pieces joined."""
+    joined: list[list[TranscriptTurn]] = []
+    for turn in turns:
+        if turn.continues and joined:
+            joined[-1].append(turn)
+        else:
+            joined.append([turn])
+    return [TurnBody(rows[0].role, "".join(row.content for row in rows), rows[0].said_at) for rows in joined]
+
+
+async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
+    """Return the sessions whose turns match the query best."""
+    request = call.request
+    found = await call.ask_searcher(
+        SearchSessions(
+            query=request.query,
+            read=call.read,
+            limit=request.limit,
+            session_key=request.session_key,
+            without=request.current_session_key,
+            project=request.project,
+        )
+    )
+    hits = [
+        SessionHit(
+            session_key=session.session_key,
+            project=session.project,
+            updated_at=session.updated_at,
+            excerpt=session.excerpt,
+            rank=rank,
+            agent_id=session.agent_id,
+            harness=session.harness,
+            role=session.role,
+            at=session.said_at,
+        )
+        for rank, session in enumerate(found.sessions, 1)
+    ]
+    return HttpResponse(SearchSessionsReply(query=request.query, hits=hits, count=len(hits)))
+
+
+async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
+    """Erase the caller's transcript of the session for good."""
+    key = session_key(call.path["key"])
+    agent_id = _agent_of(call, key)
+    erased = 0
+    while True:
+        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal))
+        if not done.found:
+            raise NotFound("Transcript not found")
+        erased += done.turns
+        if not done.more:
+            return HttpResponse(ForgetTranscriptReply(session_key=key, turns=erased))
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *serve(SESSION_END, session_end),
+    *serve(GET_TRANSCRIPT, get_transcript),
+    *serve(SEARCH_SESSIONS, search_sessions),
+    *serve(FORGET_TRANSCRIPT, forget_transcript),
+)

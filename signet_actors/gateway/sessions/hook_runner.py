@@ -1,0 +1,136 @@
+"""What all hooks have in common: a session, a time limit, and an answer with 200 whatever happens inside.
+
+Source: docs/decisions.md 34; docs/compatibility.md "Hooks and sessions"; docs/reliability.md R13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.http.route import Call, HttpResponse
+from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.operations.field_types import parse_flag
+from signet_actors.operations.hooks import HookOutcome
+
+NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
+RUNTIME_PATH_HEADER: Final = "x-signet-runtime-path"
+RUNTIME_PATHS: Final = ("plugin", "legacy")
+CONTEXT_WAIT_S: Final = 0.3
+"""Longest wait for what is stored of a session; without it, it may receive something twice."""
+REQUEST_SHARE: Final = 0.9
+"""Part of ``gateway.requestTimeoutMs`` that a hook may take, so that it answers before the request ends."""
+
+ReplyT = TypeVar("ReplyT", bound=HookOutcome)
+
+
+class Skip(NamedTuple):
+    """Why a hook does nothing."""
+
+    reason: str
+    known: bool = False
+    claimed_by: str | None = None
+
+    def marked(self, reply: ReplyT) -> ReplyT:
+        """Return ``reply`` with the reason."""
+        return msgspec.structs.replace(
+            reply,
+            skipped=True,
+            reason=self.reason,
+            bypassed=True if self.reason == "bypassed" else UNSET,
+            duplicate_runtime_path=True if self.claimed_by is not None else UNSET,
+            claimed_by=UNSET if self.claimed_by is None else self.claimed_by,
+            session_known=True if self.known else UNSET,
+        )
+
+
+class Skipped(Exception):
+    """Raised by the work of a hook to do nothing after all."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class HookSession(NamedTuple):
+    """The session of a hook: its key, None without one; whether an earlier hook named it; what it has received."""
+
+    key: str | None = None
+    known: bool = False
+    context: Context | None = None
+
+
+async def run_hook(
+    call: Call[Any],
+    budget_ms: int,
+    work: Callable[[HookSession], Awaitable[msgspec.Struct]],
+    nothing: HookOutcome,
+    *,
+    stores: bool = False,
+) -> HttpResponse:
+    """Answer with the result of ``work``, or with ``nothing`` and why, within the budget.
+
+    A hook that ``stores`` something does nothing while it is not known whether the session is bypassed.
+    """
+    budget_s = min(budget_ms, REQUEST_SHARE * call.state.config.gateway.request_timeout_ms) / 1000
+    known = False
+    try:
+        async with asyncio.timeout(budget_s):
+            entered = await _enter(call, stores=stores)
+            if isinstance(entered, Skip):
+                return HttpResponse(entered.marked(nothing))
+            known = entered.known
+            return HttpResponse(await work(entered))
+    except Skipped as skipped:
+        skip = Skip(skipped.reason, known)
+    except TimeoutError:
+        skip = Skip("timeout", known)
+        call.state.log.warning("hook_timeout", route=call.route.path, trace=call.trace_id)
+    except SignetError as error:
+        skip = Skip(error.code.value, known)
+        call.state.log.info("hook_skipped", route=call.route.path, code=error.code.value, trace=call.trace_id)
+    except Exception:
+        skip = Skip("internal", known)
+        call.state.log.exception("request_failed", route=call.route.path, trace=call.trace_id)
+    return HttpResponse(skip.marked(nothing))
+
+
+async def _enter(call: Call[Any], *, stores: bool) -> HookSession | Skip:
+    """Return the session of the hook, or why it does nothing. Raises SignetError."""
+    if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
+        return Skip("no_hooks")
+    key, agent_id = call.session_key, call.agent_id
+    if key is None:
+        return HookSession()
+    state = call.state
+    session, known, claimed_by = state.sessions.enter(key, runtime_path(call))
+    if claimed_by is not None:
+        return Skip("claimed", known=True, claimed_by=claimed_by)
+    context: Context | None = None
+    try:
+        async with asyncio.timeout(CONTEXT_WAIT_S):
+            context = await state.ledger.context(key, agent_id, trace_id=call.trace_id)
+    except TimeoutError:
+        if stores:
+            return Skip(ErrorCode.UNAVAILABLE.value, known=known)
+    except SignetError:
+        if stores:
+            raise
+    session.bypassed = session.bypassed or state.ledger.is_bypassed(key)
+    if session.bypassed:
+        return Skip("bypassed", known=known)
+    return HookSession(key, known or (context is not None and context.stored), context)
+
+
+def runtime_path(call: Call[Any]) -> str | None:
+    """Return by which path the harness is connected; the header takes precedence."""
+    named = call.headers.get(RUNTIME_PATH_HEADER, "").strip().lower()
+    if named and named not in RUNTIME_PATHS:
+        call.warnings.append(f"{RUNTIME_PATH_HEADER} must be one of: {', '.join(RUNTIME_PATHS)}; it is ignored")
+    path: str | None = named if named in RUNTIME_PATHS else call.request.runtime_path
+    return path

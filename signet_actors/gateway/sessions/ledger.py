@@ -1,0 +1,238 @@
+"""The record of what each session has received in its present context epoch, by session key and agent.
+
+A recall never waits for the writer: the set is here, and what is new is stored soon after (``FLUSH_MS``). After a crash
+a row may be returned once more; a row that was not returned is never left out. A retry that names the same request
+(``Call.request_key``) gets the same rows.
+
+Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import SignetError
+from signet_actors.protocol.sessions import GetSession, RecordSessions, ReturnedMemory, SessionContext, SessionFound
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+FLUSH_MS: Final = 50
+RETRY_MS: Final = 1000
+MAX_CONTEXTS: Final = 256
+MAX_PENDING: Final = 20_000
+"""Received rows that wait to be stored; the oldest are dropped, and may be returned once more after a crash."""
+MAX_ROWS: Final = 2000
+"""Rows of one command to the writer."""
+MAX_RECEIVED: Final = 2000
+"""Rows of one epoch that are left out; of more, the first received may be returned again."""
+
+MAX_REQUESTS: Final = 64
+"""Requests of one epoch whose retries get the same rows; the latest count."""
+
+ContextKey = tuple[str, str]
+
+
+class Context:
+    """What a session of one agent has received. ``received``: ``memories.seq`` by id. Hold ``lock`` to change it.
+
+    ``started``: the session has received the text of its start in this epoch. ``stored``: an earlier process knew it.
+    """
+
+    __slots__ = (
+        "agent_id",
+        "epoch",
+        "first_ms",
+        "harness",
+        "key",
+        "lock",
+        "project",
+        "received",
+        "requests",
+        "started",
+        "stored",
+    )
+
+    def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
+        self.key = key
+        self.agent_id = agent_id
+        self.first_ms = now_ms
+        self.epoch = 0
+        self.harness: str | None = None
+        self.project: str | None = None
+        self.started = False
+        self.stored = False
+        self.received: dict[str, int] = {}
+        self.requests: dict[str, set[str]] = {}
+        self.lock = asyncio.Lock()
+
+    def left_out(self, request_key: str | None) -> tuple[int, ...]:
+        """Return the rows that a recall leaves out: all received ones, but those of the request that is repeated."""
+        again = self.requests.get(request_key, ()) if request_key is not None else ()
+        if not again:
+            return tuple(self.received.values())
+        return tuple(seq for memory_id, seq in self.received.items() if memory_id not in again)
+
+    def has_received(self, memory_id: str, request_key: str | None) -> bool:
+        """Return True if an earlier response contained the memory."""
+        again = self.requests.get(request_key, ()) if request_key is not None else ()
+        return memory_id in self.received and memory_id not in again
+
+
+class RecallLedger:
+    """The contexts in use, and what of them is not stored yet. One event loop only."""
+
+    def __init__(
+        self, bus: BusClient, clock: Clock, log: FilteringBoundLogger, *, max_contexts: int = MAX_CONTEXTS
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._log = log
+        self._max_contexts = max_contexts
+        self._contexts: OrderedDict[ContextKey, Context] = OrderedDict()
+        self._loading: dict[ContextKey, asyncio.Task[Context]] = {}
+        self._bypassed: set[str] = set()
+        self._changed: dict[ContextKey, SessionContext] = {}
+        self._returned: list[ReturnedMemory] = []
+        self._flusher: asyncio.Task[None] | None = None
+
+    @property
+    def pending(self) -> int:
+        """The number of received rows that are not stored yet."""
+        return len(self._returned)
+
+    async def context(self, key: str, agent_id: str, *, trace_id: str) -> Context:
+        """Return the context, read from the store when it is first needed. Raises SignetError."""
+        at = (key, agent_id)
+        found = self._contexts.get(at)
+        if found is not None:
+            self._contexts.move_to_end(at)
+            return found
+        task = self._loading.get(at)
+        if task is None:
+            task = self._loading[at] = asyncio.ensure_future(self._load(at, trace_id))
+            task.add_done_callback(lambda done: self._on_loaded(at, done))
+        return await asyncio.shield(task)
+
+    def is_bypassed(self, key: str) -> bool:
+        """Return True if the session receives nothing, as far as this process has read."""
+        return key in self._bypassed
+
+    def set_bypassed(self, key: str, agent_id: str, *, bypassed: bool) -> None:
+        """Switch memory off or on for the session of all agents."""
+        (self._bypassed.add if bypassed else self._bypassed.discard)(key)
+        contexts = [context for (named, _), context in self._contexts.items() if named == key]
+        for context in contexts or [Context(key, agent_id, self._clock.wall_ms())]:
+            self.touch(context)
+
+    def touch(self, context: Context) -> None:
+        """Store the state of the session soon, as active now."""
+        self._changed[context.key, context.agent_id] = SessionContext(
+            session_key=context.key,
+            agent_id=context.agent_id,
+            started_at=iso(context.first_ms),
+            last_active_at=iso(self._clock.wall_ms()),
+            context_epoch=context.epoch,
+            harness=context.harness,
+            project=context.project,
+            bypassed=context.key in self._bypassed,
+        )
+        self._schedule()
+
+    def record(self, context: Context, rows: Iterable[tuple[str, int]], request_key: str | None) -> None:
+        """Note that the session received these ``(id, seq)``; they are stored soon."""
+        for memory_id, seq in rows:
+            if request_key is not None:
+                context.requests.setdefault(request_key, set()).add(memory_id)
+            if memory_id in context.received:
+                continue
+            context.received[memory_id] = seq
+            self._returned.append(ReturnedMemory(context.key, context.agent_id, context.epoch, memory_id, request_key))
+        for recorded, most in ((context.received, MAX_RECEIVED), (context.requests, MAX_REQUESTS)):
+            while len(recorded) > most:
+                del recorded[next(iter(recorded))]
+        del self._returned[: max(0, len(self._returned) - MAX_PENDING)]
+        self.touch(context)
+
+    def begin_epoch(self, context: Context) -> None:
+        """Forget what the session received: its model no longer has it."""
+        context.epoch += 1
+        context.started = False
+        context.received, context.requests = {}, {}
+        self.touch(context)
+
+    async def flush(self) -> None:
+        """Store what is pending now. Raises SignetError."""
+        while self._changed or self._returned:
+            contexts, self._changed = self._changed, {}
+            returned, self._returned = self._returned[:MAX_ROWS], self._returned[MAX_ROWS:]
+            try:
+                await self._bus.ask_writer(
+                    RecordSessions(contexts=tuple(contexts.values()), returned=tuple(returned)), trace_id=""
+                )
+            except BaseException:  # a cancelled request may not have been sent either; it is safe to repeat
+                self._changed = {**contexts, **self._changed}
+                self._returned[:0] = returned
+                raise
+
+    def stop(self) -> asyncio.Task[None]:
+        """Store what is pending without waiting for its time; return the task that does it."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+        self._flusher = asyncio.ensure_future(self._last_flush())
+        return self._flusher
+
+    async def _load(self, at: ContextKey, trace_id: str) -> Context:
+        key, agent_id = at
+        found: SessionFound
+        found, _ = await self._bus.ask_searcher(GetSession(key, agent_id), trace_id=trace_id)
+        context = Context(key, agent_id, self._clock.wall_ms())
+        stored = found.context
+        if stored is not None:
+            context.stored = True
+            context.epoch, context.harness, context.project = stored.context_epoch, stored.harness, stored.project
+            context.started = stored.harness is not None  # only the start of a session names it
+            if stored.bypassed:
+                self._bypassed.add(key)
+        for row in found.returned:
+            context.received[row.memory_id] = row.seq
+            if row.request_key is not None:
+                context.requests.setdefault(row.request_key, set()).add(row.memory_id)
+        self._contexts[at] = context
+        while len(self._contexts) > self._max_contexts:
+            self._contexts.popitem(last=False)
+        return context
+
+    def _on_loaded(self, at: ContextKey, task: asyncio.Task[Context]) -> None:
+        self._loading.pop(at, None)
+        if not task.cancelled():
+            task.exception()  # marks it as retrieved if no request waits any more
+
+    def _schedule(self) -> None:
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.ensure_future(self._write_behind())
+
+    async def _write_behind(self) -> None:
+        wait_ms = FLUSH_MS
+        while self._changed or self._returned:
+            await asyncio.sleep(wait_ms / 1000)
+            try:
+                await self.flush()
+            except SignetError as error:
+                if wait_ms == FLUSH_MS:
+                    self._log.warning("sessions_not_stored", error=error.detail, rows=len(self._returned))
+                wait_ms = RETRY_MS
+            else:
+                wait_ms = FLUSH_MS
+
+    async def _last_flush(self) -> None:
+        try:
+            await self.flush()
+        except SignetError as error:
+            self._log.warning("sessions_not_stored", error=error.detail, rows=len(self._returned))

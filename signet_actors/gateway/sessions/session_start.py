@@ -1,0 +1,121 @@
+"""The start of a session: what it should know, from the store and from the files of the workspace.
+
+Source: docs/guides/hooks.md "The start of a session"; memory-system.txt "Importance Decay".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec import UNSET
+
+from signet_actors.config.regular_file import read_regular
+from signet_actors.domain.session_inject import IDENTITY_FILES, IdentityFile, Line, news, session_start, stub
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.errors import ConfigError
+from signet_actors.gateway.http.route import Call
+from signet_actors.gateway.routes.identity import identity_of_workspace
+from signet_actors.gateway.sessions.hook_runner import HookSession
+from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
+from signet_actors.protocol.memories import Memory
+from signet_actors.protocol.sessions import FindSessionStart
+from signet_actors.protocol.writer import TouchMemories
+from signet_actors.runtime.local_zone import LOCAL_ZONE
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+NEW_CONTEXT: Final = ("compact", "clear")
+"""Reasons of a start after which the model no longer has what the session received."""
+
+
+async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> SessionStartReply:
+    """Return what the session should know; only a reminder if it has that already. Raises SignetError."""
+    context = session.context
+    async with nullcontext() if context is None else context.lock:
+        repeated = context is not None and call.request_key is not None and call.request_key in context.requests
+        has_received = context is not None and bool(context.started or context.received)
+        if context is not None and has_received and not repeated and call.request.source in NEW_CONTEXT:
+            call.state.ledger.begin_epoch(context)
+        if context is not None and context.started and not repeated:
+            return SessionStartReply(identity=HookIdentity(), inject=stub(local_now(call)), session_known=True)
+        return await _full_start(call, session, context)
+
+
+def local_now(call: Call[SessionStartRequest]) -> datetime:
+    """Return the present moment in the time zone of this machine."""
+    return datetime.fromtimestamp(call.state.clock.wall_ms() / 1000, LOCAL_ZONE)
+
+
+async def _full_start(
+    call: Call[SessionStartRequest], session: HookSession, context: Context | None
+) -> SessionStartReply:
+    state, request = call.state, call.request
+    settings = state.config.hooks.session_start
+    found, (files, identity) = await asyncio.gather(
+        call.ask_searcher(
+            FindSessionStart(
+                read=call.read,
+                now_ms=state.clock.wall_ms(),
+                project=request.project,
+                session_key=session.key,
+                limit=settings.recall_limit,
+                decay_rate=state.config.memory.decay_rate,
+            )
+        ),
+        asyncio.to_thread(_read_workspace, state.workspace, include_files=settings.include_identity),
+    )
+    since_ms = None if found.last_active_at is None else epoch_ms(found.last_active_at)
+    limit = settings.max_inject_chars
+    start = session_start(
+        now=local_now(call),
+        files=files,
+        constraints=list(map(_line, found.constraints)),
+        memories=list(map(_line, found.memories)),
+        since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
+        limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
+    )
+    by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
+    shown = [by_id[memory_id] for memory_id in start.ids]
+    if context is not None:
+        context.started = True
+        context.harness, _ = state.redactor.clean(request.harness)
+        context.project = state.redactor.clean(request.project)[0] if request.project else context.project
+        rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
+        state.ledger.record(context, rows, call.request_key)
+    if shown and not state.config.memory.pipeline_v2.mutations_frozen:
+        state.bus.tell_writer(TouchMemories(ids=start.ids, kind="injected"), trace_id=call.trace_id)
+    return SessionStartReply(
+        identity=identity,
+        memories=[_shown(memory) for memory in shown],
+        inject=start.text,
+        session_known=session.known if session.key is not None else UNSET,
+    )
+
+
+def _read_workspace(workspace: Path, *, include_files: bool) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
+    """Return the texts of the identity files that can be read and are not blank, and the agent's identity. Blocks."""
+    found = []
+    for file in IDENTITY_FILES if include_files else ():
+        try:
+            text = (read_regular(workspace / file.name, MAX_FILE_BYTES, follow=True) or b"").decode(
+                "utf-8-sig", "replace"
+            )
+        except (ConfigError, OSError):
+            continue
+        if text.strip():
+            found.append((file, text.strip()))
+    identity = identity_of_workspace(workspace)
+    return found, HookIdentity(identity.name, identity.description or UNSET)
+
+
+def _line(memory: Memory) -> Line:
+    return Line(memory.id, memory.content, memory.tags, memory.created_at)
+
+
+def _shown(memory: Memory) -> StartMemory:
+    return StartMemory(memory.id, memory.content, memory.type, memory.importance, memory.created_at)

@@ -1,0 +1,120 @@
+"""The sessions that hooks have named to this process: their claims, and which are bypassed.
+
+A harness may be connected by two paths, a plugin and the older hooks. The first path that names a session claims it,
+and hooks of the other do nothing. Callers without a path neither claim nor conflict. A claim ends with the session
+(``end``), or ``CLAIM_MS`` after its last hook. Claims are lost with the process; the next hook claims again.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from signet_actors.runtime.clock import Clock
+
+CLAIM_MS: Final = 4 * 3_600_000
+MAX_SESSIONS: Final = 4096
+
+
+@dataclass(slots=True)
+class Session:
+    """One session. Times are milliseconds since 1970; ``active_ms`` is that of its last hook.
+
+    ``path``: the runtime path that claimed it. ``ended_by``: the path that ended it, empty for one without a path, None
+    while it runs.
+    """
+
+    key: str
+    first_ms: int
+    active_ms: int
+    path: str | None = None
+    bypassed: bool = False
+    ended_by: str | None = None
+
+    @property
+    def expires_ms(self) -> int:
+        """When it is forgotten unless another hook names it."""
+        return self.active_ms + CLAIM_MS
+
+
+class Entry(NamedTuple):
+    """The session that a hook entered. ``known``: an earlier hook named it. ``claimed_by``: another path has it."""
+
+    session: Session
+    known: bool
+    claimed_by: str | None
+
+
+class Ending(NamedTuple):
+    """Whether the end of a session was accepted, else the path that has it or that ended it before."""
+
+    accepted: bool
+    claimed_by: str | None = None
+    ended_by: str | None = None
+
+
+class SessionTable:
+    """The sessions by canonical key, the last used one last. One event loop only."""
+
+    def __init__(self, clock: Clock, *, max_sessions: int = MAX_SESSIONS) -> None:
+        self._clock = clock
+        self._max_sessions = max_sessions
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def enter(self, key: str, path: str | None) -> Entry:
+        """Return the session of a hook, and claim it for ``path`` if it is free. A session that had ended goes on."""
+        now_ms = self._clock.wall_ms()
+        session = self.find(key, ended=True)
+        known = session is not None
+        if session is None:
+            session = self._sessions[key] = Session(key, now_ms, now_ms)
+            self._drop_oldest()
+        if session.ended_by is not None:
+            session.ended_by = session.path = None
+        if path is not None and session.path is None:
+            session.path = path
+        conflict = session.path if path is not None and session.path != path else None
+        if conflict is None:
+            session.active_ms = now_ms
+        self._sessions.move_to_end(key)
+        return Entry(session, known, conflict)
+
+    def find(self, key: str, *, ended: bool = False) -> Session | None:
+        """Return the session, None if it is not known, has expired, or has ended (unless ``ended``)."""
+        session = self._sessions.get(key)
+        if session is not None and session.expires_ms <= self._clock.wall_ms():
+            del self._sessions[key]
+            return None
+        return None if session is None or (session.ended_by is not None and not ended) else session
+
+    def end(self, key: str, path: str | None) -> Ending:
+        """End the session and release its claim; a path that did not claim it is refused."""
+        session = self.find(key, ended=True)
+        if session is None:
+            return Ending(accepted=True)
+        if path is not None and session.ended_by is not None:
+            return Ending(accepted=False, ended_by=session.ended_by or None)
+        if path is not None and session.path not in (None, path):
+            return Ending(accepted=False, claimed_by=session.path)
+        session.ended_by = path or session.path or ""
+        session.path = None
+        return Ending(accepted=True)
+
+    def renew(self, session: Session) -> None:
+        """Begin the time of the session again."""
+        session.active_ms = self._clock.wall_ms()
+
+    def active(self) -> list[Session]:
+        """Return the sessions that run, the last used one first."""
+        found = (self.find(key) for key in list(self._sessions))
+        return [session for session in found if session is not None][::-1]
+
+    def _drop_oldest(self) -> None:
+        while len(self._sessions) > self._max_sessions:
+            self._sessions.popitem(last=False)

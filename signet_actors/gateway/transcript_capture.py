@@ -1,0 +1,108 @@
+"""Turn a transcript into what is stored of it: parse it, remove secrets, and cut it into parts for the writer.
+
+A thread of its own does this, one transcript at a time, and pauses for searches. Secrets are always removed, because
+nothing of a transcript was meant to be stored by the person who said it.
+
+Source: docs/decisions.md 26, 37; docs/reliability.md R13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.normalization import cjk_bigrams
+from signet_actors.domain.redaction.scan import Redactor
+from signet_actors.domain.transcripts.parse import parse_transcript
+from signet_actors.domain.transcripts.turns import Transcript, stored_turns
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.limits import TextExecutor
+from signet_actors.protocol.transcripts import CapturedTurn
+
+TRANSCRIPT_EXECUTOR: Final = TextExecutor(max_waiting=4)
+
+PART_CHARS: Final = 256 * 1024
+PART_TURNS: Final = 500
+"""Of one message to the writer, with the words for its index; other writes wait for at most one."""
+_SEGMENT_CHARS: Final = 256 * 1024
+_SHORT_SEGMENT_CHARS: Final = 32 * 1024
+"""So short a segment cannot contain more secrets than a text may."""
+_AROUND_CUT_CHARS: Final = 8 * 1024
+"""Before and after a cut; longer than any secret but a key's block, which ``segments`` does not cut."""
+_KEY_BLOCK: Final = "-----BEGIN"
+
+
+@dataclass(slots=True)
+class Capture:
+    """A parsed transcript without secrets, in parts for the writer; ``kinds`` are those of the secrets."""
+
+    transcript: Transcript
+    parts: list[tuple[CapturedTurn, ...]] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+
+
+def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Capture:
+    """Return the transcript as it is stored. Blocks. Raises TranscriptTooLong."""
+    transcript = parse_transcript(raw, make_way)
+    found = Capture(transcript)
+
+    def clean(text: str) -> str:
+        make_way()
+        cleaned, kinds = without_secrets(redactor, without_injected(text)[0])
+        found.kinds += kinds
+        return cleaned
+
+    part: list[CapturedTurn] = []
+    size = 0
+    for row in stored_turns(transcript.turns, clean):
+        turn = CapturedTurn(row.key, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
+        chars = len(turn.content) + len(turn.cjk or "")
+        if part and (size + chars > PART_CHARS or len(part) >= PART_TURNS):
+            found.parts.append(tuple(part))
+            part, size = [], 0
+        part.append(turn)
+        size += chars
+    if part:
+        found.parts.append(tuple(part))
+    return found
+
+
+def without_secrets(redactor: Redactor, text: str) -> tuple[str, list[str]]:
+    """Return ``text`` without secrets, and their kinds.
+
+    A long text is searched segment by segment. What stands around a cut is searched again, for a secret across it.
+    """
+    cleaned = [""]
+    found: list[str] = []
+    for part, kinds in _cleaned_segments(redactor, text):
+        tail, head = cleaned[-1][-_AROUND_CUT_CHARS:], part[:_AROUND_CUT_CHARS]
+        around, more = redactor.clean(tail + head) if tail else (head, ())
+        cleaned[-1] = cleaned[-1][: len(cleaned[-1]) - len(tail)]
+        cleaned.append(around + part[len(head) :])
+        found += (*kinds, *more)
+    return "".join(cleaned), found
+
+
+def _cleaned_segments(redactor: Redactor, text: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each segment of ``text`` without its secrets, and their kinds."""
+    for segment in segments(text, _SEGMENT_CHARS):
+        try:
+            yield redactor.clean(segment)
+        except InvalidRequest:  # more secrets than one text may have
+            yield from map(redactor.clean, segments(segment, _SHORT_SEGMENT_CHARS))
+
+
+def segments(text: str, chars: int) -> Iterator[str]:
+    """Yield ``text`` in segments of at most ``chars``, cut at a line end and outside the block of a key if possible."""
+    at = 0
+    while len(text) - at > chars:
+        end = text.rfind("\n", at, at + chars) + 1
+        block = text.rfind(_KEY_BLOCK, at, at + chars)
+        if block > at and text.find("-----END", block, at + chars) < 0:
+            end = text.rfind("\n", at, block) + 1
+        end = end if end > at else at + chars
+        yield text[at:end]
+        at = end
+    yield text[at:]

@@ -1,0 +1,121 @@
+"""Read the file of a transcript: only below allowed roots, only regular files of limited size, following no link.
+
+The roots are the workspace and the folders in which harnesses keep their sessions. Below a root each directory is
+opened by its descriptor, so that no symbolic link is followed, and hidden ones are not entered: the daemon's own
+secrets are there. Every function here blocks.
+
+Source: docs/decisions.md 37; docs/security.md "Transcripts".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from signet_actors.errors import ErrorCode, SignetError
+
+SUFFIXES: Final = (".jsonl", ".json", ".md", ".txt", ".log")
+_FINAL: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO, errno.ENODEV})
+"""Errors that a retry would meet again."""
+_READ_BYTES: Final = 1 << 20
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class TranscriptRefused(Exception):
+    """The transcript is not read; the text says why, without its path."""
+
+
+def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the directories below which transcripts are read."""
+    home = Path(environ.get("HOME") or Path.home())
+    codex = Path(environ.get("CODEX_HOME") or home / ".codex")
+    return (
+        workspace,
+        Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects",
+        codex / "sessions",
+        codex / "archived_sessions",
+        Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode" / "storage",
+        home / ".gemini" / "tmp",
+        home / ".cursor" / "projects",
+    )
+
+
+def read_transcript_file(path: str, allowed: tuple[Path, ...], max_bytes: int) -> bytes:
+    """Return the content of the file. Raises TranscriptRefused, and SignetError if a retry may succeed."""
+    root, parts = _below(path, allowed)
+    try:
+        directory = os.open(root, _DIRECTORY & ~os.O_NOFOLLOW)
+        try:
+            for part in parts[:-1]:
+                inner = os.open(part, _DIRECTORY, dir_fd=directory)
+                os.close(directory)
+                directory = inner
+            descriptor = os.open(parts[-1], _FILE, dir_fd=directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise TranscriptRefused("transcriptPath leads through a symbolic link or a file") from error
+        if error.errno in _FINAL:
+            raise TranscriptRefused(f"transcriptPath cannot be opened: {error.strerror}") from error
+        raise _unread(error) from error
+    try:
+        return _content(descriptor, max_bytes)
+    except OSError as error:
+        raise _unread(error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _unread(error: OSError) -> SignetError:
+    """Return the failure for an error that a retry may not meet."""
+    return SignetError(f"The transcript was not read: {error.strerror}", code=ErrorCode.NOT_APPLIED)
+
+
+def _content(descriptor: int, max_bytes: int) -> bytes:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise TranscriptRefused("transcriptPath is not a regular file")
+    if found.st_size > max_bytes:
+        raise TranscriptRefused(_too_long(found.st_size, max_bytes))
+    content = bytearray()
+    while block := os.read(descriptor, _READ_BYTES):
+        content += block
+        if len(content) > max_bytes:
+            raise TranscriptRefused(_too_long(len(content), max_bytes))
+    return bytes(content)
+
+
+def _too_long(size: int, max_bytes: int) -> str:
+    return f"the transcript has {size} bytes; at most {max_bytes} are read (transcripts.maxFileBytes)"
+
+
+def _below(path: str, allowed: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]]:
+    """Return the allowed root of ``path`` and the names of the path below it. Raises TranscriptRefused."""
+    wanted = Path(os.path.expanduser(path) if path.startswith("~/") else path)
+    if not wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
+        raise TranscriptRefused("transcriptPath must be an absolute path without '..'")
+    for root in allowed:
+        for form in _forms(root):
+            if wanted.is_relative_to(form) and wanted != form:
+                return root, _checked(wanted.relative_to(form).parts)
+    raise TranscriptRefused("transcriptPath is outside the workspace and the folders of the harnesses")
+
+
+def _forms(root: Path) -> Iterator[Path]:
+    """Yield the root as it is named and as it is: a caller may know it under both names."""
+    yield Path(os.path.abspath(root))
+    yield Path(os.path.realpath(root))
+
+
+def _checked(parts: tuple[str, ...]) -> tuple[str, ...]:
+    if any(part.startswith(".") for part in parts):
+        raise TranscriptRefused("transcriptPath leads into a hidden directory")
+    if not parts[-1].endswith(SUFFIXES):
+        raise TranscriptRefused(f"transcriptPath must end with {', '.join(SUFFIXES)}")
+    return parts

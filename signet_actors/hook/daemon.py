@@ -1,0 +1,337 @@
+"""Find the daemon and send it one request, with the standard library's ``socket`` only.
+
+``http.client`` takes longer to import than the daemon takes to answer. The request is HTTP/1.0, so that the answer is
+never in chunks and ends with the connection.
+
+Source: docs/guides/claude-code.md "Which daemon"; docs/security.md "Local mode".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 3850
+MAX_ANSWER_BYTES = 4 << 20
+REASONS_TO_RETRY = frozenset(
+    (
+        *("busy", "timeout", "internal", "unavailable", "not_applied", "outcome_unknown", "storage_full"),
+        *("mutations_frozen", "rate_limited", "request_timeout", "unauthorized", "forbidden"),
+    )
+)
+"""Why a hook of the daemon did nothing although it answered with 200, if a later request may succeed."""
+REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflict", "idempotency_conflict"))
+REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed"))
+"""Why a report is not kept although nothing failed: as the user wants it, or another path has the session."""
+_MAX_SMALL_FILE_BYTES = 4096
+_WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
+
+
+class NoAnswer(Exception):
+    """The daemon gave no usable answer. The text is for a user; ``remedy`` says what to do.
+
+    ``status`` is that of a refusal, else 0.
+    """
+
+    def __init__(self, text: str, remedy: str = "Start it with `signet start`.", *, status: int = 0) -> None:
+        super().__init__(text)
+        self.remedy = remedy
+        self.status = status
+
+
+class Address:
+    """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only."""
+
+    __slots__ = ("host", "owner_token", "port", "prefix", "secure")
+
+    def __init__(self, host: str, port: int, *, secure: bool = False, prefix: str = "", owner_token: str = "") -> None:
+        self.host = host
+        self.port = port
+        self.secure = secure
+        self.prefix = prefix
+        self.owner_token = owner_token
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
+
+
+def workspace_of(environ: dict[str, str], given: str = "") -> str:
+    """Return the workspace: ``given``, else ``SIGNET_WORKSPACE``, else ``~/.agents``."""
+    named = given or environ.get("SIGNET_WORKSPACE", "")
+    return os.path.abspath(os.path.expanduser(named or "~/.agents"))
+
+
+def find_daemon(environ: dict[str, str], workspace: str) -> Address:
+    """Return the address from the environment, else of the workspace's running daemon, else the default address.
+
+    Raises NoAnswer if it is known that no daemon runs, or that the port belongs to another user's program, which must
+    not see a prompt.
+    """
+    found = _named_address(environ) or _recorded_address(workspace)
+    if found is not None:
+        return found
+    if environ.get("SIGNET_PORT") == "0" or _is_other_users_port(DEFAULT_PORT):
+        raise NoAnswer(f"no daemon runs on {workspace}")
+    return Address(DEFAULT_HOST, DEFAULT_PORT)
+
+
+def destination_of(environ: dict[str, str]) -> str:
+    """Return the URL of the daemon that the environment names; empty for the daemon of the workspace."""
+    try:
+        named = _named_address(environ)
+    except NoAnswer:
+        return ""
+    return "" if named is None else str(named)
+
+
+def _named_address(environ: dict[str, str]) -> Address | None:
+    """Return the address from the environment, None if it names none. Raises NoAnswer."""
+    if environ.get("SIGNET_DAEMON_URL"):
+        return _address_of_url(environ["SIGNET_DAEMON_URL"])
+    host, port = environ.get("SIGNET_HOST", ""), environ.get("SIGNET_PORT", "")
+    if not (host or port) or port == "0":
+        return None
+    if port and not (port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise NoAnswer(f"SIGNET_PORT={port[:20]!r} is not a port", "Correct it, or unset it.")
+    return Address(_WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST, int(port or DEFAULT_PORT))
+
+
+def _address_of_url(url: str) -> Address:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "http", url
+    authority, slash, path = rest.partition("/")
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = authority, ""
+    secure = scheme.lower() == "https"
+    if scheme.lower() not in ("http", "https") or "@" in host or (port and not (port.isascii() and port.isdigit())):
+        raise NoAnswer("SIGNET_DAEMON_URL is not an address", "It should look like http://127.0.0.1:3850.")
+    number = int(port) if port else 443 if secure else 80
+    return Address(host.strip("[]"), number, secure=secure, prefix=f"{slash}{path}".rstrip("/"))
+
+
+def _recorded_address(workspace: str) -> Address | None:
+    """Return the address that a running daemon of the workspace wrote down; None if there is no such file.
+
+    After a daemon was killed, another program may listen on the recorded port. Therefore the process that wrote the
+    address must hold the workspace; raises NoAnswer if it does not, or if another user's program has the port.
+    """
+    try:
+        note = json.loads(_read_own(os.path.join(workspace, ".daemon", "address")))
+        host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    if not _is_held_by(workspace, pid) or _is_other_users_port(port):
+        raise NoAnswer(f"no daemon runs on {workspace}")
+    try:
+        token = _read_own(os.path.join(workspace, ".daemon", "owner-token")).decode("ascii")
+    except (OSError, ValueError):
+        token = ""
+    return Address(_WILDCARD_ADDRESSES.get(host, host), port, owner_token=token if token.isalnum() else "")
+
+
+def _read_own(path: str) -> bytes:
+    """Return the content of a small file of this user. Raises OSError."""
+    descriptor = open_own(path)
+    try:
+        return os.read(descriptor, _MAX_SMALL_FILE_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def open_own(path: str) -> int:
+    """Return a descriptor of a regular file that belongs to this user, or to root. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+        os.close(descriptor)
+        raise PermissionError(1, "it is not a regular file of this user", path)
+    return descriptor
+
+
+def _is_held_by(workspace: str, pid: object) -> bool:
+    """Return whether the workspace is locked and its lock file names this pid. In a container the pid is another."""
+    try:
+        named = _read_own(os.path.join(workspace, ".daemon", "lock")).decode().strip()
+    except (OSError, ValueError):
+        return False
+    return named == str(pid) and _is_locked(os.path.join(workspace, "memory"))
+
+
+def _is_locked(directory: str) -> bool:
+    """Return whether a process holds the lock on the directory of the database."""
+    import fcntl  # noqa: PLC0415 - needed only if a daemon wrote its address down
+
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _is_other_users_port(port: int) -> bool:
+    """Return whether a program of another user, not root, listens on the port. Linux only; elsewhere False."""
+    found: set[str] = set()
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(name, encoding="ascii") as table:
+                found |= listeners(table.read(), port)
+        except (OSError, ValueError):
+            continue
+    return bool(found - {"0", str(os.geteuid())})
+
+
+def listeners(table: str, port: int) -> set[str]:
+    """Return the uids of the programs that listen on the port, by Linux's table of TCP sockets.
+
+    Source: proc_pid_net(5) "/proc/pid/net/tcp"; the state TCP_LISTEN in Linux's include/net/tcp_states.h.
+    """
+    rows = (line.split() for line in table.splitlines()[1:])
+    return {row[7] for row in rows if len(row) > 7 and row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+
+
+def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, str], deadline: float) -> dict[str, Any]:
+    """Send a POST and return the JSON object of the 2xx answer; raise NoAnswer otherwise.
+
+    ``deadline`` is a time of ``time.monotonic``.
+    """
+    payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    given = {
+        "Host": f"{host}:{address.port}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(payload)),
+        "Accept": "application/json",
+        **headers,
+    }
+    if address.owner_token:
+        given["x-signet-owner-token"] = address.owner_token
+    lines = [f"POST {address.prefix}{path} HTTP/1.0", *(f"{name}: {value}" for name, value in given.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise NoAnswer("a header of the request has a line break", "Check SIGNET_TOKEN and SIGNET_DAEMON_URL.")
+    head = "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
+    try:
+        raw = _exchange(address, head + payload, deadline)
+    except TimeoutError:
+        raise NoAnswer(f"the daemon at {address} did not answer in time", "Check it with `signet status`.") from None
+    except (OSError, UnicodeError):
+        raise NoAnswer(f"no daemon answers at {address}") from None
+    return _parsed(raw, address)
+
+
+def status_of_report(path: str, answer: dict[str, Any]) -> int:
+    """Return the status that an answer with 200 to a report stands for; 200 only if it says that the daemon has it.
+
+    503: sending it again may help. 400: the daemon will never take it.
+    """
+    if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True:
+        return 400 if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy") else 503
+    if path.endswith("/session-end"):
+        return 200 if type(answer.get("memoriesSaved")) is int else 503
+    return 200 if answer.get("saved") is True else 503
+
+
+def _exchange(address: Address, request: bytes, deadline: float) -> bytes:
+    """Send the request and return the whole answer. Raises OSError, among them TimeoutError at the deadline."""
+    # An ASCII name is given as bytes, because Python encodes any text as an international domain name: 2 ms of imports.
+    host: Any = address.host.encode() if address.host.isascii() else address.host
+    connection = socket.create_connection((host, address.port), timeout=_remaining(deadline))
+    with connection:
+        if address.secure:
+            import ssl  # noqa: PLC0415 - slow; a daemon on this machine is reached without
+
+            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
+        connection.settimeout(_remaining(deadline))
+        connection.sendall(request)
+        answer = bytearray()
+        while len(answer) <= MAX_ANSWER_BYTES:
+            connection.settimeout(_remaining(deadline))
+            part = connection.recv(1 << 16)
+            if not part:
+                break
+            answer += part
+            if _is_complete(answer):
+                break
+        return bytes(answer)
+
+
+def _remaining(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _is_complete(answer: bytearray) -> bool:
+    head, separator, content = answer.partition(b"\r\n\r\n")
+    length = _content_length(bytes(head))
+    return bool(separator) and length is not None and len(content) >= length
+
+
+def _content_length(head: bytes) -> int | None:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            return int(value)
+    return None
+
+
+def _parsed(raw: bytes, address: Address) -> dict[str, Any]:
+    head, separator, content = raw.partition(b"\r\n\r\n")
+    status_line = head.split(b"\r\n", 1)[0].split(b" ")
+    if not separator or len(status_line) < 2 or not status_line[1].isdigit():
+        raise NoAnswer(f"the connection to the daemon at {address} was lost", "Check it with `signet status`.")
+    length = _content_length(head)
+    if length is not None and len(content) < length:
+        raise NoAnswer(f"the connection to the daemon at {address} was lost", "Check it with `signet status`.")
+    status = int(status_line[1])
+    try:
+        answer = json.loads(content[:length])
+    except (ValueError, RecursionError):
+        answer = None
+    if not 200 <= status < 300:
+        raise _refusal(address, status, answer)
+    if not isinstance(answer, dict):
+        raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL and SIGNET_PORT.")
+    if answer.get("skipped") is True and isinstance(answer.get("reason"), str):
+        _raise_skipped(address, answer["reason"])
+    return answer
+
+
+def _raise_skipped(address: Address, reason: str) -> None:
+    """Raise NoAnswer for a 200 that says that nothing was done, unless it is as the user or the session wants it."""
+    if reason in REASONS_TO_RETRY | REASONS_TO_GIVE_UP:
+        status = 400 if reason in REASONS_TO_GIVE_UP else 503
+        raise NoAnswer(f"the daemon at {address} could not answer ({reason})", "Check `signet status`.", status=status)
+
+
+def _refusal(address: Address, status: int, answer: object) -> NoAnswer:
+    if status == 401:
+        return NoAnswer(f"the daemon at {address} wants a token", "Set SIGNET_TOKEN.", status=status)
+    if status == 404:
+        return NoAnswer(
+            f"the program at {address} knows no hooks", "Upgrade the daemon, or check SIGNET_DAEMON_URL.", status=status
+        )
+    reason = answer.get("error") if isinstance(answer, dict) else None
+    shown = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) else ""
+    return NoAnswer(
+        f"the daemon at {address} refused (status {status}{shown})", "Check `signet status`.", status=status
+    )

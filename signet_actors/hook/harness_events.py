@@ -1,0 +1,174 @@
+"""What each hook sends: from the JSON that a harness writes to standard input to the request of the daemon's API.
+
+Claude Code and Codex send the same members for the same event, named in snake case. A member that is missing, empty or
+of another type is left out of the request.
+
+Source: docs/guides/claude-code.md "What is sent", docs/guides/codex.md "What is sent".
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # not from typing, whose import takes longer than the request
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+PROMPT_CHARS = 20_000
+"""The daemon reads no more of a prompt or of an assistant's message to find memories."""
+SUMMARY_CHARS = 100_000
+MAX_CONTENT_CHARS = 16 << 20
+"""A memory is never cut: one that is too long is refused by the daemon, with the reason."""
+MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000}
+"""What a harness takes of an injected text. Claude Code counts UTF-16 units, Codex four UTF-8 bytes as a token."""
+OTHER_MAX_INJECT_CHARS = 24_000
+
+
+class Options:
+    """The command line: the name of the hook, and what the harness does not know."""
+
+    __slots__ = ("agent", "as_json", "harness", "help", "name", "project", "workspace")
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.name = self.project = self.workspace = self.agent = ""
+        self.harness = "generic"
+        self.as_json = self.help = False
+        rest = iter(arguments)
+        for argument in rest:
+            option, has_value, value = argument.partition("=")
+            member = _VALUE_OPTIONS.get(option)
+            if member is not None:
+                setattr(self, member, value if has_value else next(rest, ""))
+            elif argument == "--json":
+                self.as_json = True
+            elif argument in ("-h", "--help"):
+                self.help = True
+            elif not argument.startswith("-") and not self.name:
+                self.name = argument
+
+
+_VALUE_OPTIONS = {
+    "-H": "harness",
+    "--harness": "harness",
+    "--project": "project",
+    "--workspace": "workspace",
+    "--agent": "agent",
+}
+
+
+class Hook:
+    """One hook: its route, its time limit, the members of its request, and what happens to its answer.
+
+    ``injects``: the answer's text goes into the agent's context. ``durable``: the request is kept on disk until the
+    daemon has it. ``answers``: whoever called the hook reads the daemon's answer.
+    """
+
+    __slots__ = ("answers", "build", "durable", "injects", "limit_s", "path")
+
+    def __init__(
+        self,
+        route: str,
+        build: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        limit_s: float,
+        injects: bool = False,
+        durable: bool = False,
+        answers: bool = False,
+    ) -> None:
+        self.path = f"/api/hooks/{route}"
+        self.build = build
+        self.limit_s = limit_s
+        self.injects = injects
+        self.durable = durable
+        self.answers = answers
+
+
+def max_inject_chars(harness: str) -> int:
+    """Return how long a text the harness takes."""
+    return MAX_INJECT_CHARS.get(harness, OTHER_MAX_INJECT_CHARS)
+
+
+def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str, Any]:
+    """Return the body of the hook's request."""
+    session = _text(event, "session_id") or _text(event, "sessionKey")
+    project = options.project or _text(event, "cwd") or _text(event, "project")
+    body: dict[str, Any] = {"harness": options.harness, "project": project, "sessionKey": session}
+    body["agentId"] = options.agent
+    body.update(hook.build(event))
+    if hook.injects:
+        body["maxInjectChars"] = max_inject_chars(options.harness)
+    return {name: value for name, value in body.items() if value not in ("", None)}
+
+
+def _text(event: dict[str, Any], name: str, limit: int = 4096) -> str:
+    value = event.get(name)
+    return value[:limit] if isinstance(value, str) else ""
+
+
+def _session_start(event: dict[str, Any]) -> dict[str, Any]:
+    return {"source": _text(event, "source")}
+
+
+def _user_prompt_submit(event: dict[str, Any]) -> dict[str, Any]:
+    prompt = _text(event, "prompt", PROMPT_CHARS) or _text(event, "userMessage", PROMPT_CHARS)
+    return {
+        "userPrompt": prompt,
+        "lastAssistantMessage": _text(event, "last_assistant_message", PROMPT_CHARS),
+    }
+
+
+def _pre_compaction(event: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "sessionContext": _text(event, "custom_instructions", PROMPT_CHARS),
+        "transcriptPath": _text(event, "transcript_path"),
+    }
+
+
+def _compaction_complete(event: dict[str, Any]) -> dict[str, Any]:
+    return {"summary": _text(event, "compact_summary", SUMMARY_CHARS) or _text(event, "summary", SUMMARY_CHARS)}
+
+
+def _session_end(event: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transcriptPath": _text(event, "transcript_path"),
+        "sessionId": _text(event, "session_id"),
+        "cwd": _text(event, "cwd"),
+        "reason": _text(event, "reason"),
+    }
+
+
+def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
+    return {"transcriptPath": _text(event, "transcript_path")}
+
+
+def _remember(event: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        name: event[name] for name in ("type", "tags", "importance", "idempotencyKey") if name in event
+    }
+    return {"content": _text(event, "content", MAX_CONTENT_CHARS), "who": _text(event, "who"), **kept}
+
+
+def _recall(event: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {name: event[name] for name in ("limit",) if name in event}
+    return {"query": _text(event, "query", PROMPT_CHARS), **kept}
+
+
+HOOKS = {
+    "session-start": Hook("session-start", _session_start, limit_s=2.0, injects=True),
+    "user-prompt-submit": Hook("user-prompt-submit", _user_prompt_submit, limit_s=1.0, injects=True),
+    "pre-compaction": Hook("pre-compaction", _pre_compaction, limit_s=2.0),
+    "compaction-complete": Hook("compaction-complete", _compaction_complete, limit_s=2.0),
+    "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
+    "session-end": Hook("session-end", _session_end, limit_s=2.5, durable=True),
+    "remember": Hook("remember", _remember, limit_s=5.0, durable=True, answers=True),
+    "recall": Hook("recall", _recall, limit_s=3.0, answers=True),
+}
+
+NAME_OF_EVENT = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt-submit",
+    "PreCompact": "pre-compaction",
+    "PostCompact": "compaction-complete",
+    "Stop": "checkpoint",
+    "SessionEnd": "session-end",
+}
+"""The hook of each event of a harness, for a call that does not name the hook."""

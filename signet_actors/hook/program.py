@@ -1,0 +1,273 @@
+"""The program ``signet-hook NAME``: standard input is the harness's JSON, standard output what the harness understands.
+
+It never fails and never waits longer than its limit: whatever happens, it exits with 0. A thread ends the process at
+the limit, because a read of standard input or a DNS query cannot be interrupted otherwise.
+
+Source: docs/guides/claude-code.md, docs/guides/codex.md; docs/decisions.md 34.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import sys
+import time
+
+from signet_actors.hook.daemon import (
+    Address,
+    NoAnswer,
+    destination_of,
+    find_daemon,
+    post,
+    status_of_report,
+    workspace_of,
+)
+from signet_actors.hook.harness_events import (
+    HOOKS,
+    NAME_OF_EVENT,
+    Hook,
+    Options,
+    max_inject_chars,
+    request_of,
+)
+from signet_actors.hook.injected_text import fitted
+from signet_actors.hook.spool import FINAL_REFUSALS, MAX_ENTRIES, Spool, SpoolFull
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MAX_EVENT_BYTES = 16 << 20
+DEFAULT_LIMIT_S = 2.0
+"""The limit until the hook is known."""
+MARGIN_S = 0.1
+"""The end of the limit that is left for the output."""
+MAX_KEY_CHARS = 200
+"""Of an idempotency key that is repeated as a header; the body always has it."""
+DRAIN_MOST = 64
+DRAIN_LIMIT_S = 30.0
+EXIT_GRACE_S = 0.5
+USAGE = f"""Usage: signet-hook NAME [-H HARNESS] [--project DIR] [--workspace DIR] [--agent NAME] [--json]
+
+Send what a harness reports on standard input (JSON) to the Signet daemon, and print its answer.
+Names: {", ".join(HOOKS)}. Exits with 0 always.
+SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 turns it off.
+"""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the hook and exit with 0, whatever happens. The interpreter's own clean-up would take a millisecond more."""
+    try:
+        _run(Options(sys.argv[1:] if arguments is None else arguments), time.monotonic())
+    finally:
+        os._exit(0)
+
+
+def _run(options: Options, started: float) -> None:
+    if options.help:
+        _write(1, USAGE)
+        return
+    if "1" in (os.environ.get("SIGNET_NO_HOOKS"), os.environ.get("SIGNET_BYPASS")):
+        return
+    named = HOOKS.get(options.name)
+    output = _Output()
+    limit_s = named.limit_s if named else DEFAULT_LIMIT_S
+    if named is not None:
+        output.prepare(named, {}, options)
+    _thread.start_new_thread(output.end_at, (limit_s,))
+    event = _read_event()
+    hook = named or HOOKS.get(NAME_OF_EVENT.get(str(event.get("hook_event_name")), ""))
+    if hook is None:
+        return
+    output.prepare(hook, event, options)
+    try:
+        _Call(hook, event, options, started + limit_s - MARGIN_S).run(output)
+    except Exception as error:  # noqa: BLE001 - a disk that fails, or a fault of this program
+        output.report(NoAnswer(f"signet-hook failed ({type(error).__name__}: {error})", ""))
+
+
+def _read_event() -> dict[str, Any]:
+    """Return the JSON object on standard input; an empty one if there is none."""
+    received = bytearray()
+    try:
+        while not os.isatty(0) and len(received) <= MAX_EVENT_BYTES:
+            part = os.read(0, 1 << 16)
+            if not part:
+                break
+            received += part
+        event = json.loads(received)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+class _Call:
+    """One request to the daemon, and what follows from its answer."""
+
+    def __init__(self, hook: Hook, event: dict[str, Any], options: Options, deadline: float) -> None:
+        self.hook = hook
+        self.deadline = deadline
+        self.harness = options.harness
+        self.environ = dict(os.environ)
+        self.workspace = workspace_of(self.environ, options.workspace)
+        self.spool = Spool(self.workspace)
+        self.destination = destination_of(self.environ)
+        self.body = request_of(hook, event, options)
+
+    def run(self, output: _Output) -> None:
+        kept = self._keep() if self.hook.durable else None
+        output.kept = kept is not None
+        status = 200
+        try:
+            address = find_daemon(self.environ, self.workspace)
+            answer = post(address, self.hook.path, self.body, self._headers(self.body, self.harness), self.deadline)
+            if self.hook.injects and not isinstance(answer.get("inject"), str):
+                raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
+            if self.hook.durable:
+                status = status_of_report(self.hook.path, answer)
+            if status >= 500:
+                raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
+        except NoAnswer as no_answer:
+            output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
+            output.waiting = self._waiting()
+            output.report(no_answer)
+            if kept is not None and not output.kept:
+                self.spool.set_aside(kept)
+            return
+        output.answer(answer)
+        try:
+            if kept is not None:
+                self.spool.remove(kept) if status == 200 else self.spool.set_aside(kept)
+            if self.spool.waiting():
+                self._drain(address)
+        except OSError:
+            return  # the answer is given; what waits is sent by a later hook
+
+    def _drain(self, address: Address) -> None:
+        """Send what waits, in a process of its own: the harness waits for this one."""
+        if os.fork():
+            return
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        deadline = time.monotonic() + DRAIN_LIMIT_S
+
+        def send(path: str, body: dict[str, Any], harness: str) -> int:
+            try:
+                answer = post(address, path, body, self._headers(body, harness), deadline)
+            except NoAnswer as no_answer:
+                return no_answer.status
+            return status_of_report(path, answer)
+
+        self.spool.drain(send, most=DRAIN_MOST, destination=self.destination)
+
+    def _keep(self) -> str | None:
+        """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""
+        self.body.setdefault("idempotencyKey", f"hook-{os.urandom(16).hex()}")
+        if self.hook.path.endswith("/session-end"):
+            self.body["capturedAt"] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        try:
+            return self.spool.put(self.hook.path, self.body, destination=self.destination, harness=self.harness)
+        except (OSError, SpoolFull):
+            return None
+
+    def _headers(self, body: dict[str, Any], harness: str) -> dict[str, str]:
+        headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
+        token = self.environ.get("SIGNET_TOKEN") or self.environ.get("SIGNET_API_KEY")
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        key = body.get("idempotencyKey")
+        if isinstance(key, str) and len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable():
+            headers["Idempotency-Key"] = key
+        return headers
+
+    def _waiting(self) -> int:
+        try:
+            return len(self.spool.waiting())
+        except OSError:
+            return 0
+
+
+class _Output:
+    """Standard output, which gets at most one text: the answer, a line that says why there is none, or nothing.
+
+    ``kept``: the request is in the spool. ``waiting``: how many are, as far as it is known.
+    """
+
+    def __init__(self) -> None:
+        self._once = _thread.allocate_lock()
+        self._hook: Hook | None = None
+        self._event_name = self._harness = ""
+        self._max_chars = 0
+        self._as_json = False
+        self.kept = False
+        self.waiting = 0
+
+    def prepare(self, hook: Hook, event: dict[str, Any], options: Options) -> None:
+        """Note for whom the output is. A harness that names its event reads JSON, any other caller plain text."""
+        self._hook = hook
+        self._harness = options.harness
+        self._max_chars = max_inject_chars(options.harness)
+        self._as_json = options.as_json
+        name = event.get("hook_event_name")
+        self._event_name = name if isinstance(name, str) else ""
+
+    def end_at(self, limit_s: float) -> None:
+        """End the process at the limit, with the line for a daemon that does not answer. Runs in its own thread."""
+        time.sleep(limit_s)
+        try:
+            self.report(NoAnswer("it did not answer in time", "Check it with `signet status`."))
+            time.sleep(EXIT_GRACE_S)  # the other thread may be writing
+        finally:
+            os._exit(0)
+
+    def answer(self, answer: dict[str, Any]) -> None:
+        """Print the daemon's answer."""
+        assert self._hook is not None
+        inject = answer.get("inject")
+        if self._as_json or self._hook.answers:
+            self._print(json.dumps(answer, ensure_ascii=False) + "\n")
+        elif self._hook.injects and isinstance(inject, str) and inject:
+            self._print(self._injection(inject))
+        else:
+            self._print("")  # so that nothing else is said later
+
+    def report(self, why: NoAnswer) -> None:
+        """Print why there is no answer, where somebody sees it: at the start of a session, or who asked for it."""
+        hook = self._hook
+        if hook is None:
+            return
+        if hook.answers:
+            failure = {"error": f"{why}. {why.remedy}", "spooled": self.kept}
+            self._print(json.dumps(failure, ensure_ascii=False) + "\n")
+        elif hook.path.endswith("/session-start"):
+            line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
+            if self.waiting:
+                line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
+                line += " (no more fit: the next ones are lost)." if self.waiting >= MAX_ENTRIES else "."
+            self._print(self._injection(line, visible=True))
+
+    def _injection(self, text: str, *, visible: bool = False) -> str:
+        """Return the output that puts the text into the agent's context; ``visible``: the user sees it, too."""
+        text = fitted(text, self._max_chars, count_bytes=self._harness == "codex")
+        if not self._event_name:
+            return text + "\n"
+        output: dict[str, Any] = {"systemMessage": text} if visible else {}
+        output["hookSpecificOutput"] = {"hookEventName": self._event_name, "additionalContext": text}
+        return json.dumps(output) + "\n"
+
+    def _print(self, text: str) -> None:
+        if self._once.acquire(blocking=False):
+            _write(1, text)
+
+
+def _write(descriptor: int, text: str) -> None:
+    """Write the text. What is at the other end may be gone."""
+    left = text.encode("utf-8", "replace")
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError:
+        return

@@ -1,0 +1,322 @@
+"""The hooks of harnesses: what a session receives at its start and with each prompt, and what it stores.
+
+A hook is answered with 200 whatever happens inside; ``skipped`` says that nothing was done, ``reason`` why. Only a
+missing required field is refused; other invalid values count as absent and are named in ``warnings``.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34; docs/guides/hooks.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import (
+    ABSENT,
+    MAX_QUERY_CHARS,
+    Clamped,
+    Content,
+    FieldType,
+    Given,
+    MemoryType,
+    Tags,
+    Text,
+)
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
+from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
+from signet_actors.operations.request_fields import CallerFields, Importance, LongText, SelectionText, not_yet
+
+MAX_INJECT_CHARS: Final = 24_000
+MAX_SUMMARY_CHARS: Final = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutText(FieldType):
+    """A text of any length, of which the first ``max_chars`` characters count; blank counts as absent."""
+
+    max_chars: int = MAX_QUERY_CHARS
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, str):
+            raise given.invalid("must be a string")
+        return sanitize_text(given.value[: self.max_chars]).strip() or ABSENT
+
+
+Prompt = Annotated[str, CutText()]
+InjectLimit = Annotated[
+    int | None,
+    Clamped(low=200, high=MAX_INJECT_CHARS),
+    Meta(description="The longest text that the harness takes, in characters"),
+]
+
+
+class HookFields(CallerFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What every hook may send beside its harness. ``runtimePath`` is also the header x-signet-runtime-path."""
+
+    project: LongText | None = None
+    runtime_path: Literal["plugin", "legacy"] | None = None
+
+
+class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A session that begins, or goes on after a compaction."""
+
+    harness: Annotated[str, Text(missing="harness is required")]
+    source: Annotated[SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
+    max_inject_chars: InjectLimit = None
+    claim_only: Annotated[bool, Meta(description="Only claim the session for `runtimePath`")] = False
+    context: Annotated[Prompt | None, not_yet("is not used yet")] = None
+    harness_agent_id: Annotated[SelectionText | None, not_yet("is not used yet")] = None
+    parent_session_key: Annotated[SelectionText | None, not_yet("is not used yet")] = None
+
+
+class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A prompt; one of ``userMessage``, ``userPrompt`` and ``prompt`` is required."""
+
+    harness: Annotated[str, Text(missing="harness and userMessage or userPrompt are required")]
+    user_message: Prompt | None = None
+    user_prompt: Prompt | None = None
+    prompt: Prompt | None = None
+    last_assistant_message: Prompt | None = None
+    max_inject_chars: InjectLimit = None
+    memory_feedback: Annotated[Prompt | None, msgspec.Meta(), not_yet("is not used yet")] = msgspec.field(
+        default=None, name="memory_feedback"
+    )
+
+
+class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A memory to store; prefixes count as in ``/api/memory/remember``."""
+
+    harness: Annotated[str, Text(missing="harness and content are required")]
+    content: Annotated[str, Content(missing="harness and content are required")]
+    type: Annotated[str, MemoryType()] | None = None
+    who: str | None = None
+    tags: Annotated[tuple[str, ...], Tags()] | None = None
+    importance: Importance | None = None
+    idempotency_key: RowKey | None = None
+
+
+class HookRecallRequest(RecallFields, frozen=True, kw_only=True, omit_defaults=True):
+    """What to recall, with the filters of ``/api/memory/recall``; ``project`` is one of them."""
+
+    harness: Annotated[str, Text(missing="harness and query are required")]
+    query: Annotated[str, CutText(missing="harness and query are required")]
+    runtime_path: Literal["plugin", "legacy"] | None = msgspec.field(default=None, name="runtimePath")
+
+
+class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A session whose context is about to be compacted."""
+
+    harness: Annotated[str, Text(missing="harness is required")]
+    session_context: Annotated[Prompt | None, not_yet("is not stored yet")] = None
+    message_count: Annotated[int, Clamped(low=0, high=1_000_000), not_yet("is not stored yet")] | None = None
+    transcript_path: Annotated[LongText | None, not_yet("is not read here")] = None
+
+
+class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The summary that replaces the context of a session."""
+
+    harness: Annotated[str, Text(missing="harness and summary are required")]
+    summary: Annotated[str, CutText(max_chars=MAX_SUMMARY_CHARS, missing="harness and summary are required")]
+
+
+class HookOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why a hook did nothing, if it did nothing.
+
+    ``reason``: no_hooks, bypassed, claimed, busy, timeout, internal, or the error code of a request to the API.
+    ``claimedBy``: the path that has the session. ``sessionKnown``: an earlier hook named the session.
+    """
+
+    skipped: Literal[True] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    bypassed: Literal[True] | UnsetType = UNSET
+    duplicate_runtime_path: Literal[True] | UnsetType = UNSET
+    claimed_by: str | UnsetType = UNSET
+    session_known: bool | UnsetType = UNSET
+
+
+class HookIdentity(msgspec.Struct, frozen=True):
+    """The identity of the workspace's agent."""
+
+    name: str = "Agent"
+    description: str | UnsetType = UNSET
+
+
+class StartMemory(msgspec.Struct, frozen=True):
+    """A memory that the text shows."""
+
+    id: str
+    content: str
+    type: str
+    importance: float
+    created_at: str
+
+
+class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """``inject`` is the text for the agent's context, empty if there is nothing to say."""
+
+    inject: str = ""
+    memories: list[StartMemory] = []
+    identity: HookIdentity | UnsetType = UNSET
+
+
+class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """``inject`` is the text for the agent's context, empty if no memory is relevant enough."""
+
+    inject: str = ""
+    memory_count: int = 0
+    query_terms: list[str] | UnsetType = UNSET
+    engine: str | UnsetType = UNSET
+
+
+class HookRememberReply(RememberReply, frozen=True, kw_only=True):
+    """The memory is on disk."""
+
+    saved: bool = True
+
+
+class HookRememberChunksReply(RememberChunksReply, frozen=True, kw_only=True):
+    """An oversized content is on disk as chunks; ``id`` is that of their group."""
+
+    id: str
+    saved: bool = True
+
+
+class HookRememberSkipped(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """Nothing is known to be stored."""
+
+    saved: bool = False
+    success: bool | UnsetType = UNSET
+    memories: list[StartMemory] | UnsetType = UNSET
+
+
+class HookRecallReply(RecallReply, frozen=True, kw_only=True):
+    """The results of a recall, also as ``memories``."""
+
+    memories: list[RecallResult]
+    count: int
+    message: str | UnsetType = UNSET
+
+
+class HookRecallSkipped(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """No results."""
+
+    results: list[RecallResult] = []
+    memories: list[RecallResult] = []
+    count: int = 0
+    query: str = ""
+
+
+class PreCompactionReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """What to tell the model before the compaction; ``instructions`` is another name of ``guidelines``."""
+
+    summary_prompt: str = ""
+    guidelines: str = ""
+    instructions: str = ""
+
+
+class CompactionCompleteReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """The summary is stored as ``memoryId``, and the session may receive all memories again."""
+
+    success: bool
+    memory_id: str | None = None
+    context_epoch: int | UnsetType = UNSET
+
+
+_REFUSALS: Final = {400: Problem, **PROBLEMS}
+
+SESSION_START: Final[Operation[SessionStartRequest, SessionStartReply]] = Operation(
+    name="hooks.session_start",
+    summary="Start of a session",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/session-start",),
+    request=SessionStartRequest,
+    example={"harness": "claude-code", "project": "/home/you/shop", "sessionKey": "s-1"},
+    replies={200: SessionStartReply, **_REFUSALS},
+    permission=Permission.REMEMBER,
+    served_by="searcher",
+    lenient=True,
+)
+USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
+    name="hooks.user_prompt_submit",
+    summary="Memories for a prompt",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/user-prompt-submit",),
+    request=UserPromptRequest,
+    example={"harness": "claude-code", "userPrompt": "which port has the staging database?", "sessionKey": "s-1"},
+    replies={200: UserPromptReply, **_REFUSALS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    lenient=True,
+)
+HOOK_REMEMBER: Final[
+    Operation[HookRememberRequest, HookRememberReply | HookRememberChunksReply | HookRememberSkipped]
+] = Operation(
+    name="hooks.remember",
+    summary="Remember by a hook",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/remember",),
+    request=HookRememberRequest,
+    example={"harness": "codex", "content": "The release branch is cut on Mondays", "sessionKey": "s-1"},
+    replies={200: HookRememberReply | HookRememberChunksReply | HookRememberSkipped, **_REFUSALS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.MAYBE_MEMORIES,
+    lenient=True,
+)
+HOOK_RECALL: Final[Operation[HookRecallRequest, HookRecallReply | HookRecallSkipped]] = Operation(
+    name="hooks.recall",
+    summary="Recall by a hook",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/recall",),
+    request=HookRecallRequest,
+    example={"harness": "codex", "query": "when is the release branch cut?", "limit": 5},
+    replies={200: HookRecallReply | HookRecallSkipped, **_REFUSALS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    lenient=True,
+)
+PRE_COMPACTION: Final[Operation[PreCompactionRequest, PreCompactionReply]] = Operation(
+    name="hooks.pre_compaction",
+    summary="What to say before a compaction",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/pre-compaction",),
+    request=PreCompactionRequest,
+    example={"harness": "claude-code", "sessionKey": "s-1"},
+    replies={200: PreCompactionReply, **_REFUSALS},
+    permission=Permission.REMEMBER,
+    lenient=True,
+)
+COMPACTION_COMPLETE: Final[Operation[CompactionCompleteRequest, CompactionCompleteReply]] = Operation(
+    name="hooks.compaction_complete",
+    summary="Store the summary of a compaction",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/compaction-complete",),
+    request=CompactionCompleteRequest,
+    example={"harness": "claude-code", "summary": "The login form was moved to the new router.", "sessionKey": "s-1"},
+    replies={200: CompactionCompleteReply, **_REFUSALS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.MAYBE_MEMORIES,
+    lenient=True,
+)
+OPERATIONS: Final = (
+    SESSION_START,
+    USER_PROMPT,
+    HOOK_REMEMBER,
+    HOOK_RECALL,
+    PRE_COMPACTION,
+    COMPACTION_COMPLETE,
+)

@@ -1,0 +1,74 @@
+"""The endpoint of the Model Context Protocol: JSON-RPC, whose methods and results that protocol defines.
+
+Source: Model Context Protocol, 2026-07-28 "Streamable HTTP"; docs/compatibility.md "MCP"; docs/decisions.md 40, 61.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.operations.field_types import CallerField
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import Problem
+
+SDK: Final = ("mcp", "mcp_types")
+"""The packages of the official SDK, which the extra ``mcp`` installs."""
+NOT_INSTALLED: Final = "MCP is not installed here; install signet-actors[mcp], or run `make install-mcp`"
+
+
+def without_sdk(error: ModuleNotFoundError) -> Exception:
+    """Return the error for a caller whose request needs the SDK, or ``error`` itself if another module is missing."""
+    if (error.name or "").partition(".")[0] not in SDK:
+        return error
+    return SignetError(NOT_INSTALLED, code=ErrorCode.NOT_IMPLEMENTED)
+
+
+class McpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A JSON-RPC message, which the handler and the SDK read."""
+
+    jsonrpc: Annotated[str, CallerField(), Meta(description="2.0")]
+    method: Annotated[str, CallerField(), Meta(description="Such as tools/list or tools/call")]
+    id: Annotated[int | str | None, CallerField(), Meta(description="Absent in a notification")] = None
+    params: Annotated[dict[str, Any] | None, CallerField(), Meta(description="As the method says")] = None
+
+
+class McpError(msgspec.Struct, frozen=True):
+    """Code and text of a JSON-RPC error."""
+
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+class McpReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A JSON-RPC reply: ``result`` or ``error``."""
+
+    jsonrpc: str = "2.0"
+    id: int | str | None
+    result: dict[str, Any] | UnsetType = UNSET
+    error: McpError | UnsetType = UNSET
+
+
+MCP: Final[Operation[McpRequest, McpReply]] = Operation(
+    name="mcp.message",
+    summary="Model Context Protocol",
+    tag="MCP",
+    method="POST",
+    paths=("/mcp",),
+    request=McpRequest,
+    example={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    replies={200: McpReply, 202: None, 400: McpReply | Problem, 404: McpReply, 406: McpReply, 501: Problem},
+    permission=Permission.RECALL,
+    effect=Effect.MAYBE_MEMORIES,
+    surfaces=("http",),
+    description="Streamable HTTP without sessions; the reply is JSON. `Accept` must name application/json and "
+    "text/event-stream. Each tool is an operation of this document, with its permission. In the query or a header: "
+    "`harness` (`x-signet-harness`), the author in the history; `workspace` (`x-signet-workspace`), the project of "
+    "memories stored without one; `channel`, without effect.",
+)
+OPERATIONS: Final = (MCP,)

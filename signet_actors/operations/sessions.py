@@ -1,0 +1,124 @@
+"""The sessions of harnesses: which ones are active, and which receive nothing.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import NoFields
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrictFlag(FieldType):
+    """A boolean, and nothing that only looks like one."""
+
+    argument = ArgumentForm.FLAG
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, bool):
+            raise given.invalid("must be a boolean")
+        return given.value
+
+
+class BypassRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the session receives nothing and stores nothing."""
+
+    enabled: Annotated[bool | None, StrictFlag(), Meta(description="Required: true or false")] = None
+
+
+class Session(msgspec.Struct, frozen=True, rename="camel"):
+    """A session. ``runtimePath``: the path that claimed it, null if none did; ``claimedAt``: when it was first seen.
+
+    ``expiresAt``: when a claim without further hooks ends.
+    """
+
+    key: str
+    runtime_path: str | None
+    claimed_at: str
+    bypassed: bool
+    expires_at: str
+
+
+class RenewedSession(Session, frozen=True, rename="camel", kw_only=True):
+    """A session whose time begins again."""
+
+    renewed: bool = True
+
+
+class SessionsReply(msgspec.Struct, frozen=True):
+    """The active sessions that this process has seen, the last one first."""
+
+    sessions: list[Session]
+    count: int
+
+
+class BypassReply(msgspec.Struct, frozen=True):
+    """The session's state."""
+
+    key: str
+    bypassed: bool
+    warnings: list[str] | UnsetType = UNSET
+
+
+LIST: Final[Operation[NoFields, SessionsReply]] = Operation(
+    name="sessions.list",
+    summary="Active sessions",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/sessions",),
+    request=NoFields,
+    replies={200: SessionsReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    description="Sessions whose hooks ran in the last four hours and that have not ended.",
+)
+GET: Final[Operation[NoFields, Session]] = Operation(
+    name="sessions.get",
+    summary="One session",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/sessions/{key}",),
+    request=NoFields,
+    example={"key": "s-1"},
+    replies={200: Session, 404: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+)
+BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
+    name="sessions.bypass",
+    summary="Switch memory off or on for a session",
+    tag="Sessions",
+    method="POST",
+    paths=("/api/sessions/{key}/bypass",),
+    request=BypassRequest,
+    example={"key": "s-1", "enabled": False},
+    replies={200: BypassReply, 404: Problem, **PROBLEMS},
+    permission=Permission.REMEMBER,
+    effect=Effect.OTHER,
+    keyed=False,
+    lenient=True,
+    description="Hooks of a bypassed session inject nothing and store nothing.",
+)
+RENEW: Final[Operation[NoFields, RenewedSession]] = Operation(
+    name="sessions.renew",
+    summary="Keep the claim of a session",
+    tag="Sessions",
+    method="POST",
+    paths=("/api/sessions/{key}/renew",),
+    request=NoFields,
+    example={"key": "s-1"},
+    replies={200: RenewedSession, 404: Problem, **PROBLEMS},
+    permission=Permission.REMEMBER,
+    effect=Effect.OTHER,
+    keyed=False,
+    body_required=False,
+)
+OPERATIONS: Final = (LIST, GET, BYPASS, RENEW)

@@ -1,0 +1,134 @@
+"""The tools that models are offered: the schema of each, and the request of an operation that a call becomes.
+
+A call of a tool is a request like any other, so everything that holds for the operation holds for the tool. Arguments
+have the names of the request Struct. What a tool does not offer is not passed on, and named in the warnings.
+
+Source: docs/compatibility.md "MCP"; docs/decisions.md 40, 54, 61.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.operation import Operation, Tool
+from signet_actors.operations.registry import OPERATIONS
+from signet_actors.operations.remember import REMEMBER
+from signet_actors.operations.request_reader import (
+    AND_MORE,
+    MAX_WARNINGS,
+    RequestField,
+    request_fields,
+    request_schemas,
+    shortened,
+)
+
+MAX_PATH_CHARS: Final = 500
+
+_PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class ToolRequest(NamedTuple):
+    """The request of ``operation`` that a call of its tool becomes.
+
+    ``path``: the parameters of the path. ``body`` is None if the operation has none; then ``query`` has the fields.
+    """
+
+    operation: Operation[Any]
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Mapping[str, Any] | None
+    warnings: list[str]
+
+
+TOOLS: Final[Mapping[str, tuple[Tool, Operation[Any]]]] = {
+    operation.tool.name: (operation.tool, operation) for operation in OPERATIONS if operation.tool is not None
+}
+
+
+def input_schema(tool: Tool, operation: Operation[Any]) -> dict[str, Any]:
+    """Return the JSON Schema of the tool's arguments."""
+    documented = request_schemas(operation.request)
+    schemas: dict[str, Mapping[str, Any]] = {name: {"type": "string"} for name in _path_parameters(operation)}
+    required = set(schemas)
+    for field in _offered_fields(tool, operation):
+        schemas[field.name] = documented[field.spellings[0]]
+        if field.required:
+            required.add(field.name)
+    return {
+        "type": "object",
+        "properties": {name: _for_models(schemas[name], text) for name, text in tool.fields.items()},
+        "required": [name for name in tool.fields if name in required],
+    }
+
+
+def _for_models(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
+    """Return the schema with one type, since some model servers refuse a choice of types."""
+    branches = sorted(schema.get("anyOf", ()), key=lambda branch: branch.get("type") not in {"array", "boolean"})
+    one = {**branches[0], **{name: value for name, value in schema.items() if name != "anyOf"}} if branches else schema
+    return {**one, "description": description} if description else dict(one)
+
+
+def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, Any]) -> ToolRequest:
+    """Return the request for a call of the tool. Raises InvalidRequest."""
+    path = {name: _path_value(name, arguments.get(name)) for name in _path_parameters(operation)}
+    offered = _offered_fields(tool, operation)
+    known = {*path, *(name for field in offered for name in field.spellings)}
+    unknown = [name for name in arguments if name not in known]
+    warnings = [f"unknown argument: {shortened(name)}" for name in unknown[:MAX_WARNINGS]]
+    if len(unknown) > MAX_WARNINGS:
+        warnings.append(AND_MORE)
+    fields = {name: value for name, value in arguments.items() if name in known and name not in path}
+    if operation.in_body:
+        return ToolRequest(operation, path, {}, fields, warnings)
+    query = {name: _query_value(name, value) for name, value in fields.items() if value is not None}
+    return ToolRequest(operation, path, query, None, warnings)
+
+
+def with_origin(request: ToolRequest, *, harness: str | None, project: str | None) -> ToolRequest:
+    """Return the request with the origin of a memory that it stores, as far as the model names none."""
+    if request.operation is not REMEMBER or request.body is None:
+        return request
+    origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
+    given = {name: value for name, value in request.body.items() if value is not None}
+    return request._replace(body={**origin, **given})
+
+
+def _path_parameters(operation: Operation[Any]) -> list[str]:
+    return _PATH_PARAMETER.findall(operation.paths[0])
+
+
+def _offered_fields(tool: Tool, operation: Operation[Any]) -> list[RequestField]:
+    request: type[msgspec.Struct] = operation.request
+    return [field for field in request_fields(request) if field.name in tool.fields]
+
+
+def _path_value(name: str, value: Any) -> str:
+    """Return the value as a parameter of a path, which holds at least one character, and no control characters."""
+    if value is None or value == "":
+        raise InvalidRequest(f"{name} is required", field=name)
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a string", field=name)
+    if len(value) > MAX_PATH_CHARS or _CONTROL.search(value):
+        raise InvalidRequest(
+            f"{name} must be at most {MAX_PATH_CHARS} characters without control characters", field=name
+        )
+    return value
+
+
+def _query_value(name: str, value: Any) -> str:
+    """Return the value as it stands in a query."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return str(value)
+        case list() if all(isinstance(item, str) for item in value):
+            return ",".join(value)
+        case _:
+            raise InvalidRequest(f"{name} must be a string, a number, a boolean or a list of strings", field=name)

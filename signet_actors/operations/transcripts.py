@@ -1,0 +1,302 @@
+"""Transcripts of sessions: capture at the end of a session, read, search, forget.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 26, 30, 34, 35, 37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.domain.session_keys import canonical_session_key
+from signet_actors.operations.field_types import (
+    ABSENT,
+    CallerField,
+    Clamped,
+    Cursor,
+    FieldType,
+    Given,
+    SecretRule,
+    Text,
+    Timestamp,
+)
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
+from signet_actors.operations.recall import QueryText
+from signet_actors.operations.request_fields import LongText
+
+MAX_CURSOR: Final = 2**62
+
+_EXAMPLE_SESSION: Final = "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e10"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscriptText(FieldType):
+    """A whole transcript as text or as JSON, limited only by the size of the body. The gateway redacts it."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}, {"type": "object"}]}
+
+    def read(self, given: Given) -> Any:
+        value = given.value
+        messages = value if isinstance(value, list) else [value]
+        if all(isinstance(message, dict) and message for message in messages):
+            value = msgspec.json.encode(value).decode()
+        if not isinstance(value, str):
+            raise given.invalid("must be a string, or messages as JSON")
+        return value if value.strip() else ABSENT
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionKey(FieldType):
+    """The key of a session, without the prefix ``session:``; blank counts as absent."""
+
+    secret: SecretRule = SecretRule.DIGEST
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return _NAME.schema
+
+    def read(self, given: Given) -> Any:
+        key = _NAME.read(given)
+        return ABSENT if key is ABSENT else session_key(key) or ABSENT
+
+
+_NAME: Final = Text(secret=SecretRule.KEEP)
+Session = Annotated[str, SessionKey()]
+
+
+def session_key(text: str) -> str:
+    """Return the key as sessions are stored under it."""
+    return canonical_session_key(sanitize_text(text)) or ""
+
+
+class OwnAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The agent of a request about its sessions. The gateway settles it (``Call``)."""
+
+    agent_id: Annotated[
+        str | None,
+        CallerField(),
+        Meta(description="The agent on whose behalf the caller acts; also the header x-signet-agent-id"),
+    ] = msgspec.field(default=None, name="agentId")
+
+
+class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """A session that ended, or reached a point at which its transcript is to be kept."""
+
+    harness: Annotated[str, Text(), Meta(description="The program that runs the agent, such as claude-code")]
+    transcript: Annotated[str, TranscriptText(), Meta(description="The transcript itself")] | None = None
+    transcript_path: (
+        Annotated[
+            str,
+            Text(secret=SecretRule.KEEP, max_chars=4096),
+            Meta(description="Its file, below the workspace or a folder of a harness"),
+        ]
+        | None
+    ) = msgspec.field(default=None, name="transcriptPath")
+    session_key: (
+        Annotated[Session, Meta(description="The session; also sessionId, or what the transcript names")] | None
+    ) = msgspec.field(default=None, name="sessionKey")
+    session_id: Annotated[Session, Meta(description="The session, if there is no sessionKey")] | None = msgspec.field(
+        default=None, name="sessionId"
+    )
+    project: LongText | None = None
+    cwd: Annotated[LongText, Meta(description="The directory of the session, if there is no project")] | None = None
+    reason: Annotated[str, Text(secret=SecretRule.KEEP), Meta(description="Why the session ended")] | None = None
+    runtime_path: Literal["plugin", "legacy"] | None = msgspec.field(default=None, name="runtimePath")
+    captured_at: (
+        Annotated[str, Timestamp(past=True), Meta(description="ISO time of the capture; default: now")] | None
+    ) = msgspec.field(default=None, name="capturedAt")
+    idempotency_key: (
+        Annotated[
+            str,
+            Text(secret=SecretRule.DIGEST),
+            Meta(description="Recognises a retry of a capture that names no session"),
+        ]
+        | None
+    ) = msgspec.field(default=None, name="idempotencyKey")
+
+
+class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
+    """What was stored, on disk. ``memories_saved`` is always 0; ``queued``: a job will extract memories from it.
+
+    ``turns`` counts the turns of this capture, ``new_turns`` the stored rows that it added. ``skipped`` with
+    ``reason``: nothing was stored, and a retry would not change that.
+    """
+
+    memories_saved: int = 0
+    queued: bool = False
+    stored: bool = False
+    session_key: str | UnsetType = UNSET
+    format: str | UnsetType = UNSET
+    turns: int | UnsetType = UNSET
+    new_turns: int | UnsetType = UNSET
+    redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
+    skipped: Literal[True] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    bypassed: Literal[True] | UnsetType = UNSET
+    duplicate_runtime_path: Literal[True] | UnsetType = UNSET
+    claimed_by: str | UnsetType = UNSET
+    duplicate_session_end: Literal[True] | UnsetType = UNSET
+    ended_by: str | UnsetType = UNSET
+
+
+class GetTranscriptRequest(OwnAgent, frozen=True, kw_only=True):
+    """Which part of the transcript to read, and how."""
+
+    view: Annotated[
+        Literal["text", "turns"], Meta(description="text: the conversation; turns: also each turn with its time")
+    ] = "text"
+    after: Annotated[int, Cursor(high=MAX_CURSOR), Meta(description="nextCursor of the previous part")] = 0
+
+
+class TurnBody(msgspec.Struct, frozen=True):
+    """One turn; ``at`` is null if the transcript does not tell the time."""
+
+    role: str
+    content: str
+    at: str | None
+
+
+class TranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
+    """The conversation as text. ``next_cursor``: the transcript goes on; it is the ``after`` of the next request."""
+
+    session_key: str
+    agent_id: str
+    content: str
+    harness: str | None
+    project: str | None
+    format: str
+    turn_count: int
+    created_at: str
+    updated_at: str
+    next_cursor: int | UnsetType = UNSET
+    turns: list[TurnBody] | UnsetType = UNSET
+
+
+class SearchSessionsRequest(OwnAgent, frozen=True, kw_only=True):
+    """What to search for in the turns of sessions."""
+
+    query: QueryText
+    session_key: Annotated[Session, Meta(description="Only this session")] | None = msgspec.field(
+        default=None, name="sessionKey"
+    )
+    current_session_key: Annotated[Session, Meta(description="Not this session, which the caller knows")] | None = (
+        msgspec.field(default=None, name="currentSessionKey")
+    )
+    project: Annotated[str, Text(secret=SecretRule.KEEP), Meta(description="Only sessions of this project")] | None = (
+        None
+    )
+    limit: Annotated[int, Clamped(low=1, high=20), Meta(description="Sessions to return")] = 10
+
+
+class SessionHit(msgspec.Struct, frozen=True, rename="camel"):
+    """A session with the part of its best turn that matches; ``rank`` counts from 1, the best match."""
+
+    session_key: str
+    project: str | None
+    updated_at: str
+    excerpt: str
+    rank: int
+    agent_id: str
+    harness: str | None
+    role: str
+    at: str | None
+
+
+class SearchSessionsReply(msgspec.Struct, frozen=True):
+    """Sessions that match any word of the query, best first."""
+
+    query: str
+    hits: list[SessionHit]
+    count: int
+
+
+class ForgetTranscriptRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """Whose transcript to forget."""
+
+
+class ForgetTranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
+    """The transcript is erased; later captures of the session store nothing. ``turns``: rows that were erased."""
+
+    session_key: str
+    turns: int
+    success: Literal[True] = True
+
+
+SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
+    name="hooks.session_end",
+    summary="Keep the transcript of a session",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/session-end",),
+    request=SessionEndRequest,
+    example={
+        "harness": "generic",
+        "sessionKey": _EXAMPLE_SESSION,
+        "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
+    },
+    replies={200: SessionEndReply, 403: Problem, **CHANGE_PROBLEMS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.OTHER,
+    owner_only=True,
+    lenient=True,
+    description=(
+        "Stores what is not stored yet of the session, so it may be called as often as one likes. A transcript that"
+        " cannot be read is a 200 with `skipped` and `reason`."
+    ),
+)
+GET_TRANSCRIPT: Final[Operation[GetTranscriptRequest, TranscriptReply]] = Operation(
+    name="sessions.transcript",
+    summary="Read the transcript of a session",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/sessions/{key}/transcript",),
+    request=GetTranscriptRequest,
+    example={"key": _EXAMPLE_SESSION, "view": "turns"},
+    replies={200: TranscriptReply, 403: Problem, 404: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+)
+SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = Operation(
+    name="sessions.search",
+    summary="Search the transcripts of sessions",
+    tag="Sessions",
+    method="POST",
+    paths=("/api/sessions/search",),
+    request=SearchSessionsRequest,
+    example={"query": "port of the staging database", "limit": 5},
+    replies={200: SearchSessionsReply, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+)
+FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(
+    name="sessions.forget_transcript",
+    summary="Erase the transcript of a session",
+    tag="Sessions",
+    method="DELETE",
+    paths=("/api/sessions/{key}/transcript",),
+    request=ForgetTranscriptRequest,
+    example={"key": _EXAMPLE_SESSION},
+    replies={200: ForgetTranscriptReply, 403: Problem, 404: Problem, **CHANGE_PROBLEMS},
+    permission=Permission.FORGET,
+    served_by="writer",
+    effect=Effect.OTHER,
+    rate="forget",
+    owner_only=True,
+    query_too=True,
+    body_required=False,
+    description="Erases for good. Later captures of the session store nothing.",
+)
+OPERATIONS: Final = (SESSION_END, GET_TRANSCRIPT, SEARCH_SESSIONS, FORGET_TRANSCRIPT)

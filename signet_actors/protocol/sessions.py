@@ -1,0 +1,100 @@
+"""What the writer keeps of a session: its state, and which memories it has received in which context epoch.
+
+A context epoch ends with a compaction, after which the model no longer has what it received before.
+
+Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.memories import Memory, ReadScope
+from signet_actors.protocol.message import Message, Request
+
+
+class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The state of a session of one agent. Times are ISO text."""
+
+    session_key: str
+    agent_id: str
+    started_at: str
+    last_active_at: str
+    context_epoch: int = 0
+    harness: str | None = None
+    project: str | None = None
+    bypassed: bool = False
+
+
+class ReturnedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory that a session received; ``request_key`` names the request, if it had a key that a retry repeats."""
+
+    session_key: str
+    agent_id: str
+    context_epoch: int
+    memory_id: str
+    request_key: str | None = None
+
+
+class SessionsRecorded(Message, frozen=True, tag="writer.sessions_recorded"):
+    """All of it is on disk."""
+
+
+class RecordSessions(Request[SessionsRecorded], frozen=True, tag="writer.record_sessions"):
+    """Store the newest state of sessions, and what they received. Safe to repeat; an epoch never goes back."""
+
+    contexts: tuple[SessionContext, ...] = ()
+    returned: tuple[ReturnedMemory, ...] = ()
+
+
+class ReturnedRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A received memory that still exists, with its ``memories.seq``."""
+
+    memory_id: str
+    seq: int
+    request_key: str | None = None
+
+
+class SessionFound(Message, frozen=True, tag="searcher.session_found"):
+    """The stored state of a session, None if there is none, and what it received in its present epoch."""
+
+    context: SessionContext | None = None
+    returned: list[ReturnedRow] = []
+
+
+class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session"):
+    """Read the stored state of a session."""
+
+    session_key: str
+    agent_id: str
+
+
+class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"):
+    """What a new session should know, best first.
+
+    ``seqs``: ``memories.seq`` by id. ``last_active_at``: when another session of the agent was active last, None if
+    none is known. ``new_memories``: how many of the readable memories were created since then.
+    """
+
+    constraints: list[Memory]
+    memories: list[Memory]
+    seqs: dict[str, int] = {}
+    last_active_at: str | None = None
+    new_memories: int = 0
+
+
+class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.find_session_start"):
+    """Find the constraints, and the memories by decayed importance, of the project and of no project.
+
+    ``now_ms``: the moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is
+    not the last session.
+    """
+
+    read: ReadScope
+    now_ms: int
+    project: str | None = None
+    session_key: str | None = None
+    limit: int = 50
+    max_constraints: int = 50
+    decay_rate: float = 0.95
+    min_importance: float = 0.2

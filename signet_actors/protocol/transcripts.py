@@ -1,0 +1,150 @@
+"""Messages about transcripts of sessions: to the writer, and to searchers.
+
+Source: architecture.txt "session_transcripts"; docs/compatibility.md "Hooks and sessions"; docs/decisions.md 35.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.domain.transcripts.turns import Role, TranscriptFormat
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Message, Principal, Request
+
+
+class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+    """A turn, or a piece of a long one, without secrets; ``continues``: a piece that is not the first.
+
+    ``cjk`` is what the text index needs of it (``domain.normalization.cjk_bigrams``).
+    """
+
+    key: bytes
+    role: Role
+    content: str
+    cjk: str | None = None
+    said_at: str | None = None
+    continues: bool = False
+
+
+class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
+    """The turns are on disk. ``added``: how many were not stored before. ``forgotten``: the session's transcript was
+    forgotten, and nothing was stored.
+    """
+
+    added: int
+    forgotten: bool = False
+
+
+class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns"):
+    """Store the turns of a session that are not stored yet; safe to repeat, whatever was stored of it before.
+
+    A capture is sent in parts, in order. ``previous`` is the key of the turn before the first one of this part, None at
+    the beginning of the capture.
+    """
+
+    session_key: str
+    agent_id: str
+    format: TranscriptFormat
+    turns: tuple[CapturedTurn, ...]
+    previous: bytes | None = None
+    harness: str | None = None
+    project: str | None = None
+    captured_at: str | None = None
+
+
+class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):
+    """``turns`` were erased; ``more``: some are left. ``found`` is false if the caller has no such transcript."""
+
+    turns: int
+    more: bool
+    found: bool = True
+
+
+class ForgetTranscript(Request[TranscriptForgotten], frozen=True, tag="writer.forget_transcript"):
+    """Erase turns of the caller's transcript for good, as many as fit into one commit.
+
+    Later captures of the session store nothing.
+    """
+
+    session_key: str
+    agent_id: str
+    principal: Principal
+
+
+class StoredTranscript(msgspec.Struct, frozen=True):
+    """A transcript without its turns; ``turns`` counts them."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    format: str
+    created_at: str
+    updated_at: str
+    turns: int
+
+
+class TranscriptTurn(msgspec.Struct, frozen=True, array_like=True):
+    """A stored row of a transcript."""
+
+    seq: int
+    role: str
+    content: str
+    said_at: str | None
+    continues: bool
+
+
+class TranscriptFound(Message, frozen=True, tag="searcher.transcript_found"):
+    """None if it is missing, forgotten, or not readable. ``next``: where the next page begins, None on the last."""
+
+    transcript: StoredTranscript | None
+    turns: list[TranscriptTurn] = []
+    next: int | None = None
+
+
+class GetTranscript(Request[TranscriptFound], frozen=True, tag="searcher.get_transcript"):
+    """Read the turns of a session after ``after``, as many as fit into ``max_bytes``, but at least one."""
+
+    session_key: str
+    read: ReadScope
+    after: int = 0
+    max_bytes: int = 1 << 20
+
+
+class FoundSession(msgspec.Struct, frozen=True):
+    """A session with the turn of it that matches best."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    updated_at: str
+    role: str
+    said_at: str | None
+    excerpt: str
+
+
+class SessionsFound(Message, frozen=True, tag="searcher.sessions_found"):
+    """Sessions that match, best first."""
+
+    sessions: list[FoundSession]
+
+
+class SearchSessions(Request[SessionsFound], frozen=True, tag="searcher.search_sessions"):
+    """Search the turns of the sessions that the caller may read.
+
+    ``session_key``: only this session; ``without``: not this session.
+    """
+
+    query: str
+    read: ReadScope
+    limit: int
+    session_key: str | None = None
+    without: str | None = None
+    project: str | None = None
+
+
+TranscriptCommand = StoreTurns | ForgetTranscript
+TranscriptCommandReply = TranscriptStored | TranscriptForgotten
+TranscriptQuery = GetTranscript | SearchSessions
+TranscriptQueryReply = TranscriptFound | SessionsFound

@@ -1,0 +1,123 @@
+"""What is stored of a session, and what a new session should know.
+
+Source: memory-api.txt "POST /api/memory/recall" (context ledger); memory-system.txt "Importance Decay".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from signet_actors.domain.memories import decayed_importance
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.protocol.memories import Filters, Memory
+from signet_actors.protocol.sessions import (
+    FindSessionStart,
+    GetSession,
+    ReturnedRow,
+    SessionContext,
+    SessionFound,
+    SessionStartFound,
+)
+from signet_actors.searcher.columns import DAY_MS, Mask, Seqs
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.reads import sessions as stored
+from signet_actors.store.reads.contents import memories_by_seq
+
+CONSTRAINT_TYPES: Final = ("rule", "constraint")
+CANDIDATES: Final = 200
+"""The rows with the highest importance by their creation, and those that were recalled last, are compared exactly."""
+RECALLED_LATELY: Final = 2000
+"""Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
+
+
+def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
+    """Return the stored state of the session, and what it received in its present epoch."""
+    found = stored.context(snapshot, query.session_key, query.agent_id)
+    if found is None:
+        return SessionFound()
+    returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch)
+    return SessionFound(
+        context=SessionContext(
+            session_key=query.session_key,
+            agent_id=query.agent_id,
+            context_epoch=found.context_epoch,
+            harness=found.harness,
+            project=found.project,
+            bypassed=bool(found.bypassed),
+            started_at=found.started_at,
+            last_active_at=found.last_active_at,
+        ),
+        returned=[ReturnedRow(*row) for row in returned],
+    )
+
+
+def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -> SessionStartFound:
+    """Return constraints and memories for a new session, without those of other projects."""
+    reader.sync(snapshot)
+    project = query.project
+    filters = Filters(no_project=True) if project is None else Filters(project=project, or_no_project=True)
+    allowed = reader.allowed_rows(snapshot, query.read, filters)
+    binding = _binding(reader, snapshot, query, filters)
+    best = _highest(reader, allowed & ~binding, query, CANDIDATES)
+    recalled = np.array(stored.last_accessed(snapshot, RECALLED_LATELY), np.int64)
+    recalled = recalled[recalled < len(allowed)]
+    recalled = recalled[allowed[recalled] & ~binding[recalled]]
+    ordinary = np.union1d(best, recalled[:CANDIDATES]).tolist()
+    memories = memories_by_seq(snapshot, query.read, filters, ordinary)
+    constraints = memories_by_seq(
+        snapshot, query.read, filters, _highest(reader, binding, query, query.max_constraints).tolist()
+    )
+    last_active_at = stored.last_active_at(snapshot, query.read.agent_id, query.session_key or "")
+    since_ms = None if last_active_at is None else epoch_ms(last_active_at)
+    created = reader.columns.created_ms[: len(allowed)]
+    return SessionStartFound(
+        constraints=sorted(constraints.values(), key=lambda memory: (memory.project != project, -memory.importance)),
+        memories=_by_importance(query, list(memories.values())),
+        seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
+        last_active_at=last_active_at,
+        new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
+    )
+
+
+def _binding(reader: Reader, snapshot: Snapshot, query: FindSessionStart, filters: Filters) -> Mask:
+    """Return which rows are constraints: pinned, or of a type that binds."""
+    conditions = (Filters(pinned=True), *(Filters(type=name) for name in CONSTRAINT_TYPES))
+    masks = [
+        reader.allowed_rows(
+            snapshot,
+            query.read,
+            msgspec.structs.replace(filters, pinned=condition.pinned, type=condition.type),
+        )
+        for condition in conditions
+    ]
+    found: Mask = np.logical_or.reduce(masks)
+    return found
+
+
+def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -> Seqs:
+    """Return at most ``count`` rows with the highest importance, decayed since their creation."""
+    seqs: Seqs = np.flatnonzero(among)
+    if len(seqs) <= count:
+        return seqs
+    columns = reader.columns
+    days = np.maximum(query.now_ms - columns.created_ms[seqs], 0) / DAY_MS
+    weight = columns.importance[seqs] * np.where(columns.pinned[seqs], 1.0, query.decay_rate**days)
+    return seqs[np.argpartition(-weight, count)[:count]]
+
+
+def _by_importance(query: FindSessionStart, memories: list[Memory]) -> list[Memory]:
+    """Return the memories that are still important enough: the project's first, then the most important."""
+    weighed = [(memory, _importance_now(query, memory)) for memory in memories]
+    passing = [(memory, weight) for memory, weight in weighed if weight > query.min_importance]
+    passing.sort(key=lambda pair: (pair[0].project != query.project, -pair[1], pair[0].id))
+    return [memory for memory, _ in passing[: query.limit]]
+
+
+def _importance_now(query: FindSessionStart, memory: Memory) -> float:
+    since_ms = epoch_ms(memory.last_accessed or memory.created_at)
+    days = 0.0 if since_ms is None else max(0.0, (query.now_ms - since_ms) / DAY_MS)
+    return decayed_importance(memory.importance, pinned=bool(memory.pinned), days=days, rate=query.decay_rate)

@@ -1,0 +1,61 @@
+"""Sessions, what they received, and the memories that a new session should know.
+
+Source: memory-api.txt "POST /api/memory/recall" (context ledger); memory-system.txt "Importance Decay".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.store.engine import Snapshot
+
+_CONTEXT: Final = (
+    "SELECT c.context_epoch, c.harness, c.project, c.bypassed, c.started_at, c.last_active_at"
+    " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
+)
+_RETURNED: Final = (
+    "SELECT r.memory_id, m.seq, r.request_key FROM session_recalls r JOIN memories m ON m.id = r.memory_id"
+    " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch ORDER BY m.seq"
+)
+_LAST_ACTIVE: Final = (
+    "SELECT max(c.last_active_at) FROM session_contexts c"
+    " WHERE c.agent_id = :agent_id AND c.session_key <> :session_key"
+)
+_LAST_ACCESSED: Final = (
+    "SELECT m.seq FROM memories m WHERE m.is_deleted = 0 AND m.last_accessed IS NOT NULL"
+    " ORDER BY m.last_accessed DESC LIMIT :limit"
+)
+
+
+class StoredContext(NamedTuple):
+    """The columns of ``session_contexts`` beside its key; ``bypassed`` is 0 or 1."""
+
+    context_epoch: int
+    harness: str | None
+    project: str | None
+    bypassed: int
+    started_at: str
+    last_active_at: str
+
+
+def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContext | None:
+    """Return the state of the session, None if it is not stored."""
+    row = snapshot.one(_CONTEXT, {"session_key": session_key, "agent_id": agent_id})
+    return None if row is None else StoredContext._make(row)
+
+
+def returned(snapshot: Snapshot, session_key: str, agent_id: str, epoch: int) -> list[tuple[str, int, str | None]]:
+    """Return ``(id, seq, request key)`` of the memories that the session received in the epoch and that still exist."""
+    rows = snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch})
+    return [(memory_id, seq, request_key) for memory_id, seq, request_key in rows]
+
+
+def last_active_at(snapshot: Snapshot, agent_id: str, session_key: str) -> str | None:
+    """Return when another session of the agent was active last."""
+    moment: str | None = snapshot.value(_LAST_ACTIVE, {"agent_id": agent_id, "session_key": session_key})
+    return moment
+
+
+def last_accessed(snapshot: Snapshot, limit: int) -> list[int]:
+    """Return ``seq`` of the memories that were recalled last, without a check of who may read them."""
+    return [seq for (seq,) in snapshot.rows(_LAST_ACCESSED, {"limit": limit})]

@@ -1,0 +1,99 @@
+"""Transcripts that a caller may read: by session, and by the words of their turns.
+
+The read policy is that of memories (``read_policy``): the alias of ``session_transcripts`` is ``m`` for that reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.transcripts import SearchSessions, StoredTranscript, TranscriptTurn
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+
+_ROWS_AT_ONCE: Final = 32
+_LIVE: Final = "m.forgotten_at IS NULL"
+_TRANSCRIPT: Final = (
+    "SELECT m.seq, m.session_key, m.agent_id, m.harness, m.project, m.format, m.created_at, m.updated_at,"
+    " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.continues = 0)"
+    " FROM session_transcripts m WHERE {} ORDER BY CASE WHEN m.agent_id = :rp_agent THEN 0 ELSE 1 END, m.seq LIMIT 1"
+)
+_TURNS: Final = (
+    "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
+    f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_ROWS_AT_ONCE}"
+)
+_SEARCH: Final = (
+    "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
+    " ranked AS (SELECT a.turn, a.score,"
+    " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
+    " SELECT b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
+)
+_FOUND: Final = (
+    "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content"
+    " FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
+)
+
+
+class FoundTurn(NamedTuple):
+    """A turn with its session."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    updated_at: str
+    role: str
+    said_at: str | None
+    content: str
+
+
+def readable_transcript(snapshot: Snapshot, session_key: str, read: ReadScope) -> tuple[int, StoredTranscript] | None:
+    """Return the transcript with its ``seq``, the caller's own before another's; None if there is none to read."""
+    where, bindings = conjunction(
+        ("m.session_key = :session_key", {"session_key": session_key}),
+        (_LIVE, {}),
+        readable_in_any_scope(snapshot, read.agent_id),
+    )
+    row = snapshot.one(_TRANSCRIPT.format(where), bindings)
+    return None if row is None else (row[0], StoredTranscript(*row[1:]))
+
+
+def turns_after(
+    snapshot: Snapshot, transcript: int, after: int, max_bytes: int
+) -> tuple[list[TranscriptTurn], int | None]:
+    """Return turns of at most ``max_bytes`` together, but one at least, and where the rest begins (None: no more)."""
+    turns: list[TranscriptTurn] = []
+    size = 0
+    while True:
+        rows = snapshot.rows(_TURNS, {"transcript": transcript, "after": after})
+        for seq, role, content, said_at, continues in rows:
+            size += len(content.encode())
+            if turns and size > max_bytes:
+                return turns, after
+            turns.append(TranscriptTurn(seq, role, content, said_at, bool(continues)))
+            after = seq
+        if len(rows) < _ROWS_AT_ONCE:
+            return turns, None
+
+
+def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str) -> list[FoundTurn]:
+    """Return the best matching turn of each session that the caller may read and the query admits, best first."""
+    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
+    snapshot.check_often()
+    search = snapshot.dialect.turn_search
+    sql = _SEARCH.format(search.score, search.source, where)
+    found = snapshot.rows(sql, {**bindings, "match": expression, "limit": query.limit})
+    rows = (snapshot.one(_FOUND, {"turn": turn}) for (turn,) in found)
+    return [FoundTurn(*row) for row in rows if row is not None]
+
+
+def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
+    given = {
+        "session_key": ("m.session_key = :session_key", query.session_key),
+        "without": ("m.session_key <> :without", query.without),
+        "project": ("m.project = :project", query.project),
+    }
+    clauses = [clause for clause, value in given.values() if value is not None]
+    bindings = {name: value for name, (_, value) in given.items() if value is not None}
+    return " AND ".join(clauses) or "1 = 1", bindings

@@ -1,0 +1,159 @@
+"""Statements about transcripts of sessions and their turns; triggers of the schema keep the text index.
+
+Source: architecture.txt "session_transcripts"; docs/decisions.md 26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from signet_actors.store.engine import Insert, WriteTransaction
+
+
+class TranscriptRow(NamedTuple):
+    """A new row of ``session_transcripts``."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    format: str
+    created_at: str
+    updated_at: str
+
+
+class TurnRow(NamedTuple):
+    """A new row of ``session_turns``."""
+
+    transcript_seq: int
+    turn_key: bytes
+    role: str
+    content: str
+    cjk: str | None
+    continues: int
+    said_at: str | None
+    created_at: str
+
+
+class LastTurn(NamedTuple):
+    """The turn of a transcript that was stored last."""
+
+    seq: int
+    turn_key: bytes
+    role: str
+    content: str
+    continues: int
+    said_at: str | None
+
+
+class Transcript(NamedTuple):
+    """A transcript as it is stored."""
+
+    seq: int
+    forgotten_at: str | None
+
+
+_TRANSCRIPTS: Final = Insert("session_transcripts", TranscriptRow._fields)
+_TURNS: Final = Insert("session_turns", TurnRow._fields)
+_OWN: Final = "t.agent_id = :agent_id AND t.session_key = :session_key"
+_FIND: Final = f"SELECT t.seq, t.forgotten_at FROM session_transcripts t WHERE {_OWN}"
+_UPDATE: Final = (
+    "UPDATE session_transcripts SET updated_at = :now, format = :format, harness = coalesce(:harness, harness),"
+    " project = coalesce(:project, project) WHERE seq = :seq"
+)
+_HAS_KEY: Final = "SELECT 1 FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
+_LAST: Final = (
+    "SELECT u.seq, u.turn_key, u.role, u.content, u.continues, u.said_at FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript ORDER BY u.seq DESC LIMIT 1"
+)
+_EXTEND: Final = "UPDATE session_turns SET turn_key = :key, content = :content, cjk = :cjk WHERE seq = :seq"
+_SIZES: Final = (
+    "SELECT u.seq, octet_length(u.content) + coalesce(octet_length(u.cjk), 0) FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript ORDER BY u.seq LIMIT :limit"
+)
+_DELETE: Final = "DELETE FROM session_turns WHERE seq IN ({})"
+_FORGET: Final = (
+    "UPDATE session_transcripts SET forgotten_at = :now, updated_at = :now, harness = NULL, project = NULL"
+    " WHERE seq = :seq"
+)
+_EXPIRED: Final = (
+    "SELECT t.seq FROM session_transcripts t WHERE t.updated_at < :cutoff ORDER BY t.updated_at LIMIT :limit"
+)
+_HALF_FORGOTTEN: Final = (
+    "SELECT t.seq FROM session_transcripts t WHERE t.forgotten_at IS NOT NULL"
+    " AND EXISTS (SELECT 1 FROM session_turns u WHERE u.transcript_seq = t.seq) ORDER BY t.seq LIMIT :limit"
+)
+_DELETE_TRANSCRIPT: Final = "DELETE FROM session_transcripts WHERE seq = :seq"
+
+
+def find(tx: WriteTransaction, agent_id: str, session_key: str) -> Transcript | None:
+    """Return the agent's transcript of the session, or None."""
+    row = tx.one(_FIND, {"agent_id": agent_id, "session_key": session_key})
+    return None if row is None else Transcript(*row)
+
+
+def insert(tx: WriteTransaction, row: TranscriptRow) -> int:
+    """Insert a transcript without turns; return its ``seq``."""
+    tx.insert(_TRANSCRIPTS, row)
+    found = find(tx, row.agent_id, row.session_key)
+    assert found is not None, "the row was inserted in this transaction"
+    return found.seq
+
+
+def update(tx: WriteTransaction, seq: int, *, now: str, form: str, harness: str | None, project: str | None) -> None:
+    """Note that turns were added; what the capture does not name stays."""
+    tx.execute(_UPDATE, {"seq": seq, "now": now, "format": form, "harness": harness, "project": project})
+
+
+def has_turn(tx: WriteTransaction, transcript: int, key: bytes) -> bool:
+    """Return whether the turn is stored."""
+    return tx.one(_HAS_KEY, {"transcript": transcript, "key": key}) is not None
+
+
+def last_turn(tx: WriteTransaction, transcript: int) -> LastTurn | None:
+    """Return the transcript's last turn, or None if it has none."""
+    row = tx.one(_LAST, {"transcript": transcript})
+    return None if row is None else LastTurn(*row)
+
+
+def insert_turns(tx: WriteTransaction, rows: Sequence[TurnRow]) -> None:
+    """Insert the turns in their order."""
+    tx.insert(_TURNS, [value for row in rows for value in row])
+
+
+def extend_turn(tx: WriteTransaction, seq: int, *, key: bytes, content: str, cjk: str | None) -> None:
+    """Replace the text of a turn by a longer one."""
+    tx.execute_long(_EXTEND, {"seq": seq, "key": key, "content": content, "cjk": cjk})
+
+
+def turn_sizes(tx: WriteTransaction, transcript: int, limit: int) -> list[tuple[int, int]]:
+    """Return ``(seq, bytes)`` of the transcript's first turns."""
+    return [(seq, size) for seq, size in tx.rows(_SIZES, {"transcript": transcript, "limit": limit})]
+
+
+def delete_turns(tx: WriteTransaction, seqs: Iterable[int]) -> None:
+    """Delete the turns; their text is overwritten."""
+    dialect = tx.dialect
+    bindings: dict[str, Any] = {"seqs": dialect.listed(list(seqs))}
+    tx.execute_long(_DELETE.format(dialect.members("seqs")), bindings)
+
+
+def mark_forgotten(tx: WriteTransaction, seq: int, now: str) -> None:
+    """Keep only the key of a forgotten transcript, so that a later capture stores nothing."""
+    tx.execute(_FORGET, {"seq": seq, "now": now})
+
+
+def updated_before(tx: WriteTransaction, cutoff: str, limit: int) -> list[int]:
+    """Return the transcripts to which nothing was added since the cutoff, longest unchanged first."""
+    return [seq for (seq,) in tx.rows(_EXPIRED, {"cutoff": cutoff, "limit": limit})]
+
+
+def half_forgotten(tx: WriteTransaction, limit: int) -> list[int]:
+    """Return the forgotten transcripts that still have turns, because the forget was interrupted."""
+    return [seq for (seq,) in tx.rows(_HALF_FORGOTTEN, {"limit": limit})]
+
+
+def delete(tx: WriteTransaction, seq: int) -> None:
+    """Delete a transcript that has no turns."""
+    tx.execute(_DELETE_TRANSCRIPT, {"seq": seq})

@@ -1,0 +1,108 @@
+"""The tree of processes that make up the Signet daemon, and the program that runs it.
+
+Children start from top to bottom, each group when the one above it is ready, and stop from bottom to top. A child that
+crashes is restarted alone (one_for_one), within the budget of its role in ``supervision.budgets``. When a core child
+exceeds it, the daemon exits with code 75, for searchers only when none is up; an optional child becomes ``failed`` and
+is tried again later. Children are fresh interpreters, named by module, so that a broken import affects one child only.
+
+Source: docs/reliability.md "Supervision policy"; architecture.txt "Daemon".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__":  # before anything is imported that a file of the working directory could replace
+    from signet_actors.runtime.processes.import_path import leave_working_directory
+
+    leave_working_directory(program=True)
+
+from signet_actors.config.load import load_config
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import workspace_from
+from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.runtime.processes.terminal import say
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.daemon import run_supervisor
+
+
+def searcher_count(config: Config) -> int:
+    """Return the configured number of searchers; by default one less than the CPU cores, at least one."""
+    return config.searcher.processes or max(1, (os.cpu_count() or 1) - 1)
+
+
+def decider_count(config: Config) -> int:
+    """Return 1, or 0 when the pipeline is switched off."""
+    return int(config.memory.pipeline_v2.enabled)
+
+
+def extractor_count(config: Config) -> int:
+    """Return 1, or 0 when the pipeline, the embedding refresh and recall summaries are all switched off."""
+    pipeline = config.memory.pipeline_v2
+    return int(pipeline.enabled or pipeline.embedding_tracker.enabled or pipeline.reranker.use_extraction_model)
+
+
+_ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""For processes that add up a few rows at most: BLAS threads take a tenth of the gateway's import time."""
+
+_GATEWAY_ENVIRON = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
+"""Use one malloc arena for all threads of the gateway.
+
+glibc never returns the end of a per-thread arena: 8 MB after an import. The threads rarely compete for the one arena,
+because they hold the interpreter lock most of the time.
+"""
+
+TREE = (
+    ChildSpec("writer", "signet_actors.writer", core=True, standby=True),
+    ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True, reads=True),
+    ChildSpec("retention", "signet_actors.retention", core=False),
+    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True, environ=_GATEWAY_ENVIRON),
+    ChildSpec("decider", "signet_actors.decider", core=False, count=decider_count),
+    ChildSpec(
+        "extractor",
+        "signet_actors.extractor",
+        core=False,
+        count=extractor_count,
+        standby_after_crash=True,
+        environ=_ONE_BLAS_THREAD,
+    ),
+    ChildSpec(
+        "quarantine",
+        "signet_actors.extractor",
+        core=False,
+        count=extractor_count,
+        standby_after_crash=True,
+        after_crash_of="extractor",
+        environ=_ONE_BLAS_THREAD,
+    ),
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
+    options = sys.argv[1:] if arguments is None else arguments
+    if [argument for argument in options if argument != "--console"]:
+        say("usage: python -m signet_actors.supervisor [--console]")
+        return 64
+    environ = dict(os.environ)
+    any_port = environ.get("SIGNET_PORT") == "0"
+    if any_port:
+        del environ["SIGNET_PORT"]
+    try:
+        workspace = workspace_from(environ)
+    except ConfigError as error:
+        say(error.detail)
+        return ExitCode.CONFIG
+
+    def load() -> Config:
+        loaded = load_config(workspace, environ)
+        for warning in loaded.warnings:
+            say(f"warning: {warning}")
+        return loaded.config
+
+    return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,398 @@
+"""The hooks: their answers, what they accept, and that they answer with 200 whatever happens inside."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config, GatewayConfig, HooksConfig, UserPromptSubmitConfig
+from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.gateway.sessions.table import CLAIM_MS
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import Recall
+from signet_actors.protocol.sessions import (
+    FindSessionStart,
+    GetSession,
+    RecordSessions,
+    SessionFound,
+    SessionStartFound,
+)
+from signet_actors.protocol.writer import Remember, RememberChunks, Remembered, TouchMemories
+from tests.actor.test_memory_routes_recall import found, row
+from tests.support.memory_api import NOW_MS, MemoryApi, memory
+
+START = "/api/hooks/session-start"
+PROMPT = "/api/hooks/user-prompt-submit"
+REMEMBER = "/api/hooks/remember"
+RECALL = "/api/hooks/recall"
+BEFORE = "/api/hooks/pre-compaction"
+AFTER = "/api/hooks/compaction-complete"
+BODIES: dict[str, dict[str, Any]] = {
+    START: {"harness": "codex"},
+    PROMPT: {"harness": "codex", "userMessage": "which editor does the user prefer?"},
+    REMEMBER: {"harness": "codex", "content": "The user prefers vim"},
+    RECALL: {"harness": "codex", "query": "editor"},
+    BEFORE: {"harness": "codex"},
+    AFTER: {"harness": "codex", "summary": "We chose vim."},
+}
+SHORT = "id 01a208b3-2318-7802"
+ID = "01a208b3-2318-7802-8a5f-bc64ce92bc22"
+
+
+def remembered(command: Any) -> Remembered:
+    new = command.memory
+    return Remembered(ID, new.type, list(new.tags), new.pinned, new.importance, new.content, True, False, 1)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> MemoryApi:
+    made = MemoryApi(tmp_path)
+    made.bus.script |= {
+        Recall: lambda query: found(*(() if 7 in query.received else (row(id=ID, seq=7, relevance=0.9),))),
+        GetSession: SessionFound(),
+        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: 7}),
+        Remember: remembered,
+        RecordSessions: lambda command: RecordSessions(),
+    }
+    return made
+
+
+def post(api: MemoryApi, path: str, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    answer = api.request("POST", path, {**BODIES[path], **fields}, headers)
+    assert answer.status == 200, answer.raw
+    return answer.json
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "error"),
+    [
+        (START, {}, "harness is required"),
+        (START, {"harness": " "}, "harness is required"),
+        (START, {"harness": 5}, "harness is required"),
+        (START, {"harness": "codex", "claimOnly": True}, "runtimePath is required"),
+        (PROMPT, {"harness": "codex"}, "harness and userMessage or userPrompt are required"),
+        (PROMPT, {"userMessage": "x"}, "harness and userMessage or userPrompt are required"),
+        (PROMPT, {"prompt": "x"}, "harness and userMessage or userPrompt are required"),
+        (REMEMBER, {"harness": "codex", "content": " "}, "harness and content are required"),
+        (REMEMBER, {"content": "x"}, "harness and content are required"),
+        (RECALL, {"harness": "codex"}, "harness and query are required"),
+        (BEFORE, {}, "harness is required"),
+        (AFTER, {"harness": "codex"}, "harness and summary are required"),
+    ],
+)
+def test_only_a_missing_required_field_is_refused(api: MemoryApi, path: str, body: Any, error: str) -> None:
+    answer = api.request("POST", path, body)
+    assert (answer.status, answer.json["error"]) == (400, error)
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_any_other_wrong_type_counts_as_absent_and_is_named(api: MemoryApi, path: str) -> None:
+    odd = {"project": 5, "sessionKey": ["s"], "agentId": {}, "runtimePath": "telepathy"}
+    if path == RECALL:
+        odd |= {"limit": "many", "aggregateBudget": "huge"}
+    body = post(api, path, **odd)
+    assert "skipped" not in body
+    for name in odd:
+        assert any(warning.startswith(f"{name} must be ") for warning in body["warnings"]), name
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_body_is_read_whatever_its_content_type_and_an_empty_session_key_is_none(api: MemoryApi, path: str) -> None:
+    assert "skipped" not in post(api, path, {"content-type": "text/plain"}, sessionKey="")
+    assert api.request("GET", "/api/sessions").json == {"sessions": [], "count": 0}
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize("failure", [Unavailable("away"), Busy("full"), RuntimeError("a bug"), OutcomeUnknown()])
+def test_a_hook_answers_200_when_nothing_inside_answers(api: MemoryApi, path: str, failure: Exception) -> None:
+    api.bus.script = dict.fromkeys((Recall, GetSession, FindSessionStart, Remember, RecordSessions), failure)
+    body = post(api, path, sessionKey="s")
+    if path == BEFORE and not isinstance(failure, RuntimeError):
+        assert body["guidelines"]  # it needs nothing but the text
+        return
+    code = "internal" if isinstance(failure, RuntimeError) else failure.code.value  # type: ignore[attr-defined]
+    assert (body["skipped"], body["reason"]) == (True, code)
+    assert body.get("inject", "") == ""
+    assert not body.get("saved")
+
+
+@pytest.mark.parametrize("path", [START, PROMPT, RECALL])
+def test_a_hook_answers_200_in_its_time_when_a_searcher_does_not(tmp_path: Path, path: str) -> None:
+    api = MemoryApi(tmp_path, config=Config(gateway=GatewayConfig(request_timeout_ms=200)))
+
+    async def hang(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    api.bus.ask_searcher = hang  # type: ignore[method-assign]
+    body = post(api, path, sessionKey="s")
+    assert (body["skipped"], body["reason"]) == (True, "timeout")
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_no_hook_does_anything_with_the_header_that_switches_hooks_off(api: MemoryApi, path: str) -> None:
+    body = post(api, path, {"x-signet-no-hooks": "1"}, sessionKey="s")
+    assert (body["skipped"], body["reason"]) == (True, "no_hooks")
+    assert api.bus.asked == api.bus.told == []
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_session_that_another_path_has_claimed_gets_nothing(api: MemoryApi, path: str) -> None:
+    post(api, START, {"x-signet-runtime-path": "plugin"}, sessionKey="session:s")
+    asked = len(api.bus.asked)
+    body = post(api, path, sessionKey="s", runtimePath="legacy")
+    assert {
+        name: body[name] for name in ("skipped", "duplicateRuntimePath", "claimedBy", "sessionKnown", "reason")
+    } == {
+        "skipped": True,
+        "duplicateRuntimePath": True,
+        "claimedBy": "plugin",
+        "sessionKnown": True,
+        "reason": "claimed",
+    }
+    assert len(api.bus.asked) == asked
+    assert "skipped" not in post(api, path, sessionKey="s"), "a caller without a path does not conflict"
+    header = {"x-signet-runtime-path": "plugin"}
+    assert "skipped" not in post(api, path, header, sessionKey="s", runtimePath="legacy"), "the header wins"
+    api.clock.now_ms += CLAIM_MS
+    assert "skipped" not in post(api, path, sessionKey="s", runtimePath="legacy"), "the claim has expired"
+
+
+def test_a_session_is_claimed_without_anything_else(api: MemoryApi) -> None:
+    assert post(api, START, sessionKey="s", claimOnly=True, runtimePath="plugin")["sessionKnown"] is True
+    (session,) = api.request("GET", "/api/sessions").json["sessions"]
+    assert (session["key"], session["runtimePath"], session["bypassed"]) == ("s", "plugin", False)
+    assert [type(sent.body) for sent in api.bus.asked] == [GetSession]
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_bypassed_session_gets_nothing_until_it_is_switched_on_again(api: MemoryApi, path: str) -> None:
+    post(api, START, sessionKey="s")
+    assert api.request("POST", "/api/sessions/s/bypass", {"enabled": True}).json == {"key": "s", "bypassed": True}
+    asked = [sent for sent in api.bus.asked if not isinstance(sent.body, RecordSessions)]
+    body = post(api, path, sessionKey="s")
+    assert (body["bypassed"], body["skipped"], body["reason"]) == (True, True, "bypassed")
+    assert [sent for sent in api.bus.asked if not isinstance(sent.body, RecordSessions)] == asked
+    assert api.request("GET", "/api/sessions/s").json["bypassed"] is True
+    api.request("POST", "/api/sessions/s/bypass", {"enabled": False})
+    assert "skipped" not in post(api, path, sessionKey="s")
+
+
+def test_the_requests_about_a_session(api: MemoryApi) -> None:
+    post(api, START, sessionKey="session:agent:alice:main")
+    path = "/api/sessions/agent:alice:main"
+    shown = api.request("GET", path).json
+    assert shown["claimedAt"] == "2026-02-21T10:00:00.000Z"
+    assert shown["expiresAt"] == "2026-02-21T14:00:00.000Z"
+    api.clock.now_ms += 1000
+    renewed = api.request("POST", f"{path}/renew").json
+    assert (renewed["renewed"], renewed["expiresAt"]) == (True, "2026-02-21T14:00:01.000Z")
+    for method, target, body in (
+        ("GET", "/api/sessions/unknown", None),
+        ("POST", "/api/sessions/unknown/renew", None),
+        ("POST", "/api/sessions/unknown/bypass", {"enabled": "true"}),
+    ):
+        answer = api.request(method, target, body)
+        assert (answer.status, answer.json["error"]) == (404, "Session not found")
+    for enabled in ("true", 1, None):
+        answer = api.request("POST", f"{path}/bypass", {"enabled": enabled})
+        assert (answer.status, answer.json["error"]) == (400, "enabled (boolean) is required")
+
+
+def test_a_session_starts_with_what_it_should_know_and_then_gets_a_reminder(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    (tmp_path / "IDENTITY.md").write_text("name: Ada\n")
+    first = post(api, START, sessionKey="s", project="/p")
+    assert first["identity"] == {"name": "Ada"}
+    assert first["sessionKnown"] is False
+    assert first["inject"].startswith("[memory active | /remember | /recall]\n# Current Date & Time\n")
+    assert "## Agent Instructions\nBe brief.\n" in first["inject"]
+    assert f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)" in first["inject"]
+    assert first["memories"] == [
+        {
+            "id": ID,
+            "content": "User prefers vim keybindings",
+            "type": "preference",
+            "importance": 0.9,
+            "created_at": "2026-02-21T10:00:00.000Z",
+        }
+    ]
+    assert api.bus.told == [TouchMemories((ID,), "injected")]
+    asked = api.bus.only(FindSessionStart).body
+    assert (asked.project, asked.now_ms, asked.session_key) == ("/p", NOW_MS, "s")
+    second = post(api, START, sessionKey="s", project="/p")
+    assert (second["memories"], second["identity"], second["sessionKnown"]) == ([], {"name": "Agent"}, True)
+    assert second["inject"] == "\n".join(first["inject"].split("\n")[:3]).rstrip()
+
+
+def test_a_harness_limits_the_text_and_nothing_to_say_is_empty(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("word " * 4000)
+    assert len(post(api, START, maxInjectChars=24_000)["inject"]) > 9000
+    short = post(api, START, maxInjectChars=1000)["inject"]
+    assert len(short) <= 1000
+    assert "## Relevant Memories" in short
+    (tmp_path / "AGENTS.md").unlink()
+    api.bus.script[FindSessionStart] = SessionStartFound([], [])
+    assert post(api, START)["inject"] == ""
+
+
+def test_a_new_epoch_starts_in_full_again(api: MemoryApi) -> None:
+    full = post(api, START, sessionKey="s")["inject"]
+    assert post(api, START, sessionKey="s", source="resume")["inject"] != full
+    assert post(api, START, sessionKey="s", source="compact")["inject"] == full
+    assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 2
+    assert post(api, START, sessionKey="s", source="compact")["inject"] == full
+    assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 3, (
+        "the start after a compaction began no epoch of its own"
+    )
+
+
+def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: MemoryApi) -> None:
+    body = post(api, PROMPT, project="/p", sessionKey="s")
+    assert body["inject"] == (
+        '[signet:recall | query="editor user prefer" | results=1 | engine=hybrid]\n'
+        f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)"
+    )
+    assert (body["memoryCount"], body["engine"], body["sessionKnown"]) == (1, "hybrid", False)
+    assert body["queryTerms"] == ["editor", "user", "prefer"]
+    asked = api.bus.only(Recall).body
+    assert asked.query == "which editor does the user prefer?"
+    assert asked.filters == Filters(project="/p", or_no_project=True, importance_min=0.3)
+    assert (asked.limit, asked.min_relevance, asked.received) == (5, 0.5, ())
+    assert api.bus.told == [TouchMemories((ID,), "injected")]
+
+
+def test_a_memory_is_offered_once_in_an_epoch_by_all_ways_together(api: MemoryApi) -> None:
+    assert post(api, START, sessionKey="s")["memories"]
+    assert post(api, PROMPT, sessionKey="s")["inject"] == ""
+    assert post(api, RECALL, sessionKey="s")["results"] == []
+    recalled = api.request("POST", "/api/memory/recall", {"query": "editor", "sessionKey": "session:s"})
+    assert recalled.json["results"] == []
+    assert post(api, PROMPT, sessionKey="other")["inject"] != ""
+    assert post(api, AFTER, sessionKey="s")["success"] is True
+    assert post(api, PROMPT, sessionKey="s")["inject"] != ""
+
+
+def test_a_prompt_without_a_project_gets_nothing_that_belongs_to_one(api: MemoryApi) -> None:
+    post(api, PROMPT)
+    assert api.bus.only(Recall).body.filters == Filters(no_project=True, importance_min=0.3)
+
+
+def test_a_prompt_without_a_subject_asks_no_searcher(api: MemoryApi) -> None:
+    assert post(api, PROMPT, userMessage="ok") == {"inject": "", "memoryCount": 0, "queryTerms": []}
+    assert api.bus.asked == []
+
+
+@pytest.mark.parametrize("name", ["userMessage", "user_message", "userPrompt", "prompt"])
+def test_a_prompt_has_several_names(api: MemoryApi, name: str) -> None:
+    answer = api.request("POST", PROMPT, {"harness": "x", name: "which editor?"})
+    assert answer.json["memoryCount"] == 1
+
+
+def test_prompts_can_be_switched_off_and_configured(tmp_path: Path) -> None:
+    off = MemoryApi(
+        tmp_path, config=Config(hooks=HooksConfig(user_prompt_submit=UserPromptSubmitConfig(enabled=False)))
+    )
+    assert post(off, PROMPT) == {"inject": "", "memoryCount": 0, "engine": "disabled"}
+    settings = UserPromptSubmitConfig(recall_limit=3, max_inject_chars=130, min_score=0.7)
+    api = MemoryApi(tmp_path, config=Config(hooks=HooksConfig(user_prompt_submit=settings)))
+    api.bus.script[Recall] = found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3)))
+    body = post(api, PROMPT)
+    asked = api.bus.only(Recall).body
+    assert (asked.limit, asked.min_relevance) == (3, 0.7)
+    assert body["memoryCount"] == 1
+
+
+def test_only_what_the_text_shows_counts_as_received(tmp_path: Path) -> None:
+    settings = UserPromptSubmitConfig(max_inject_chars=150)
+    api = MemoryApi(tmp_path, config=Config(hooks=HooksConfig(user_prompt_submit=settings)))
+    api.bus.script |= {
+        GetSession: SessionFound(),
+        Recall: found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3))),
+    }
+    post(api, PROMPT, sessionKey="s")
+    post(api, PROMPT, sessionKey="s")
+    assert [sent.body.received for sent in api.bus.asked if isinstance(sent.body, Recall)] == [(), (0,)]
+
+
+def test_more_than_eight_prompts_at_once_get_nothing(api: MemoryApi) -> None:
+    release = asyncio.Event()
+    answers = api.bus.ask_searcher
+
+    async def held(request: Any, **more: Any) -> Any:
+        if isinstance(request, Recall):
+            await release.wait()
+        return await answers(request, **more)
+
+    async def crowd() -> list[Any]:
+        api.bus.ask_searcher = held  # type: ignore[method-assign]
+        raw = b'{"harness": "x", "userMessage": "which editor?"}'
+        tasks = [asyncio.ensure_future(api.requested("POST", PROMPT, raw, {})) for _ in range(9)]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        release.set()
+        await asyncio.wait(tasks)
+        return [task.result().json for task in (*done, *(set(tasks) - done))]
+
+    first, *others = asyncio.run(crowd())
+    assert (first["skipped"], first["reason"], first["inject"]) == (True, "busy", "")
+    assert all(body["memoryCount"] == 1 for body in others)
+
+
+def test_a_hook_remembers_like_the_api_and_names_the_harness_and_the_session(api: MemoryApi) -> None:
+    body = post(api, REMEMBER, content="critical: [Ops]: Deploy on Mondays", sessionKey="s", idempotencyKey="k")
+    assert (body["saved"], body["id"], body["deduped"], body["tags"]) == (True, ID, False, "ops")
+    sent = api.bus.only(Remember).body
+    assert (sent.memory.who, sent.memory.idempotency_key, sent.memory.pinned) == ("codex", "k", True)
+    assert sent.principal.session_id == "s"
+
+
+def test_a_hook_does_not_remember_while_memories_are_frozen(tmp_path: Path) -> None:
+    frozen = MemoryConfig(pipeline_v2=PipelineV2Config(mutations_frozen=True))
+    api = MemoryApi(tmp_path, config=Config(memory=frozen))
+    body = post(api, REMEMBER)
+    assert (body["saved"], body["skipped"], body["reason"]) == (False, True, "mutations_frozen")
+
+
+def test_a_hook_recalls_like_the_api(api: MemoryApi) -> None:
+    body = post(api, RECALL, project="/p", limit=3)
+    assert body["results"] == body["memories"]
+    assert (body["count"], body["query"], body["meta"]["noHits"]) == (1, "editor", False)
+    assert api.bus.only(Recall).body.filters.project == "/p"
+    api.bus.script[Recall] = found()
+    assert post(api, RECALL)["message"] == "No matching memories found."
+
+
+def test_before_a_compaction_the_model_is_told_what_to_store(api: MemoryApi) -> None:
+    body = post(api, BEFORE)
+    assert body["summaryPrompt"].startswith(
+        "Pre-compaction memory flush. Store durable memories now.\n\n<guidelines>\n"
+    )
+    assert body["instructions"] == body["guidelines"]
+    assert "- User prefers vim keybindings" in body["guidelines"]
+
+
+def test_a_summary_is_stored_without_prefixes_and_without_what_memory_injected(api: MemoryApi) -> None:
+    block = f'[signet:recall | query="x" | results=1 | engine=hybrid]\n- old ({SHORT}) (Feb 21, 2026)\n'
+    summary = f"critical: We chose vim.\n\n{block}"
+    body = post(api, AFTER, summary=summary, sessionKey="s", project="/p")
+    assert (body["success"], body["memoryId"], body["contextEpoch"]) == (True, ID, 1)
+    new = api.bus.only(Remember).body.memory
+    assert new.content == "critical: We chose vim."
+    assert (new.type, new.importance, new.who, new.pinned) == ("session_summary", 0.8, "system", False)
+    assert (new.tags, new.project) == (("session", "summary", "codex"), "/p")
+
+
+def test_a_new_epoch_begins_even_if_the_summary_cannot_be_stored(api: MemoryApi) -> None:
+    post(api, START, sessionKey="s")
+    api.bus.script[Remember] = Unavailable("away")
+    assert post(api, AFTER, sessionKey="s")["success"] is False
+    assert post(api, PROMPT, sessionKey="s")["inject"] != ""
+
+
+def test_a_long_summary_is_stored_as_chunks(api: MemoryApi) -> None:
+    api.bus.script[RememberChunks] = Unavailable("away")
+    post(api, AFTER, summary="We moved the login form to the new router. " * 40)
+    assert len(api.bus.only(RememberChunks).body.chunks) > 1

@@ -1,0 +1,140 @@
+"""The record of what sessions received: when it is read, when it is stored, and what happens when that fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+import structlog
+
+from signet_actors.errors import Unavailable
+from signet_actors.gateway.sessions import ledger as ledger_module
+from signet_actors.gateway.sessions.ledger import MAX_RECEIVED, MAX_REQUESTS, Context, RecallLedger
+from signet_actors.protocol.sessions import GetSession, RecordSessions, ReturnedRow, SessionContext, SessionFound
+from tests.support.memory_api import RecordingBus, SetClock
+
+AT = "2026-02-21T10:00:00.000Z"
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> RecordingBus:
+    monkeypatch.setattr(ledger_module, "FLUSH_MS", 0)
+    monkeypatch.setattr(ledger_module, "RETRY_MS", 0)
+    return RecordingBus(script={GetSession: SessionFound(), RecordSessions: lambda command: command})
+
+
+def run(bus: RecordingBus, work: Callable[[RecallLedger], Coroutine[Any, Any, None]], **limits: int) -> None:
+    async def go() -> None:
+        await work(RecallLedger(cast("Any", bus), SetClock(), structlog.get_logger(), **limits))
+
+    asyncio.run(go())
+
+
+async def opened(ledger: RecallLedger, key: str = "s") -> Context:
+    return await ledger.context(key, "default", trace_id="t")
+
+
+async def idle(ledger: RecallLedger) -> None:
+    """Wait until everything is stored."""
+    assert ledger._flusher is not None
+    await ledger._flusher
+
+
+def stored(bus: RecordingBus) -> list[RecordSessions]:
+    return [sent.body for sent in bus.asked if isinstance(sent.body, RecordSessions)]
+
+
+def test_a_session_is_read_once_however_many_requests_wait_for_it(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        found = await asyncio.gather(*(opened(ledger) for _ in range(5)))
+        assert len(set(map(id, found))) == 1
+        assert await opened(ledger) is found[0]
+
+    run(bus, work)
+    assert len(bus.asked) == 1
+
+
+def test_what_an_earlier_process_stored_is_left_out(bus: RecordingBus) -> None:
+    state = SessionContext("s", "default", AT, AT, 2, bypassed=True)
+    bus.script[GetSession] = SessionFound(state, [ReturnedRow("a", 1), ReturnedRow("b", 2, "k")])
+
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        assert (context.epoch, context.started) == (2, False)
+        assert context.left_out(None) == (1, 2)
+        assert context.left_out("k") == (1,)
+        assert ledger.is_bypassed("s")
+
+    run(bus, work)
+
+
+def test_a_session_that_cannot_be_read_is_read_again_at_the_next_request(bus: RecordingBus) -> None:
+    bus.script[GetSession] = Unavailable("away")
+
+    async def work(ledger: RecallLedger) -> None:
+        with pytest.raises(Unavailable):
+            await opened(ledger)
+        bus.script[GetSession] = SessionFound()
+        assert (await opened(ledger)).epoch == 0
+
+    run(bus, work)
+
+
+def test_received_rows_are_stored_with_their_epoch_and_request(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        ledger.record(context, [("a", 1), ("b", 2)], None)
+        ledger.record(context, [("a", 1), ("c", 3)], "k")
+        ledger.begin_epoch(context)
+        ledger.record(context, [("a", 1)], None)
+        await idle(ledger)
+
+    run(bus, work)
+    (command,) = stored(bus)
+    rows = [(row.context_epoch, row.memory_id, row.request_key) for row in command.returned]
+    assert rows == [(0, "a", None), (0, "b", None), (0, "c", "k"), (1, "a", None)]
+    assert [state.context_epoch for state in command.contexts] == [1]
+
+
+def test_a_writer_that_is_away_delays_the_record_and_loses_nothing(bus: RecordingBus) -> None:
+    failures = [Unavailable("away")] * 3
+    bus.script[RecordSessions] = lambda command: failures.pop() if failures else command
+
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        ledger.record(context, [("a", 1)], None)
+        await idle(ledger)
+        assert ledger.pending == 0
+
+    run(bus, work)
+    assert len(stored(bus)) == 4
+    assert len({command.returned for command in stored(bus)}) == 1
+
+
+def test_a_drain_stores_what_is_pending(bus: RecordingBus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "FLUSH_MS", 3_600_000)
+
+    async def work(ledger: RecallLedger) -> None:
+        ledger.record(await opened(ledger), [("a", 1)], None)
+        await ledger.stop()
+
+    run(bus, work)
+    assert len(stored(bus)) == 1
+
+
+def test_the_record_of_a_session_and_the_number_of_sessions_are_bounded(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        for number in range(MAX_RECEIVED + 10):
+            ledger.record(context, [(str(number), number)], f"k{number}")
+        assert len(context.received) == MAX_RECEIVED
+        assert len(context.requests) == MAX_REQUESTS
+        assert context.has_received(str(MAX_RECEIVED), None)
+        assert not context.has_received("3", None)
+        await opened(ledger, "t")
+        await opened(ledger, "u")
+        assert await opened(ledger) is not context
+
+    run(bus, work, max_contexts=2)

@@ -1,0 +1,347 @@
+"""The routes of transcripts: what they read, what they ask writer and searchers, and when they answer 200 anyway."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.schema import Config, TranscriptsConfig
+from signet_actors.errors import StorageFull, Unavailable
+from signet_actors.gateway.routes import transcripts as routes
+from signet_actors.protocol.sessions import GetSession, SessionFound
+from signet_actors.protocol.transcripts import (
+    ForgetTranscript,
+    FoundSession,
+    GetTranscript,
+    SearchSessions,
+    SessionsFound,
+    StoredTranscript,
+    StoreTurns,
+    TranscriptForgotten,
+    TranscriptFound,
+    TranscriptStored,
+    TranscriptTurn,
+)
+from tests.support.memory_api import Answer, MemoryApi
+
+END = "/api/hooks/session-end"
+TALK = "User: Where is the ferry?\nAssistant: At the pier"
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> MemoryApi:
+    made = MemoryApi(tmp_path, config=Config(transcripts=TranscriptsConfig(max_file_bytes=65_536)))
+    made.bus.script[GetSession] = SessionFound()
+    made.bus.script[StoreTurns] = lambda request: TranscriptStored(added=len(request.turns))
+    return made
+
+
+def end(api: MemoryApi, headers: dict[str, str] | None = None, **fields: Any) -> Answer:
+    return api.request("POST", END, {"harness": "claude-code", **fields}, headers)
+
+
+def stored(api: MemoryApi) -> StoreTurns:
+    found: StoreTurns = api.bus.only(StoreTurns).body
+    return found
+
+
+def stores(api: MemoryApi) -> list[StoreTurns]:
+    return [sent.body for sent in api.bus.asked if isinstance(sent.body, StoreTurns)]
+
+
+def skipped(answer: Answer) -> str:
+    assert answer.status == 200
+    assert answer.json["memoriesSaved"] == 0
+    assert answer.json["skipped"] is True
+    reason: str = answer.json["reason"]
+    return reason
+
+
+def test_a_transcript_in_the_body_is_stored_and_answered(api: MemoryApi) -> None:
+    answer = end(api, transcript=TALK, sessionKey="s-1", cwd="/home/ada/ferry", reason="logout")
+    assert answer.status == 200
+    assert answer.json == {
+        "memoriesSaved": 0,
+        "queued": False,
+        "stored": True,
+        "sessionKey": "s-1",
+        "format": "dialogue",
+        "turns": 2,
+        "newTurns": 2,
+    }
+    command = stored(api)
+    assert (command.session_key, command.agent_id, command.harness) == ("s-1", "default", "claude-code")
+    assert command.project == "/home/ada/ferry"
+    assert [(turn.role, turn.content) for turn in command.turns] == [
+        ("user", "Where is the ferry?"),
+        ("assistant", "At the pier"),
+    ]
+
+
+def test_a_file_in_the_workspace_is_read(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(TALK)
+    assert end(api, transcriptPath=str(tmp_path / "log.txt"), sessionKey="s").json["stored"] is True
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "relative.jsonl", "/nonexistent/x.jsonl"])
+def test_a_path_outside_the_roots_is_a_200_that_stores_nothing(api: MemoryApi, path: str) -> None:
+    assert "transcriptPath" in skipped(end(api, transcriptPath=path, sessionKey="s"))
+    assert stores(api) == []
+    assert api.state.counters.transcripts_skipped == 1
+
+
+def test_a_file_that_is_too_long_is_a_200_that_says_so(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(b"x" * 65_537)
+    reason = skipped(end(api, transcriptPath=str(tmp_path / "log.txt")))
+    assert reason == "the transcript has 65537 bytes; at most 65536 are read (transcripts.maxFileBytes)"
+
+
+def test_a_required_field_that_is_missing_is_a_400(api: MemoryApi) -> None:
+    answer = api.request("POST", END, {"transcript": TALK})
+    assert (answer.status, answer.json["error"]) == (400, "harness is required")
+
+
+def test_an_invalid_field_counts_as_absent(api: MemoryApi) -> None:
+    answer = end(api, transcript=TALK, sessionKey="s", capturedAt="yesterday", cwd=5)
+    assert answer.json["stored"] is True
+    assert len(answer.json["warnings"]) == 2
+    assert stored(api).captured_at is None
+
+
+def claim(api: MemoryApi, path: str) -> None:
+    api.state.sessions.enter("s", path)
+
+
+def test_a_path_that_did_not_claim_the_session_stores_nothing_and_does_not_release_it(api: MemoryApi) -> None:
+    claim(api, "plugin")
+    answer = end(api, transcript=TALK, sessionKey="s", runtimePath="legacy")
+    assert skipped(answer) == "claimed"
+    assert (answer.json["duplicateRuntimePath"], answer.json["claimedBy"]) == (True, "plugin")
+    assert stores(api) == []
+    session = api.state.sessions.find("s")
+    assert session is not None
+    assert session.path == "plugin"
+
+
+def test_the_end_releases_the_claim_and_an_end_after_it_is_a_duplicate(api: MemoryApi) -> None:
+    claim(api, "plugin")
+    headers = {"x-signet-runtime-path": "plugin"}
+    assert end(api, headers, transcript=TALK, sessionKey="session:s").json["stored"] is True
+    assert api.state.sessions.find("s") is None
+    answer = end(api, headers, transcript=TALK, sessionKey="s")
+    assert skipped(answer) == "ended"
+    assert (answer.json["duplicateSessionEnd"], answer.json["endedBy"]) == (True, "plugin")
+    assert end(api, transcript=TALK, sessionKey="s").json["stored"] is True, "a caller without a path is accepted"
+
+
+def test_a_session_whose_transcript_was_not_stored_has_not_ended(api: MemoryApi) -> None:
+    claim(api, "plugin")
+    api.bus.script[StoreTurns] = Unavailable()
+    assert end(api, transcript=TALK, sessionKey="s", runtimePath="plugin").status == 503
+    assert api.state.sessions.find("s") is not None
+
+
+def test_a_bypassed_session_stores_nothing(api: MemoryApi) -> None:
+    api.state.sessions.enter("s", None).session.bypassed = True
+    answer = end(api, transcript=TALK, sessionKey="s")
+    assert skipped(answer) == "bypassed"
+    assert answer.json["bypassed"] is True
+    assert stores(api) == []
+
+
+@pytest.mark.parametrize("fields", [{}, {"transcript": "  "}, {"transcript": None, "transcriptPath": ""}])
+def test_nothing_to_read_is_a_200_that_says_so(api: MemoryApi, fields: dict[str, Any]) -> None:
+    assert "neither" in skipped(end(api, **fields))
+
+
+def test_hooks_that_are_off_store_nothing(api: MemoryApi) -> None:
+    assert skipped(end(api, {"x-signet-no-hooks": "1"}, transcript=TALK)) == "no_hooks"
+    assert api.state.counters.transcripts_skipped == 0
+    assert stores(api) == []
+
+
+def test_a_transcript_without_turns_is_a_200(api: MemoryApi) -> None:
+    answer = end(api, transcript=json.dumps({"type": "summary", "summary": "x"}), sessionKey="s")
+    assert (answer.status, answer.json["stored"], answer.json["turns"]) == (200, False, 0)
+
+
+def test_messages_may_be_sent_as_json(api: MemoryApi) -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "text", "text": "hello"}]},
+    ]
+    assert end(api, transcript=messages, sessionKey="s").json["turns"] == 2
+    assert end(api, transcript={"messages": messages}, sessionKey="s").json["format"] == "json"
+    assert "neither" in skipped(end(api, transcript=7, sessionKey="s"))
+
+
+def test_a_body_is_read_whatever_its_content_type(api: MemoryApi) -> None:
+    answer = end(api, {"content-type": "text/plain"}, transcript=TALK, sessionKey="s")
+    assert answer.json["stored"] is True
+
+
+@pytest.mark.parametrize(
+    ("fields", "session", "agent"),
+    [
+        ({"sessionKey": "session:s-1"}, "s-1", "default"),
+        ({"sessionKey": "", "sessionId": "s-2"}, "s-2", "default"),
+        ({"sessionKey": "agent:ann:main"}, "agent:ann:main", "ann"),
+        ({"sessionKey": "s-3", "agentId": "bob"}, "s-3", "bob"),
+    ],
+)
+def test_the_session_and_its_agent(api: MemoryApi, fields: dict[str, str], session: str, agent: str) -> None:
+    end(api, transcript=TALK, **fields)
+    assert (stored(api).session_key, stored(api).agent_id) == (session, agent)
+
+
+def test_the_session_is_the_one_that_the_transcript_names(api: MemoryApi) -> None:
+    line = {"type": "user", "sessionId": "from-the-file", "message": {"role": "user", "content": "hi"}}
+    assert end(api, transcript=json.dumps(line)).json["sessionKey"] == "from-the-file"
+
+
+def test_a_retry_without_a_session_has_the_same_name(api: MemoryApi) -> None:
+    first, again = (end(api, transcript=TALK).json["sessionKey"] for _ in range(2))
+    assert first == again
+    assert end(api, transcript=f"{TALK}\nUser: more").json["sessionKey"] != first
+    keyed = [end(api, transcript=talk, idempotencyKey="k").json["sessionKey"] for talk in (TALK, f"{TALK}\nUser: more")]
+    assert keyed[0] == keyed[1] != first
+
+
+def test_secrets_are_removed_before_the_writer_sees_them_also_if_memories_keep_theirs(tmp_path: Path) -> None:
+    from signet_actors.config.schema import RedactionConfig
+
+    api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=False)))
+    api.bus.script[GetSession] = SessionFound()
+    api.bus.script[StoreTurns] = TranscriptStored(added=1)
+    answer = end(api, transcript=f"User: my token is {KEY}\nAssistant: ok", sessionKey="s")
+    assert KEY not in str(api.bus.asked)
+    assert answer.json["redacted"] is True
+    assert answer.json["redactions"] == ["github-token"]
+
+
+def test_a_secret_in_a_field_is_removed(api: MemoryApi) -> None:
+    end(api, transcript=TALK, sessionKey=KEY, cwd=f"/tmp/{KEY}")
+    assert KEY not in str(api.bus.asked)
+
+
+def test_an_unknown_format_is_stored_and_said(api: MemoryApi) -> None:
+    answer = end(api, transcript="a note of a future program", sessionKey="s")
+    assert answer.json.get("format") == "text", answer.json
+    assert answer.json["warnings"] == ["the format of the transcript is not known; it is stored as text"]
+
+
+def test_a_long_transcript_is_sent_in_parts_that_follow_each_other(api: MemoryApi) -> None:
+    talk = "".join(json.dumps({"role": "user", "content": f"{n} " + "word " * 1000}) + "\n" for n in range(120))
+    answer = end(api, transcript=talk, sessionKey="s")
+    parts = stores(api)
+    assert len(parts) > 1
+    assert answer.json["newTurns"] == 120
+    assert [part.previous for part in parts] == [None, *(part.turns[-1].key for part in parts[:-1])]
+
+
+def test_a_forgotten_session_stores_nothing(api: MemoryApi) -> None:
+    api.bus.script[StoreTurns] = TranscriptStored(added=0, forgotten=True)
+    assert "forgotten" in skipped(end(api, transcript=TALK, sessionKey="s"))
+
+
+@pytest.mark.parametrize(("failure", "status"), [(Unavailable(), 503), (StorageFull(), 507)])
+def test_what_could_not_be_stored_is_not_answered_with_200(api: MemoryApi, failure: Exception, status: int) -> None:
+    api.bus.script[StoreTurns] = failure
+    assert end(api, transcript=TALK, sessionKey="s").status == status
+
+
+def test_a_transcript_of_which_a_part_is_stored_asks_for_a_retry(api: MemoryApi) -> None:
+    def first_only(request: StoreTurns) -> Any:
+        return TranscriptStored(added=1) if request.previous is None else Unavailable()
+
+    api.bus.script[StoreTurns] = first_only
+    talk = "".join(json.dumps({"role": "user", "content": f"{n} " + "word " * 1000}) + "\n" for n in range(120))
+    answer = end(api, transcript=talk, sessionKey="s")
+    assert (answer.status, answer.json["code"]) == (504, "outcome_unknown")
+
+
+# Reading, searching, forgetting
+
+HEAD = StoredTranscript(
+    "s", "default", "codex", None, "codex", "2026-11-20T09:00:00.000Z", "2026-11-20T10:00:00.000Z", 2
+)
+TURNS = [
+    TranscriptTurn(1, "user", "Where is ", "2026-11-20T09:00:00.000Z", continues=False),
+    TranscriptTurn(2, "user", "the ferry?", "2026-11-20T09:00:00.000Z", continues=True),
+    TranscriptTurn(3, "assistant", "At the pier", None, continues=False),
+]
+
+
+def test_a_transcript_is_returned_as_text_and_as_turns(api: MemoryApi) -> None:
+    api.bus.script[GetTranscript] = TranscriptFound(transcript=HEAD, turns=TURNS)
+    text = api.request("GET", "/api/sessions/s/transcript").json
+    assert (text["sessionKey"], text["agentId"]) == ("s", "default")
+    assert text["content"] == "User: Where is the ferry?\n\nAssistant: At the pier"
+    assert "turns" not in text
+    assert "nextCursor" not in text
+    turns = api.request("GET", "/api/sessions/s/transcript?view=turns").json["turns"]
+    assert turns == [
+        {"role": "user", "content": "Where is the ferry?", "at": "2026-11-20T09:00:00.000Z"},
+        {"role": "assistant", "content": "At the pier", "at": None},
+    ]
+
+
+def test_a_transcript_is_read_page_by_page_up_to_a_limit(api: MemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "MAX_REPLY_BYTES", 15)
+
+    def page(request: GetTranscript) -> TranscriptFound:
+        turns = TURNS[request.after : request.after + 1]
+        return TranscriptFound(HEAD, turns, None if request.after == 2 else request.after + 1)
+
+    api.bus.script[GetTranscript] = page
+    first = api.request("GET", "/api/sessions/s/transcript").json
+    assert (first["content"], first["nextCursor"]) == ("User: Where is the ferry?", 2)
+    rest = api.request("GET", "/api/sessions/s/transcript?after=2").json
+    assert rest["content"] == "Assistant: At the pier"
+    assert "nextCursor" not in rest
+
+
+def test_a_transcript_that_is_not_there_is_a_404(api: MemoryApi) -> None:
+    api.bus.script[GetTranscript] = TranscriptFound(transcript=None)
+    answer = api.request("GET", "/api/sessions/s/transcript")
+    assert (answer.status, answer.json["error"]) == (404, "Transcript not found")
+
+
+def test_the_agent_of_a_session_key_reads_its_transcript(api: MemoryApi) -> None:
+    api.bus.script[GetTranscript] = TranscriptFound(transcript=HEAD)
+    api.request("GET", "/api/sessions/agent:ann:main/transcript")
+    api.request("GET", "/api/sessions/agent:ann:main/transcript?agentId=bob")
+    assert [sent.body.read.agent_id for sent in api.bus.asked] == ["ann", "bob"]
+
+
+def test_a_search_has_the_documented_shape(api: MemoryApi) -> None:
+    hit = FoundSession("s", "default", "codex", "/p", "2026-11-20T10:00:00.000Z", "user", None, "the ferry")
+    api.bus.script[SearchSessions] = SessionsFound(sessions=[hit])
+    body = {"query": "ferry", "currentSessionKey": "session:now", "project": "/p", "limit": 99}
+    answer = api.request("POST", "/api/sessions/search", body)
+    assert answer.json["query"] == "ferry"
+    assert answer.json["count"] == 1
+    wanted = {
+        "sessionKey": "s",
+        "project": "/p",
+        "updatedAt": "2026-11-20T10:00:00.000Z",
+        "excerpt": "the ferry",
+        "rank": 1,
+    }
+    assert wanted.items() <= answer.json["hits"][0].items()
+    query = api.bus.only(SearchSessions).body
+    assert (query.limit, query.without, query.project) == (20, "now", "/p")
+    assert api.request("POST", "/api/sessions/search", {}).status == 400
+
+
+def test_forgetting_goes_on_until_nothing_is_left(api: MemoryApi) -> None:
+    steps = iter([TranscriptForgotten(1000, more=True), TranscriptForgotten(7, more=False)])
+    api.bus.script[ForgetTranscript] = lambda _: next(steps)
+    answer = api.request("DELETE", "/api/sessions/s/transcript")
+    assert answer.json == {"sessionKey": "s", "turns": 1007, "success": True}
+    api.bus.script[ForgetTranscript] = TranscriptForgotten(0, more=False, found=False)
+    assert api.request("DELETE", "/api/sessions/s/transcript").status == 404

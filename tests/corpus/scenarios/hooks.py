@@ -1,0 +1,102 @@
+"""The hooks of a session from its start to a compaction, odd bodies, and the requests about sessions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.corpus.exchange import Scenario, Step, get, post
+
+_PROJECT: Final = "/home/ada/shop"
+_SESSION: Final = {"harness": "claude-code", "project": _PROJECT, "sessionKey": "session:s-1"}
+_CLAIMED: Final = {"harness": "x", "sessionKey": "c"}
+_TEXT: Final = {"Content-Type": "text/plain"}
+
+
+def _without_date(body: Any) -> Any:
+    """Return the body without the lines that hold today's date."""
+    lines = body["inject"].split("\n")
+    dated = {index + 1 for index, line in enumerate(lines) if line == "# Current Date & Time"}
+    kept = [line.partition(" (id ")[0] for index, line in enumerate(lines) if index not in dated]
+    return {**body, "inject": "\n".join(kept)}
+
+
+def _without_ids(body: Any) -> Any:
+    """Return the body without the ids and dates at the ends of lines."""
+    return {
+        name: "\n".join(line.partition(" (id ")[0] for line in value.split("\n")) if isinstance(value, str) else value
+        for name, value in body.items()
+    }
+
+
+def _hook(name: str, hook: str, body: Any, **more: Any) -> Step:
+    return post(name, f"/api/hooks/{hook}", body, **more)
+
+
+_HOOKS: Final = Scenario(
+    "hooks",
+    (
+        _hook("nothing to say", "session-start", {"harness": "codex"}),
+        post(
+            "a fact",
+            "/api/memory/remember",
+            {"content": "The staging database listens on port 5433", "project": _PROJECT},
+        ),
+        post("a rule", "/api/memory/remember", {"content": "Never deploy on Fridays", "project": _PROJECT}),
+        post("of another project", "/api/memory/remember", {"content": "The oven is on port 80", "project": "/other"}),
+        _hook("a start", "session-start", _SESSION, view=_without_date),
+        _hook("a second start", "session-start", _SESSION, view=_without_date),
+        _hook(
+            "remember",
+            "remember",
+            {**_SESSION, "content": "[Ops]: The canary host is kestrel-7", "idempotencyKey": "k"},
+        ),
+        _hook(
+            "a prompt that needs it",
+            "user-prompt-submit",
+            {**_SESSION, "userPrompt": "which host is the canary host?"},
+            view=_without_ids,
+        ),
+        _hook("the same prompt", "user-prompt-submit", {**_SESSION, "userPrompt": "which host is the canary host?"}),
+        _hook("an unrelated prompt", "user-prompt-submit", {**_SESSION, "userPrompt": "write a haiku about autumn"}),
+        _hook("a prompt without a subject", "user-prompt-submit", {**_SESSION, "userPrompt": "ok"}),
+        _hook("recall", "recall", {"harness": "codex", "query": "staging database port", "limit": 1}),
+        _hook("recall nothing", "recall", {"harness": "codex", "query": "penguins", "min_relevance": 0.9}),
+        _hook("before a compaction", "pre-compaction", _SESSION, view=_without_ids),
+        _hook("after a compaction", "compaction-complete", {**_SESSION, "summary": "We moved the login form."}),
+        get("sessions", "/api/sessions"),
+        get("a session", "/api/sessions/s-1"),
+        get("an unknown session", "/api/sessions/s-2"),
+        post("renew", "/api/sessions/s-1/renew"),
+        post("bypass without a boolean", "/api/sessions/s-1/bypass", {"enabled": "true"}),
+        post("bypass of an unknown session", "/api/sessions/s-2/bypass", {"enabled": "true"}),
+        post("bypass", "/api/sessions/s-1/bypass", {"enabled": True}),
+        _hook("a bypassed start", "session-start", _SESSION),
+        _hook("a bypassed prompt", "user-prompt-submit", {**_SESSION, "userPrompt": "which host?"}),
+        _hook("a bypassed remember", "remember", {**_SESSION, "content": "x"}),
+        _hook("without hooks", "session-start", _SESSION, headers={"x-signet-no-hooks": "1"}),
+        _hook(
+            "a claim", "session-start", {"harness": "x", "sessionKey": "c", "claimOnly": True, "runtimePath": "plugin"}
+        ),
+        _hook("a claim without a path", "session-start", {**_CLAIMED, "claimOnly": True}),
+        _hook("a conflict", "session-start", {**_CLAIMED, "runtimePath": "legacy"}),
+        _hook(
+            "a prompt in conflict",
+            "user-prompt-submit",
+            {"harness": "x", "prompt": "y", "sessionKey": "c", "runtimePath": "legacy"},
+        ),
+        _hook("no harness", "session-start", {}),
+        _hook("no prompt", "user-prompt-submit", {"harness": "x"}),
+        _hook("no content", "remember", {"harness": "x"}),
+        _hook("no summary", "compaction-complete", {"harness": "x"}),
+        _hook(
+            "odd types",
+            "user-prompt-submit",
+            {"harness": "x", "prompt": "ok", "project": 5, "sessionKey": [], "agentId": 1},
+        ),
+        _hook("not JSON", "session-start", b"{"),
+        _hook(
+            "as text", "pre-compaction", b'{"harness": "x"}', headers={"Content-Type": "text/plain"}, view=_without_ids
+        ),
+    ),
+)
+SCENARIOS = (_HOOKS,)

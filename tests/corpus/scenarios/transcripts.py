@@ -1,0 +1,80 @@
+"""Transcripts of sessions: capture, read, search, forget."""
+
+from __future__ import annotations
+
+import json
+
+from tests.corpus.exchange import Scenario, delete, get, post
+
+END = "/api/hooks/session-end"
+TALK = "User: On which port does the staging database listen?\nAssistant: On port 5433."
+LINES = "".join(
+    json.dumps(
+        {
+            "type": role,
+            "sessionId": "from-the-file",
+            "timestamp": f"2026-11-20T09:00:0{second}.000Z",
+            "message": {"role": role, "content": content},
+        }
+    )
+    + "\n"
+    for second, (role, content) in enumerate(
+        [
+            ("user", "How often does the upload worker retry?"),
+            ("assistant", [{"type": "text", "text": "Four times."}, {"type": "tool_use", "name": "Read", "input": {}}]),
+        ]
+    )
+)
+
+
+STEPS = (
+    post("a session without a harness", END, {"transcript": TALK}),
+    post("a session without a transcript", END, {"harness": "codex", "sessionKey": "s-1"}),
+    post("a session", END, {"harness": "codex", "sessionKey": "s-1", "transcript": TALK, "cwd": "/home/ada/ferry"}),
+    post("the same session", END, {"harness": "codex", "sessionKey": "session:s-1", "transcript": TALK}),
+    post("the session goes on", END, {"harness": "codex", "sessionKey": "s-1", "transcript": f"{TALK}\nUser: Thanks"}),
+    post("a session that its lines name", END, {"harness": "claude-code", "transcript": LINES, "reason": "clear"}),
+    post("a session in an unknown format", END, {"harness": "other", "sessionKey": "s-2", "transcript": "Notes"}),
+    post("an empty transcript", END, {"harness": "other", "sessionKey": "s-3", "transcript": ""}),
+    post("a transcript that is no text", END, {"harness": "other", "sessionKey": "s-3", "transcript": 5}),
+    post(
+        "a transcript in JSON",
+        END,
+        {"harness": "other", "sessionKey": "s-6", "transcript": [{"role": "user", "content": "Which port?"}]},
+    ),
+    post("a path outside", END, {"harness": "codex", "sessionKey": "s-3", "transcriptPath": "/etc/passwd"}),
+    post("a relative path", END, {"harness": "codex", "sessionKey": "s-3", "transcriptPath": "session.jsonl"}),
+    post(
+        "a secret",
+        END,
+        {"harness": "codex", "sessionKey": "s-4", "transcript": "User: password=hunter2hunter2\nAssistant: ok"},
+    ),
+    post(
+        "hooks are off",
+        END,
+        {"harness": "codex", "sessionKey": "s-5", "transcript": TALK},
+        headers={"x-signet-no-hooks": "1"},
+    ),
+    post("a session of an agent", END, {"harness": "openclaw", "sessionKey": "agent:ann:main", "transcript": TALK}),
+    get("the transcript", "/api/sessions/s-1/transcript"),
+    get("the transcript as turns", "/api/sessions/from-the-file/transcript?view=turns"),
+    get("the transcript in another view", "/api/sessions/s-1/transcript?view=nonsense"),
+    get("the transcript with a secret", "/api/sessions/s-4/transcript"),
+    get("a transcript of an agent by its session key", "/api/sessions/agent:ann:main/transcript"),
+    get("a transcript of another agent", "/api/sessions/s-1/transcript?agentId=ann"),
+    get("an unknown transcript", "/api/sessions/unknown/transcript"),
+    post("a search", "/api/sessions/search", {"query": "port of the staging database"}),
+    post("a search in one session", "/api/sessions/search", {"query": "worker retries", "sessionKey": "from-the-file"}),
+    post("a search without the current session", "/api/sessions/search", {"query": "port", "currentSessionKey": "s-1"}),
+    post("a search in a project", "/api/sessions/search", {"query": "port", "project": "/home/ada/ferry"}),
+    post("a search of another agent", "/api/sessions/search", {"query": "thanks", "agentId": "ann"}),
+    post("a search without a query", "/api/sessions/search", {}),
+    post("a search for nothing", "/api/sessions/search", {"query": "?!"}),
+    delete("forget for an autonomous actor", "/api/sessions/s-1/transcript", headers={"x-signet-actor-type": "agent"}),
+    delete("forget", "/api/sessions/s-1/transcript"),
+    get("the forgotten transcript", "/api/sessions/s-1/transcript"),
+    post("the forgotten session again", END, {"harness": "codex", "sessionKey": "s-1", "transcript": TALK}),
+    delete("forget an unknown transcript", "/api/sessions/unknown/transcript"),
+)
+
+SCENARIOS = (Scenario("transcripts", STEPS),)

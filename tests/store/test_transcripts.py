@@ -1,0 +1,233 @@
+"""Turns of a session are stored once and in order, read by their owner, found by their words, and erased for good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.domain.normalization import cjk_bigrams
+from signet_actors.domain.retention import STEPS
+from signet_actors.domain.timestamps import iso
+from signet_actors.domain.transcripts.turns import PIECE_CHARS, Turn, conversation, stored_turns
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.transcripts import (
+    CapturedTurn,
+    ForgetTranscript,
+    GetTranscript,
+    SearchSessions,
+    StoreTurns,
+    TranscriptForgotten,
+    TranscriptStored,
+)
+from signet_actors.protocol.writer import PurgeStep
+from signet_actors.searcher.queries import transcripts
+from tests.support.store_room import StoreRoom, plan_of
+
+A, B, C = Turn("user", "Where is the ferry?"), Turn("assistant", "At the pier"), Turn("user", "Thanks")
+
+
+def captured(turns: Sequence[Turn]) -> tuple[CapturedTurn, ...]:
+    return tuple(
+        CapturedTurn(row.key, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
+        for row in stored_turns(turns, lambda text: text)
+    )
+
+
+def store(room: StoreRoom, *turns: Turn, session: str = "s", agent: str = "default", **fields: Any) -> Any:
+    command = StoreTurns(session, agent, "claude-code", captured(turns), **fields)
+    return room.ask(command)
+
+
+def text_of(room: StoreRoom, session: str = "s", agent: str = "default") -> str | None:
+    with room.reader.open_snapshot() as view:
+        found = transcripts.get(view, GetTranscript(session, ReadScope(agent)))
+    if found.transcript is None:
+        return None
+    return conversation([(turn.role, turn.content, turn.continues) for turn in found.turns])
+
+
+def found(room: StoreRoom, query: str, *, agent: str = "default", limit: int = 20, **fields: Any) -> list[str]:
+    with room.reader.open_snapshot() as view:
+        hits = transcripts.search(view, SearchSessions(query, ReadScope(agent), limit, **fields))
+    return [hit.session_key for hit in hits.sessions]
+
+
+def test_turns_are_stored_in_order_and_a_repetition_adds_nothing(room: StoreRoom) -> None:
+    assert store(room, A, B) == TranscriptStored(added=2)
+    assert store(room, A, B) == TranscriptStored(added=0)
+    assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier"
+
+
+def test_a_longer_capture_adds_what_is_new(room: StoreRoom) -> None:
+    store(room, A)
+    assert store(room, A, B, C) == TranscriptStored(added=2)
+    assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier\n\nUser: Thanks"
+
+
+def test_a_shorter_capture_loses_nothing(room: StoreRoom) -> None:
+    store(room, A, B, C)
+    assert store(room, B) == TranscriptStored(added=0)
+    later = Turn("assistant", "You are welcome")
+    store(room, C, later)
+    assert text_of(room) == (
+        "User: Where is the ferry?\n\nAssistant: At the pier\n\nUser: Thanks\n\nAssistant: You are welcome"
+    )
+
+
+def test_a_last_turn_that_grew_replaces_its_shorter_form(room: StoreRoom) -> None:
+    store(room, A, Turn("assistant", "At the"))
+    assert store(room, A, B, C) == TranscriptStored(added=2)
+    assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier\n\nUser: Thanks"
+    assert found(room, "pier") == ["s"]
+
+
+def test_a_turn_that_begins_like_the_one_before_it_is_a_turn_of_its_own(room: StoreRoom) -> None:
+    first, second = Turn("user", "yes"), Turn("user", "yes, do it")
+    store(room, A, first)
+    store(room, A, first, second)
+    assert text_of(room) == "User: Where is the ferry?\n\nUser: yes\n\nUser: yes, do it"
+
+
+def test_a_long_turn_that_grew_is_whole(room: StoreRoom) -> None:
+    line = "a line of the log of the ferry\n"
+    short = line * (PIECE_CHARS // len(line) * 2) + "half"
+    long = f"{short} of a line\n{line * 1000}end"
+    store(room, Turn("text", short))
+    store(room, Turn("text", long))
+    assert text_of(room) == long
+
+
+def test_the_parts_of_a_capture_make_one_transcript(room: StoreRoom) -> None:
+    rows = captured([A, Turn("user", "yes"), Turn("user", "yes, do it")])
+    for _ in range(2):  # the second time is a retry of the whole capture
+        room.ask(StoreTurns("s", "default", "codex", rows[:2]))
+        room.ask(StoreTurns("s", "default", "codex", rows[2:], previous=rows[1].key))
+    assert text_of(room) == "User: Where is the ferry?\n\nUser: yes\n\nUser: yes, do it"
+
+
+def test_two_agents_may_use_one_session_key_and_read_only_their_own(room: StoreRoom) -> None:
+    store(room, A, agent="ann")
+    store(room, B, agent="bob")
+    assert text_of(room, agent="ann") == "User: Where is the ferry?"
+    assert text_of(room, agent="bob") == "Assistant: At the pier"
+    assert text_of(room) is None, "the agent `default`, whose read policy is `shared`, reads no private row of another"
+    assert found(room, "ferry pier", agent="ann") == ["s"]
+    assert found(room, "ferry pier") == []
+
+
+def test_the_best_session_comes_first_and_each_once(room: StoreRoom) -> None:
+    store(room, Turn("user", "the ferry"), Turn("user", "a ferry"), Turn("user", "bread"), session="two", project="p")
+    store(room, Turn("user", "the ferry to the island of Hven leaves from the pier"), session="one")
+    store(room, Turn("user", "bread and butter"), session="none")
+    assert found(room, "ferry to the island of Hven") == ["one", "two"]
+    assert found(room, "ferry", limit=1) in (["one"], ["two"])
+    assert found(room, "ferry", session_key="two") == ["two"]
+    assert found(room, "ferry", without="two") == ["one"]
+    assert found(room, "ferry", project="p") == ["two"]
+    assert found(room, "zeppelin") == []
+    assert found(room, '"') == []
+
+
+def test_turns_in_a_script_without_spaces_are_found(room: StoreRoom) -> None:
+    store(room, Turn("user", "データベースのポートは何番ですか"))
+    assert found(room, "ポート") == ["s"]
+
+
+def test_a_transcript_is_read_in_pages(room: StoreRoom) -> None:
+    store(room, *(Turn("user", f"{number} {'x' * 1000}") for number in range(100)))
+    numbers: list[int] = []
+    after: int | None = 0
+    while after is not None:
+        with room.reader.open_snapshot() as view:
+            page = transcripts.get(view, GetTranscript("s", ReadScope(), after=after, max_bytes=10_000))
+        assert 1 <= len(page.turns) <= 10
+        numbers += [int(turn.content.split()[0]) for turn in page.turns]
+        after = page.next
+    assert numbers == list(range(100))
+
+
+def test_a_forgotten_transcript_is_erased_and_not_stored_again(room: StoreRoom) -> None:
+    store(room, A, B, project="secret-project")
+    assert room.ask(ForgetTranscript("s", "ann", Principal())) == TranscriptForgotten(0, more=False, found=False)
+    assert room.ask(ForgetTranscript("s", "default", Principal())) == TranscriptForgotten(2, more=False)
+    assert text_of(room) is None
+    assert found(room, "ferry") == []
+    assert store(room, A, B, C) == TranscriptStored(added=0, forgotten=True)
+    assert text_of(room) is None
+    assert room.value("SELECT count(*) FROM session_turns") == 0
+    assert room.value("SELECT project FROM session_transcripts") is None
+    room.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"ferry" not in room.path.read_bytes()
+
+
+def test_a_long_transcript_is_erased_in_steps(room: StoreRoom) -> None:
+    store(room, *(Turn("user", f"{number} {'word ' * 4000}") for number in range(60)))
+    first = room.ask(ForgetTranscript("s", "default", Principal()))
+    assert first.more
+    assert text_of(room) is None, "what is left of it cannot be read"
+    steps = 1
+    while room.ask(ForgetTranscript("s", "default", Principal())).more:
+        steps += 1
+    assert steps > 1
+    assert room.value("SELECT count(*) FROM session_turns") == 0
+
+
+def test_retention_erases_what_an_interrupted_forget_left(room: StoreRoom) -> None:
+    store(room, *(Turn("user", f"{number} {'word ' * 4000}") for number in range(60)))
+    room.ask(ForgetTranscript("s", "default", Principal()))
+    assert room.value("SELECT count(*) FROM session_turns") > 0
+    while room.ask(PurgeStep("transcripts", "1970-01-01T00:00:00.000Z", 500)).more:
+        pass
+    assert room.value("SELECT count(*) FROM session_turns") == 0
+    assert room.value("SELECT count(*) FROM session_transcripts") == 1, "its key stays, so that it is not stored again"
+
+
+@pytest.mark.parametrize("actor_type", ["agent", "pipeline"])
+def test_an_autonomous_actor_cannot_erase_a_transcript(room: StoreRoom, actor_type: str) -> None:
+    store(room, A)
+    answer = room.ask(ForgetTranscript("s", "default", Principal(actor_type=actor_type)))
+    assert isinstance(answer, Failure)
+    assert answer.code is ErrorCode.FORBIDDEN
+    assert text_of(room) is not None
+
+
+def test_a_transcript_is_purged_after_its_last_new_turn(room: StoreRoom) -> None:
+    store(room, A, session="old")
+    store(room, A, session="continued")
+    room.clock.advance(10 * 86_400_000)
+    store(room, A, B, session="continued")
+    cutoff = iso(room.clock.wall_ms() - 86_400_000)
+    assert "transcripts" in {step.name for step in STEPS}
+    purged = room.ask(PurgeStep("transcripts", cutoff, 500))
+    assert (purged.count, purged.more) == (1, False)
+    assert text_of(room, "old") is None
+    assert text_of(room, "continued") == "User: Where is the ferry?\n\nAssistant: At the pier"
+
+
+def test_a_late_capture_has_its_time_but_is_kept_as_long_as_others(room: StoreRoom) -> None:
+    store(room, A, captured_at="2025-05-01T10:00:00.000Z")
+    assert room.value("SELECT created_at FROM session_transcripts") == "2025-05-01T10:00:00.000Z"
+    assert room.value("SELECT updated_at FROM session_transcripts") == iso(room.clock.wall_ms())
+
+
+def test_no_statement_reads_a_whole_table(room: StoreRoom) -> None:
+    from signet_actors.store.reads import transcripts as reads
+    from signet_actors.store.writes import transcripts as writes
+
+    statements = [writes._FIND, writes._HAS_KEY, writes._LAST, writes._SIZES, writes._EXPIRED, reads._TURNS]
+    for statement in statements:
+        steps = plan_of(room.connection, statement)
+        assert all("SCAN" not in step and "TEMP B-TREE" not in step for step in steps), (statement, steps)
+
+
+def test_the_index_of_turns_is_rebuilt_by_a_repair(room: StoreRoom, tmp_path: Path) -> None:
+    store(room, A)
+    room.connection.execute("INSERT INTO session_turns_fts (session_turns_fts) VALUES ('delete-all')")
+    assert found(room, "ferry") == []
+    assert "the index of transcripts was rebuilt" in room.engine.repair_indexes()
+    assert found(room, "ferry") == ["s"]

@@ -1,0 +1,180 @@
+"""Run the examples of a page of the documentation, and write what they print in their place.
+
+Blocks of the kinds ``console``, ``python`` and ``javascript`` are run, from top to bottom. In a ``console`` block a
+line ``$ …`` is a command, which runs on a terminal, and the lines below it are its output. A ``text`` block directly
+after a program is the program's output. ``…`` in an output means any text. Other blocks are not run.
+
+``python -m tests.support.documentation PAGE…`` runs the pages and writes them again with the output of today.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.live_daemon import private_root
+
+WIDTH = 80
+SHOWN_HOME, SHOWN_PORT = "/home/you", "3850"
+"""What the pages show instead of the temporary home directory and the free port of a test."""
+PROGRAMS = {"python": (sys.executable, "-"), "javascript": ("node", "--input-type=module", "-")}
+_BLOCK = re.compile(
+    r"(?P<head>^```(?P<kind>console|python|javascript)\n)(?P<code>.*?)(?P<end>^```\n(?:\n```text\n)?)"
+    r"(?:(?<=```text\n)(?P<output>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+_STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_VARIES = re.compile(
+    rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b|\b\d+ (?:second|minute)s? ago\b"
+    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\bpid \d+|\bup +\d+"
+)
+
+
+class Home:
+    """A home directory in which the examples run, with a port of its own."""
+
+    def __init__(self, root: Path, port: int) -> None:
+        self.root = root
+        self.port = port
+        self.anew = False
+        """Whether to show what was printed now, with its times and its layout, even if the page shows the same."""
+        self.ids: dict[str, str] = {}
+        """The id of this run for each id that the page shows."""
+        self.environment = {
+            "HOME": str(root),
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "NO_COLOR": "1",
+            "SIGNET_PORT": str(port),
+        }
+
+    def run_page(self, text: str, kinds: Collection[str] = ("console", "python", "javascript")) -> str:
+        """Run the page's blocks of these kinds. Return the page with each output that differs replaced by today's."""
+
+        def block(match: re.Match[str]) -> str:
+            head, kind, code, end, output = match.groups()
+            if kind not in kinds:
+                return match[0]
+            if kind == "console":
+                return head + _STEP.sub(step, code) + end
+            printed = self.program(kind, code)
+            return match[0] if output is None else f"{head}{code}{end}{self.unless_same(output, printed)}```\n"
+
+        def step(match: re.Match[str]) -> str:
+            command, output = match.groups()
+            if shutil.which(command.split()[0], path=self.environment["PATH"]) is None:
+                return match[0]
+            return f"$ {command}\n{self.unless_same(output, self.command(command))}"
+
+        return _BLOCK.sub(block, text)
+
+    def command(self, command: str) -> str:
+        """Return what a terminal shows after this command. A question is answered with y."""
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
+        process = subprocess.Popen(
+            ["bash", "-c", self.actual(command)],
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            cwd=self.root,
+            env=self.environment,
+            start_new_session=True,
+        )
+        os.close(end)
+        printed = b""
+        try:
+            while data := _read(terminal):
+                printed += data
+                if printed.endswith(b"[y/N]: "):
+                    os.write(terminal, b"y\n")
+        finally:
+            os.close(terminal)
+            process.wait()
+        lines = printed.decode().replace("\r\n", "\n").replace("\x1b[K", "").splitlines()
+        return "".join(f"{line.rpartition(chr(13))[2]}\n" for line in lines)
+
+    def program(self, kind: str, code: str) -> str:
+        """Return what the program prints."""
+        return subprocess.run(
+            PROGRAMS[kind],
+            input=self.actual(code),
+            capture_output=True,
+            text=True,
+            cwd=self.root,
+            env=self.environment,
+            timeout=60,
+            check=True,
+        ).stdout
+
+    def actual(self, shown: str) -> str:
+        """Return a command or a program with the ids and the port of this run."""
+        return _ID.sub(lambda match: self.ids.get(match[0], match[0]), shown.replace(SHOWN_PORT, str(self.port)))
+
+    def unless_same(self, shown: str, printed: str) -> str:
+        """Return what the page shows if it fits what was printed, else what was printed, as a page shows it."""
+        printed = printed.replace(str(self.root), SHOWN_HOME).replace(str(self.port), SHOWN_PORT)
+        same = _pattern(shown).fullmatch(_masked(printed)) is not None
+        here, now = _ID.findall(shown), _ID.findall(printed)
+        if same or len(here) == len(now):  # also if other words changed, so that the commands below still work
+            for page, actual in zip(here, now, strict=False):
+                self.ids.setdefault(page, actual)
+        if same and ("…" in shown or not self.anew):
+            return shown
+        back = {actual: page for page, actual in self.ids.items()}
+        return _ID.sub(lambda match: back.get(match[0], match[0]), printed)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux: the last program has closed the terminal
+        return b""
+
+
+def _masked(output: str) -> str:
+    """Return the words of an output, with one mark for everything that differs between runs."""
+    return " ".join(re.sub("─+", "─", _VARIES.sub("#", output)).split())
+
+
+def _pattern(shown: str) -> re.Pattern[str]:
+    return re.compile(re.escape(_masked(shown)).replace("…", ".*"))
+
+
+@contextmanager
+def empty_home() -> Iterator[Home]:
+    """Yield an empty home directory. Afterwards its daemon is stopped, and the directory removed."""
+    root = private_root()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        home = Home(root, free.getsockname()[1])
+    try:
+        yield home
+    finally:
+        home.command("signet stop --now")
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        page = Path(name)
+        with empty_home() as home:
+            home.anew = True
+            page.write_text(home.run_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

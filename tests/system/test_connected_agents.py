@@ -1,0 +1,134 @@
+"""The installed hook command and a real daemon: what was stored reaches the agent, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.harnesses.registry import HARNESSES, Harness
+from signet_actors.cli.main import cli
+from signet_actors.hook.spool import Spool
+from tests.support.bus_harness import REPOSITORY, eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+PROMPT = {"session_id": "s-1", "cwd": "/srv/shop", "hook_event_name": "UserPromptSubmit"}
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: LiveDaemon) -> Path:
+    """An installed ``signet-hook``, in an environment that names the daemon's workspace only."""
+    for name in [name for name in os.environ if name.startswith("SIGNET_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(daemon.workspace))
+    path = tmp_path / "signet-hook"
+    path.write_text(
+        f"#!{sys.executable}\nimport sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from signet_actors.hook.program import main; main()\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def hook(program: Path, name: str, event: dict[str, Any]) -> str:
+    """Run the hook and return its output."""
+    command = [str(program), name, "-H", "claude-code"]
+    done = subprocess.run(command, input=json.dumps(event), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def signet(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="signet")
+
+
+@pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
+def test_check_passes_and_leaves_no_memory(program: Path, daemon: LiveDaemon, harness: Harness) -> None:
+    before = [row["id"] for row in daemon.api.listed()]
+    assert signet("connect", harness.name, "--command", str(program)).exit_code == 0
+    done = signet("connect", harness.name, "--check")
+    assert done.exit_code == 0, done.output
+    assert "a memory was stored, asked for, and forgotten again" in done.output
+    assert [row["id"] for row in daemon.api.listed()] == before
+
+
+def test_the_very_next_prompt_brings_a_memory_and_an_unrelated_one_does_not(program: Path, daemon: LiveDaemon) -> None:
+    daemon.api.remember("The staging database of the shop listens on port 5433")
+    asked = hook(program, "user-prompt-submit", {**PROMPT, "prompt": "Which port does the staging database use?"})
+    output = json.loads(asked)["hookSpecificOutput"]
+    assert output["hookEventName"] == "UserPromptSubmit"
+    assert "5433" in output["additionalContext"]
+    assert "5433" not in hook(program, "user-prompt-submit", {**PROMPT, "prompt": "Translate this poem into French."})
+
+
+def test_a_memory_that_the_daemon_missed_is_stored_once_when_it_is_back(program: Path) -> None:
+    with live_daemon() as other:
+        os.environ["SIGNET_WORKSPACE"] = str(other.workspace)  # monkeypatch restores it
+        other.kill_supervisor()
+        said = json.loads(hook(program, "remember", {"content": "The deploy needs the flag --drain"}))
+        assert said["spooled"] is True
+        spool = Spool(str(other.workspace))
+        (name,) = spool.waiting()
+        copy = f"9{name}"
+        shutil.copy(Path(spool.directory, name), Path(spool.directory, copy))
+        other.start()
+        start = {**PROMPT, "hook_event_name": "SessionStart", "source": "startup"}
+        hook(program, "session-start", start)
+        eventually(lambda: spool.waiting() == [], what="the daemon to have what waited")
+        assert [row["content"] for row in other.api.listed()] == ["The deploy needs the flag --drain"]
+        assert spool.rejected() == []
+
+
+@pytest.mark.parametrize("child", ["gateway", "writer", "searcher-1"])
+def test_hooks_end_well_and_lose_nothing_while_a_child_is_killed(program: Path, child: str) -> None:
+    """Each hook is on its way when the child is killed."""
+    with live_daemon() as other:
+        os.environ["SIGNET_WORKSPACE"] = str(other.workspace)
+        command = [str(program), "remember", "-H", "claude-code"]
+        contents = [f"The service of team {number} is deployed from branch {number}" for number in range(6)]
+        running = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for _ in contents
+        ]
+        asking = {"session-start": {"source": "startup"}, "user-prompt-submit": {"prompt": "Which branch is deployed?"}}
+        for place, (process, content) in enumerate(zip(running, contents, strict=True)):
+            process.stdin.write(json.dumps({"content": content}).encode())
+            process.stdin.close()
+            process.stdin = None
+            if place == len(contents) // 2:
+                other.kill(child)
+        for name, event in asking.items():
+            hook(program, name, {"session_id": child, "cwd": "/srv/shop", "hook_event_name": "x", **event})
+        for process in running:
+            said, errors = process.communicate(timeout=60)
+            assert (process.returncode, errors) == (0, b"")
+            answer = json.loads(said)
+            assert answer.get("saved") is True or answer["spooled"] is True
+        other.wait_ready()
+        spool = Spool(str(other.workspace))
+
+        def drained() -> bool:
+            hook(program, "session-start", {**PROMPT, "hook_event_name": "SessionStart", "source": "clear"})
+            return spool.waiting() == []
+
+        eventually(drained, what="the daemon to have what waited")
+        assert sorted(row["content"] for row in other.api.listed()) == contents
+        assert spool.rejected() == []

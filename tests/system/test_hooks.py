@@ -1,0 +1,198 @@
+"""The hooks of a real daemon: what a session receives, what it does not, and what happens when processes are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+
+HERE, ELSEWHERE = "/home/ada/shop", "/home/ada/other"
+FACTS = (
+    "The staging database listens on port 5433",
+    "Releases are cut every Monday from the branch main",
+    "The login form validates its fields with the library formkit",
+    "Invoices are rendered by the worker billing-pdf",
+    "The search index is rebuilt with make reindex",
+    "Feature flags live in the file flags.yaml",
+    "The mobile client talks to the gateway over gRPC",
+    "Uploads are scanned by clamav before they are stored",
+)
+UNRELATED = (
+    "write a haiku about autumn leaves",
+    "what is the capital of Mongolia?",
+    "convert 30 degrees celsius to fahrenheit",
+    "explain how photosynthesis works",
+    "suggest a name for my cat",
+    "how do I boil an egg?",
+    "translate good morning into Portuguese",
+    "who painted the Mona Lisa?",
+    "sort these colours by wavelength",
+    "what rhymes with orange?",
+    "tell me about the history of chess",
+    "recommend a novel by a Japanese author",
+    "how far away is the moon?",
+    "plan a weekend trip to Lisbon",
+    "what does a violin cost?",
+    "explain quantum entanglement to a child",
+    "how many players has a rugby team?",
+    "when was the Eiffel tower built?",
+    "give me a recipe for lentil soup",
+    "how do bees make honey?",
+)
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as started:
+        for fact in FACTS:
+            started.api.remember(fact, project=HERE)
+        yield started
+
+
+def hook(client: Client, name: str, **fields: Any) -> Any:
+    return client.post(f"/api/hooks/{name}", {"harness": "claude-code", **fields}).ok()
+
+
+def prompt(client: Client, text: str, **fields: Any) -> Any:
+    return hook(client, "user-prompt-submit", userPrompt=text, **fields)
+
+
+def test_unrelated_prompts_get_nothing(daemon: LiveDaemon) -> None:
+    answers = [prompt(daemon.api, text, project=HERE, sessionKey="unrelated") for text in UNRELATED]
+    assert [answer["inject"] for answer in answers] == [""] * len(UNRELATED)
+    assert [answer["memoryCount"] for answer in answers] == [0] * len(UNRELATED)
+
+
+def test_a_written_memory_reaches_the_very_next_prompt_that_needs_it(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", project=HERE, sessionKey="next")
+    written = "The canary deployment runs on the host kestrel-7"
+    stored = hook(daemon.api, "remember", content=written, project=HERE, sessionKey="next")
+    answer = prompt(daemon.api, "on which host does the canary deployment run?", project=HERE, sessionKey="next")
+    assert written in answer["inject"]
+    short = answer["inject"].split("(id ")[1].split(")")[0]
+    (found,) = daemon.api.get("/api/memories/by-prefix", prefix=short).ok()["memories"]
+    assert found["id"] == stored["id"]
+    daemon.api.request("DELETE", f"/api/memory/{stored['id']}?reason=test").ok()
+    assert prompt(daemon.api, "on which host does the canary deployment run?", project=HERE)["memoryCount"] == 0
+
+
+def test_nothing_of_another_project_is_injected(daemon: LiveDaemon) -> None:
+    lines = "\n".join(
+        f'{{"content": "The robot krait{number} of the warehouse charges at dock {number}",'
+        f' "project": "{ELSEWHERE}", "importance": 1.0}}'
+        for number in range(1000)
+    )
+    daemon.api.request("POST", "/api/memory/import", lines.encode()).ok()
+    started = hook(daemon.api, "session-start", project=HERE, sessionKey="foreign")
+    assert "warehouse" not in started["inject"]
+    for number in range(0, 1000, 20):
+        question = f"at which dock does the robot krait{number} charge?"
+        assert "warehouse" not in prompt(daemon.api, question, project=HERE, sessionKey="foreign")["inject"]
+    assert prompt(daemon.api, question)["inject"] == ""
+    assert f"krait{number} " in prompt(daemon.api, question, project=ELSEWHERE)["inject"]
+
+
+def test_a_private_memory_of_another_agent_is_never_injected(daemon: LiveDaemon) -> None:
+    daemon.agent("bob").remember("The vault code of the osprey project is 9911", visibility="private", project=HERE)
+    question = "what is the vault code of the osprey project?"
+    assert "osprey" not in prompt(daemon.api, question, project=HERE)["inject"]
+    assert "osprey" in prompt(daemon.api, question, project=HERE, sessionKey="agent:bob:main")["inject"]
+
+
+def test_nothing_is_injected_twice_in_an_epoch_and_everything_may_be_after_a_compaction(daemon: LiveDaemon) -> None:
+    question = "which worker renders the invoices?"
+    assert "billing-pdf" in hook(daemon.api, "session-start", project=HERE, sessionKey="epochs")["inject"]
+    assert prompt(daemon.api, question, project=HERE, sessionKey="epochs")["inject"] == ""
+    done = hook(daemon.api, "compaction-complete", summary="We fixed the printer.", sessionKey="epochs", project=HERE)
+    assert (done["success"], done["contextEpoch"]) == (True, 1)
+    assert daemon.api.memory(done["memoryId"])["type"] == "session_summary"
+    assert "billing-pdf" in prompt(daemon.api, question, project=HERE, sessionKey="epochs")["inject"]
+    assert prompt(daemon.api, question, project=HERE, sessionKey="epochs")["inject"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("session-start", {}),
+        ("user-prompt-submit", {"userMessage": "which worker renders the invoices?"}),
+        ("recall", {"query": "invoices"}),
+        ("pre-compaction", {}),
+    ],
+)
+def test_a_hook_answers_200_in_its_time_while_the_searchers_are_stopped(
+    daemon: LiveDaemon, name: str, body: dict[str, Any]
+) -> None:
+    stopped = [daemon.kill(child, signal.SIGSTOP) for child in daemon.children() if child.startswith("searcher")]
+    try:
+        sent = {"harness": "x", "sessionKey": f"stopped-{name}", **body}
+        answer = daemon.api.request("POST", f"/api/hooks/{name}", sent)
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):  # the supervisor replaces a process that is silent
+                os.kill(pid, signal.SIGCONT)
+    assert answer.ok().get("inject", "") == ""
+    daemon.wait_ready()
+
+
+@pytest.mark.parametrize("victim", ["searcher-1", "writer"])
+def test_a_hook_answers_200_when_a_process_is_killed(daemon: LiveDaemon, victim: str) -> None:
+    daemon.kill(victim)
+    for name, body in (
+        ("session-start", {}),
+        ("user-prompt-submit", {"userMessage": "which worker renders the invoices?"}),
+        ("recall", {"query": "invoices"}),
+        ("remember", {"content": f"The {victim} was killed once"}),
+        ("compaction-complete", {"summary": f"We killed the {victim}."}),
+    ):
+        answer = daemon.api.request("POST", f"/api/hooks/{name}", {"harness": "x", "sessionKey": victim, **body}).ok()
+        assert answer.get("skipped", False) in (True, False)
+        if name == "remember" and answer["saved"]:
+            assert daemon.api.memory(answer["id"])["content"] == f"The {victim} was killed once"
+    daemon.wait_ready()
+
+
+def test_what_a_session_received_survives_a_kill_of_every_process(daemon: LiveDaemon) -> None:
+    question = "with what is the search index rebuilt?"
+    assert "make reindex" in prompt(daemon.api, question, project=HERE, sessionKey="kept")["inject"]
+    daemon.api.post("/api/hooks/session-start", {"harness": "x", "sessionKey": "off"}).ok()
+    daemon.api.post("/api/sessions/off/bypass", {"enabled": True}).ok()
+
+    def stored() -> bool:
+        received = daemon.read("SELECT count(*) FROM session_recalls WHERE session_key = 'kept'")
+        bypassed = daemon.read("SELECT count(*) FROM session_contexts WHERE session_key = 'off' AND bypassed = 1")
+        return received[0][0] > 0 and bypassed[0][0] > 0
+
+    eventually(stored, what="stored")
+    daemon.kill("gateway")
+    daemon.kill("writer")
+    daemon.wait_ready()
+    assert prompt(daemon.api, question, project=HERE, sessionKey="kept")["inject"] == ""
+    assert prompt(daemon.api, question, project=HERE, sessionKey="off")["bypassed"] is True
+    assert "make reindex" in prompt(daemon.api, question, project=HERE, sessionKey="another")["inject"]
+
+
+def test_a_memory_is_stored_once_however_often_a_hook_is_repeated(daemon: LiveDaemon) -> None:
+    body = {"harness": "x", "content": "The spool is drained every minute", "idempotencyKey": "spool-1"}
+    answers = [daemon.api.post("/api/hooks/remember", body, Idempotency_Key="spool-1").ok() for _ in range(3)]
+    assert len({answer["id"] for answer in answers}) == 1
+    assert daemon.read("SELECT count(*) FROM memories WHERE content = ?", body["content"]) == [(1,)]
+
+
+def test_hooks_wait_for_no_stopped_writer(daemon: LiveDaemon) -> None:
+    stopped = daemon.kill("writer", signal.SIGSTOP)
+    try:
+        offered = prompt(daemon.api, "in which file are the feature flags?", sessionKey="w", project=HERE)
+        skipped = hook(daemon.api, "remember", content="The writer was stopped", sessionKey="w")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(stopped, signal.SIGCONT)
+    assert "flags.yaml" in offered["inject"]
+    assert skipped["saved"] or skipped["skipped"]
+    daemon.wait_ready()

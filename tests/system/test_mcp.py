@@ -1,0 +1,263 @@
+"""The official client of MCP against a real daemon, over HTTP and over ``signet mcp``, with both kinds of handshake.
+
+Source: docs/compatibility.md "MCP"; docs/guides/mcp.md; docs/decisions.md 35, 40, 61.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.support.live_daemon import MARK, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+AGENTS = "agents:\n  roster:\n    - {name: ada, read_policy: isolated}\n    - {name: bob, read_policy: isolated}\n"
+AT_ONCE = 100
+WAIT_S = 60
+Connect = Callable[[str], contextlib.AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[LiveDaemon]:
+    """A daemon with the agents ada and bob, who read their own memories alone."""
+    with live_daemon(config=AGENTS) as daemon:
+        yield daemon
+        assert daemon.faults() == []
+
+
+@contextlib.asynccontextmanager
+async def over_http(daemon: LiveDaemon, agent: str, mode: Any, **headers: str) -> AsyncIterator[Client]:
+    given = {"x-signet-agent-id": agent, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    async with httpx2.AsyncClient(headers=given, timeout=WAIT_S) as http:
+        transport = streamable_http_client(f"http://127.0.0.1:{daemon.port}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            yield client
+
+
+@contextlib.asynccontextmanager
+async def over_stdio(daemon: LiveDaemon, agent: str, mode: Any) -> AsyncIterator[Client]:
+    command = ["-m", "signet_actors.cli", "--workspace", str(daemon.workspace), "mcp", "--agent", agent]
+    environment = {name: value for name, value in daemon.environment().items() if name != MARK}  # no process of it
+    started = StdioServerParameters(command=sys.executable, args=command, env=environment)
+    async with Client(started, mode=mode) as client:
+        yield client
+
+
+@pytest.fixture(params=["http", "stdio"])
+def transport(request: pytest.FixtureRequest) -> Any:
+    return over_http if request.param == "http" else over_stdio
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def connect(transport: Any, request: pytest.FixtureRequest, served: LiveDaemon) -> Connect:
+    """Connects as an agent: with ``server/discover`` of 2026-07-28, and with ``initialize`` of 2025-11-25."""
+    return lambda agent: transport(served, agent, request.param)
+
+
+def run(use: Awaitable[None]) -> None:
+    async def within() -> None:
+        await asyncio.wait_for(use, WAIT_S * 2)
+
+    asyncio.run(within())
+
+
+def text_of(result: Any) -> str:
+    (content,) = result.content
+    text: str = content.text
+    return text
+
+
+async def replied(client: Client, tool: str, **arguments: Any) -> Any:
+    """Return the reply to a call that must succeed, which is both text and structure."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    assert json.loads(text_of(result)) == result.structured_content
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    """Return the text of a call that must fail."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert text_of(result).startswith(f"{tool} failed: ")
+    return text_of(result).removeprefix(f"{tool} failed: ")
+
+
+def test_the_client_learns_name_instructions_and_tools(connect: Connect) -> None:
+    async def use() -> None:
+        async with connect("ada") as client:
+            assert client.server_info.name == "signet"
+            assert "memory_search" in client.instructions
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools) == {f"memory_{verb}" for verb in ("search", "store", "get", "list", "modify", "forget")}
+            assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
+
+    run(use())
+
+
+def test_every_tool_does_what_it_says(connect: Connect) -> None:
+    async def use() -> None:
+        async with connect("ada") as client:
+            word = f"zebra{time.monotonic_ns()}"
+            stored = await replied(client, "memory_store", content=f"The {word} crosses at noon", tags=["a", "b"])
+            again = await replied(client, "memory_store", content=f"The {word} crosses at noon")
+            assert (again["id"], again["deduped"]) == (stored["id"], True)
+            found = await replied(client, "memory_search", query=f"when does the {word} cross?", limit=3)
+            assert found["results"][0]["id"] == stored["id"]
+            got = await replied(client, "memory_get", id=stored["id"])
+            assert (got["content"], got["agent_id"]) == (f"The {word} crosses at noon", "ada")
+            listed = await replied(client, "memory_list", limit=1)
+            assert [memory["id"] for memory in listed["memories"]] == [stored["id"]]
+            changed = await replied(
+                client, "memory_modify", id=stored["id"], reason="it moved", content=f"The {word} crosses at one"
+            )
+            assert changed["status"] == "updated"
+            contents = (await client.read_resource(f"signet://memory/{stored['id']}")).contents
+            assert [one.text for one in contents] == [f"The {word} crosses at one"]
+            prompt = await client.get_prompt("recall", {"question": f"when does the {word} cross?"})
+            assert f"The {word} crosses at one" in prompt.messages[0].content.text
+            assert (await replied(client, "memory_forget", id=stored["id"], reason="done"))["status"] == "deleted"
+            assert "memory_search and memory_list" in await refused(client, "memory_get", id=stored["id"])
+
+    run(use())
+
+
+def test_errors_say_what_is_wrong(connect: Connect) -> None:
+    async def use() -> None:
+        async with connect("ada") as client:
+            assert await refused(client, "memory_store", content="  ") == "content is required"
+            assert await refused(client, "memory_search") == "query is required"
+            assert await refused(client, "memory_modify", id="x") == "reason is required"
+            assert "importance" in await refused(client, "memory_store", content="x", importance="much")
+            assert (await refused(client, "memory_forget", id="nothing", reason="r")).startswith("Not found")
+            pinned = await replied(client, "memory_store", content="always wash your hands", pinned=True)
+            assert "--force" in await refused(client, "memory_forget", id=pinned["id"], reason="r")
+            for call in (client.call_tool("memory_burn", {}), client.read_resource("signet://memory/nothing")):
+                with pytest.raises(MCPError):
+                    await call
+
+    run(use())
+
+
+def test_another_agents_memories_are_not_readable(connect: Connect, served: LiveDaemon) -> None:
+    async def use() -> None:
+        async with connect("ada") as ada, connect("bob") as bob:
+            text = f"Ada keeps the key of the heron house {time.monotonic_ns()}"
+            secret = (await replied(ada, "memory_store", content=text))["id"]
+            for tool in ("memory_search", "memory_list"):
+                reply = await replied(bob, tool, **({"query": text} if tool == "memory_search" else {}), agent_id="ada")
+                assert "heron house" not in json.dumps({**reply, "query": ""})
+                assert reply["warnings"] == ["unknown argument: agent_id"]
+            for tool in ("memory_get", "memory_modify", "memory_forget"):
+                more = {} if tool == "memory_get" else {"reason": "r"}
+                more |= {"content": "gone"} if tool == "memory_modify" else {}
+                assert (await refused(bob, tool, id=secret, **more)).lower().startswith("not found")
+            with pytest.raises(MCPError):
+                await bob.read_resource(f"signet://memory/{secret}")
+            assert (await replied(ada, "memory_get", id=secret))["content"] == text
+
+    run(use())
+
+
+def test_a_hundred_calls_at_once_are_all_answered(connect: Connect) -> None:
+    async def use() -> None:
+        async with connect("ada") as client:
+            mark = time.monotonic_ns()
+            texts = [f"Parcel {number} of shelf {mark}" for number in range(AT_ONCE)]
+            stored = await asyncio.gather(*(replied(client, "memory_store", content=text) for text in texts))
+            read = await asyncio.gather(*(replied(client, "memory_get", id=one["id"]) for one in stored))
+            assert [one["content"] for one in read] == texts
+
+    run(use())
+
+
+def test_a_cancelled_call_leaves_the_connection_usable(connect: Connect, served: LiveDaemon) -> None:
+    async def use() -> None:
+        async with connect("ada") as client:
+            calls = [asyncio.create_task(client.call_tool("memory_search", {"query": "x"})) for _ in range(20)]
+            await asyncio.sleep(0)
+            for call in calls[::2]:
+                call.cancel()
+            ended = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(one, asyncio.CancelledError) for one in ended[::2])
+            assert not any(one.is_error for one in ended[1::2])
+            await replied(client, "memory_list", limit=1)
+
+    run(use())
+
+
+def test_a_model_is_recorded_as_an_agent_and_its_harness_as_author(served: LiveDaemon) -> None:
+    async def use() -> None:
+        headers = {"x_signet_harness": "codex", "x_signet_workspace": "/home/ada/boat"}
+        async with over_http(served, "ada", "auto", **headers) as client:
+            stored = await replied(client, "memory_store", content="the boat is moored at pier four")
+        memory = served.agent("ada").memory(stored["id"])
+        assert (memory["project"], memory["who"]) == ("/home/ada/boat", "codex")
+        (event,) = served.agent("ada").get(f"/api/memory/{stored['id']}/history").ok()["history"]
+        assert (event["changedBy"], event["actorType"]) == ("codex", "agent")
+
+    run(use())
+
+
+def test_a_page_of_another_site_reaches_no_tool(served: LiveDaemon) -> None:
+    call = {"name": "memory_store", "arguments": {"content": "planted by a web page"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"Accept": "application/json, text/event-stream"}
+    for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Host": "evil.example"}):
+        answer = served.api.request("POST", "/mcp", message, {**accept, **headers})
+        assert answer.status in {403, 421}, headers
+    assert "planted" not in str(served.api.listed())
+
+
+def test_a_secret_that_a_model_stores_is_redacted(served: LiveDaemon) -> None:
+    token = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"
+
+    async def use() -> None:
+        async with over_http(served, "ada", "auto") as client:
+            stored = await replied(client, "memory_store", content=f"the deploy token is {token}")
+            assert stored["redacted"] is True
+            assert token not in stored["content"]
+
+    run(use())
+
+
+def test_over_stdio_a_daemon_that_stops_and_starts_again_is_found_again() -> None:
+    async def use(daemon: LiveDaemon) -> None:
+        async with over_stdio(daemon, "default", "auto") as client:
+            stored = await replied(client, "memory_store", content="the lighthouse is white")
+            assert daemon.stop() == 0
+            said = await refused(client, "memory_get", id=stored["id"])
+            assert said == f"no daemon runs on {daemon.workspace}. Start it with `signet start`."
+            daemon.start()
+            assert (await replied(client, "memory_get", id=stored["id"]))["content"] == "the lighthouse is white"
+
+    with live_daemon() as daemon:
+        run(use(daemon))
+
+
+def test_the_gateway_loads_the_sdk_with_the_first_message_only() -> None:
+    def loaded(daemon: LiveDaemon) -> bool:
+        pid = daemon.children()["gateway"]
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            return "pydantic_core" in maps.read()
+
+    async def use(daemon: LiveDaemon) -> None:
+        async with over_http(daemon, "default", "auto") as client:
+            await client.list_tools()
+
+    with live_daemon() as daemon:
+        daemon.api.recall("anything")
+        assert not loaded(daemon)
+        run(use(daemon))
+        assert loaded(daemon)

@@ -1,0 +1,204 @@
+"""Transcripts of each harness are stored once, found, and private, whatever is killed meanwhile, in a live daemon."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+END = "/api/hooks/session-end"
+FILES = Path(__file__).parents[1] / "unit" / "fixtures" / "transcripts"
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+SESSIONS = {
+    "claude-code.jsonl": (
+        "claude-code",
+        "0e9f1d7c-3c1e-4f0e-9a55-6d0c6f1b2a01",
+        "how often does the upload worker retry",
+        5,
+    ),
+    "codex.jsonl": ("codex", "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01", "port of the staging database", 3),
+    "opencode.json": ("opencode", "ses_4b1f0a2c7ffeV3p0S5cXh2m1Qe", "how long is the price list cached", 2),
+}
+
+
+@pytest.fixture(scope="module")
+def homed() -> Iterator[LiveDaemon]:
+    """A daemon with a home directory in which harnesses have their folders."""
+    with live_daemon(started=False) as daemon:
+        home = daemon.root / "home"
+        (home / ".claude" / "projects" / "-ferry").mkdir(parents=True)
+        daemon.environ |= {"HOME": str(home), "CODEX_HOME": str(home / ".codex")}
+        daemon.start()
+        yield daemon
+        assert daemon.faults() == []
+
+
+def projects(daemon: LiveDaemon) -> Path:
+    return daemon.root / "home" / ".claude" / "projects" / "-ferry"
+
+
+def line(role: str, text: str, **fields: Any) -> str:
+    return (
+        json.dumps({"type": role, "sessionId": "ignored", "message": {"role": role, "content": text}, **fields}) + "\n"
+    )
+
+
+def end(client: Client, **fields: Any) -> Any:
+    return client.post(END, {"harness": "claude-code", **fields}).ok()
+
+
+def transcript(client: Client, session: str) -> Any:
+    return client.get(f"/api/sessions/{session}/transcript", view="turns").ok()
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_of_each_harness_is_stored_read_and_found(homed: LiveDaemon, name: str) -> None:
+    form, session, question, count = SESSIONS[name]
+    client = homed.agent(f"reader-{form}")
+    path = projects(homed) / name
+    path.write_bytes((FILES / name).read_bytes())
+    answer = end(client, transcriptPath=str(path))
+    assert (answer["format"], answer["sessionKey"], answer["turns"], answer["newTurns"]) == (
+        form,
+        session,
+        count,
+        count,
+    )
+    assert len(transcript(client, session)["turns"]) == count
+    (hit,) = client.post("/api/sessions/search", {"query": question}).ok()["hits"]
+    assert hit["sessionKey"] == session
+    assert hit["rank"] == 1
+    assert end(client, transcriptPath=str(path))["newTurns"] == 0
+
+
+def test_stop_and_session_end_store_each_turn_once(homed: LiveDaemon) -> None:
+    path = projects(homed) / "growing.jsonl"
+    path.write_text(line("user", "first") + line("assistant", "second")[:-15])  # the last line is still being written
+    assert end(homed.api, transcriptPath=str(path), sessionKey="growing")["newTurns"] == 1
+    path.write_text(line("user", "first") + line("assistant", "second") + line("user", "third"))
+    assert end(homed.api, transcriptPath=str(path), sessionKey="growing")["newTurns"] == 2
+    assert [turn["content"] for turn in transcript(homed.api, "growing")["turns"]] == ["first", "second", "third"]
+
+
+def test_a_transcript_is_read_by_its_agent_alone(homed: LiveDaemon) -> None:
+    ann, bob = homed.agent("ann"), homed.agent("bob")
+    end(ann, transcript="User: the password of the ferry is kept by Nils\nAssistant: noted", sessionKey="of-ann")
+    assert ann.get("/api/sessions/of-ann/transcript").status == 200
+    for other in (bob, homed.api):
+        other.get("/api/sessions/of-ann/transcript").refused(404)
+        assert other.post("/api/sessions/search", {"query": "who keeps the password of the ferry"}).ok()["hits"] == []
+        other.request("DELETE", "/api/sessions/of-ann/transcript").refused(404)
+    assert ann.recall("password of the ferry")["results"] == [], "a transcript is no memory"
+
+
+def test_no_secret_reaches_the_database_or_the_log(homed: LiveDaemon) -> None:
+    path = projects(homed) / "secret.jsonl"
+    path.write_text(line("user", f"my token is {KEY}") + line("assistant", f"export GITHUB_TOKEN={KEY}"))
+    answer = end(homed.api, transcriptPath=str(path), sessionKey="secret", cwd=f"/tmp/{KEY}")
+    assert answer["redacted"] is True
+    assert "[REDACTED:github-token]" in transcript(homed.api, "secret")["content"]
+    files = [each for each in homed.workspace.rglob("*") if each.is_file()]
+    assert files
+    assert all(KEY.encode() not in each.read_bytes() for each in files)
+
+
+def test_a_forgotten_transcript_is_gone_and_stays_gone(homed: LiveDaemon) -> None:
+    end(homed.api, transcript="User: the anchorage of the zeppelin\nAssistant: noted", sessionKey="forgotten")
+    assert homed.api.request("DELETE", "/api/sessions/forgotten/transcript").ok()["turns"] == 2
+    homed.api.get("/api/sessions/forgotten/transcript").refused(404)
+    again = end(homed.api, transcript="User: the anchorage of the zeppelin\nAssistant: noted", sessionKey="forgotten")
+    assert again["skipped"] is True
+    assert homed.api.post("/api/sessions/search", {"query": "zeppelin"}).ok()["hits"] == []
+
+
+def test_hostile_transcripts_are_answered_and_the_daemon_goes_on(homed: LiveDaemon) -> None:
+    huge = projects(homed) / "huge.jsonl"
+    with huge.open("wb") as file:
+        file.truncate(100 << 20)
+    assert "104857600 bytes" in end(homed.api, transcriptPath=str(huge))["reason"]
+    huge.unlink()
+    long_line = projects(homed) / "long.jsonl"
+    long_line.write_text(
+        line("user", "before") + line("user", "x" * 10_000_000)[:5_000_000] + "\n" + line("user", "after")
+    )
+    stored = end(homed.api, transcriptPath=str(long_line), sessionKey="long")
+    assert (stored["turns"], stored["warnings"]) == (2, ["1 lines of the transcript could not be read"])
+    (projects(homed) / "bytes.jsonl").write_bytes(bytes(range(256)) * 100)
+    assert end(homed.api, transcriptPath=str(projects(homed) / "bytes.jsonl"), sessionKey="bytes")["stored"] is True
+    assert "symbolic link" in _through_a_link(homed)
+    for path in ("/etc/passwd", f"{homed.workspace}/.daemon/secret", f"{homed.workspace}/memory/memories.db"):
+        assert end(homed.api, transcriptPath=path)["skipped"] is True
+    assert homed.api.get("/health").status == 200
+
+
+def _through_a_link(daemon: LiveDaemon) -> str:
+    (daemon.root / "outside.jsonl").write_text(line("user", "outside"))
+    (projects(daemon) / "link.jsonl").symlink_to(daemon.root / "outside.jsonl")
+    reason: str = end(daemon.api, transcriptPath=str(projects(daemon) / "link.jsonl"))["reason"]
+    return reason
+
+
+def conversation(turns: int) -> str:
+    return "".join(line("user", f"question {number} " + "about the ferry " * 60) for number in range(turns))
+
+
+def stored(daemon: LiveDaemon, **fields: Any) -> bool:
+    """Return whether the transcript is stored; False asks for a retry."""
+    try:
+        answer = daemon.api.post(END, {"harness": "claude-code", **fields})
+    except (OSError, HTTPException):
+        return False
+    assert answer.status in {200, 503, 504}, answer.raw
+    return answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("child", "point"),
+    [
+        ("writer", "writer.before_commit=kill@4/1"),
+        ("writer", "writer.after_commit=kill@4/1"),
+        ("gateway", "gateway.sent_to_writer=kill@2/1"),
+        ("gateway", "gateway.reply_received=kill@3/1"),
+    ],
+)
+def test_a_kill_in_the_middle_loses_and_doubles_nothing_after_the_retry(child: str, point: str) -> None:
+    with live_daemon(started=False) as daemon:
+        fired = daemon.root / "fired"
+        daemon.start(SIGNET_SYNC_POINTS=point, SIGNET_SYNC_POINTS_FIRED=str(fired))
+        assert not fired.exists()
+        talk = conversation(1200)
+        eventually(
+            lambda: stored(daemon, transcript=talk, sessionKey="s"), within_s=60, what="the transcript is stored"
+        )
+        assert fired.exists()
+        assert daemon.every_process()[child]["incarnation"] > 1
+        turns = transcript(daemon.api, "s")["turns"]
+        assert [turn["content"].split()[1] for turn in turns] == [str(number) for number in range(1200)]
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_captures_of_one_session_at_the_same_time_store_each_turn_once(homed: LiveDaemon) -> None:
+    lines = conversation(600).splitlines(keepends=True)
+    talks = ["".join(lines[:count]) for count in (300, 450, 600, 600)]
+
+    def capture(talk: str) -> None:
+        eventually(lambda: stored(homed, transcript=talk, sessionKey="both"), within_s=60, what="it is stored")
+
+    threads = [threading.Thread(target=capture, args=(talk,)) for talk in talks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    turns = transcript(homed.api, "both")["turns"]
+    assert [int(turn["content"].split()[1]) for turn in turns] == list(range(600))

@@ -1,0 +1,64 @@
+"""The help of every command, its examples, and the manual page made from them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import Result
+
+from signet_actors.cli import man_page
+from signet_actors.cli.examples import EXAMPLES
+from signet_actors.cli.main import cli
+
+PAGE = Path(__file__).parents[2] / "docs" / "signet.1"
+
+
+def names() -> list[str]:
+    """Every command and subcommand."""
+
+    def below(group: click.Group, before: str) -> Iterator[str]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            yield f"{before}{name}"
+            if isinstance(command, click.Group) and name != "call":
+                yield from below(command, f"{before}{name} ")
+
+    return list(below(cli, ""))
+
+
+def test_every_command_has_an_example() -> None:
+    assert sorted(EXAMPLES) == sorted(names())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_of_a_command_shows_its_examples(signet: Callable[..., Result], name: str) -> None:
+    shown = signet(*name.split(), "--help").stdout
+    assert all(f"  {line}\n" in shown for line in EXAMPLES[name])
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_an_example_is_a_call_that_the_parser_accepts(line: str) -> None:
+    words = shlex.split(line)
+    end = next((place for place, word in enumerate(words) if word in {"<", ">", "|"}), len(words))
+    assert words[0] == "signet"
+    command: click.Command = cli
+    context = click.Context(cli, info_name="signet")
+    arguments = words[1:end]
+    while isinstance(command, click.Group) and arguments:
+        found = command.get_command(context, arguments[0])
+        assert found is not None, arguments
+        command, arguments = found, arguments[1:]
+        context = click.Context(command, parent=context, info_name="x", obj=None)
+    with command.make_context("x", list(arguments), parent=context.parent):
+        pass
+
+
+def test_the_manual_page_is_made_from_the_commands() -> None:
+    assert man_page.page() == PAGE.read_text(encoding="utf-8"), (
+        "run: python -m signet_actors.cli.man_page > docs/signet.1"
+    )

@@ -1,0 +1,96 @@
+"""``signet mcp`` with the official client, against a daemon that answers by script.
+
+Source: docs/guides/mcp.md; docs/cli.md "Maintenance".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.support.scripted_daemon import ScriptedDaemon
+
+MEMORY = {"id": "m/1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
+
+
+def with_client(options: list[str], use: Callable[[Client], Awaitable[None]], *, mode: str = "auto") -> None:
+    """Let ``use`` talk to ``signet OPTIONS mcp --agent ada --harness codex``."""
+    command = ["-m", "signet_actors.cli", *options, "mcp", "--agent", "ada", "--harness", "codex"]
+    started = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+
+    async def run() -> None:
+        async with Client(started, mode=mode) as client:
+            await use(client)
+
+    asyncio.run(run())
+
+
+def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: ScriptedDaemon) -> None:
+    daemon.on("POST", "/api/memory/recall", {"results": [MEMORY], "warnings": ["w"]})
+    daemon.on("POST", "/api/memory/remember", {"id": "m1"})
+    daemon.on("GET", "/api/memory/m%2F1", MEMORY)
+    daemon.on("GET", "/api/memories", {"memories": []})
+    daemon.on("PATCH", "/api/memory/m%2F1", {"id": "m/1"})
+    daemon.on("DELETE", "/api/memory/m%2F1", {"error": "Version conflict", "code": "conflict"}, status=409)
+
+    async def use(client: Client) -> None:
+        found = await client.call_tool("memory_search", {"query": "what to drink", "wrong": 1})
+        assert found.structured_content == {"results": [MEMORY], "warnings": ["w", "unknown argument: wrong"]}
+        assert json.loads(found.content[0].text) == found.structured_content
+        await client.call_tool("memory_store", {"content": "tea", "tags": ["a", "b"]})
+        await client.call_tool("memory_get", {"id": "m/1"})
+        await client.call_tool("memory_list", {"limit": 3, "tags": ["a", "b"]})
+        await client.call_tool("memory_modify", {"id": "m/1", "reason": "r", "content": "mate"})
+        refused = await client.call_tool("memory_forget", {"id": "m/1", "reason": "r"})
+        assert (refused.is_error, refused.content[0].text) == (True, "memory_forget failed: Version conflict")
+        read = await client.read_resource("signet://memory/m%2F1")
+        assert read.contents[0].text == "tea"
+        prompt = await client.get_prompt("recall", {"question": "what to drink"})
+        assert prompt.messages[0].content.text.endswith("- tea (2026-11-23, id m/1)")
+
+    with_client(["--url", daemon.url], use)
+    asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
+    assert asked == [
+        ("POST", "/api/memory/recall", {}, {"query": "what to drink"}),
+        ("POST", "/api/memory/remember", {}, {"who": "codex", "content": "tea", "tags": ["a", "b"]}),
+        ("GET", "/api/memory/m%2F1", {}, None),
+        ("GET", "/api/memories", {"limit": "3", "tags": "a,b"}, None),
+        ("PATCH", "/api/memory/m%2F1", {}, {"reason": "r", "content": "mate"}),
+        ("DELETE", "/api/memory/m%2F1", {}, {"reason": "r"}),
+        ("GET", "/api/memory/m%2F1", {}, None),
+        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "min_relevance": 0.5}),
+    ]
+    for one in daemon.asked:
+        headers = [one.headers[f"x-signet-{name}"] for name in ("actor", "actor-type", "agent-id")]
+        assert headers == ["codex", "agent", "ada"]
+    changes = [one for one in daemon.asked if one.method in {"PATCH", "DELETE"} or one.path.endswith("/remember")]
+    assert len({one.headers["idempotency-key"] for one in changes}) == 3
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_path: Path, mode: str) -> None:
+    async def use(client: Client) -> None:
+        assert client.server_info.name == "signet"
+        assert len((await client.list_tools()).tools) == 6
+        result = await client.call_tool("memory_search", {"query": "x"})
+        assert result.is_error
+        said = f"memory_search failed: no daemon runs on {tmp_path}. Start it with `signet start`."
+        assert result.content[0].text == said
+
+    with_client(["--workspace", str(tmp_path)], use, mode=mode)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installation_without_the_sdk_says_what_to_install() -> None:
+    script = "import sys; sys.modules['mcp'] = None; from signet_actors.cli.main import main; main(['mcp'])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "install signet-actors[mcp]" in ended.stderr

@@ -1,0 +1,786 @@
+"""The hook command: what it sends, what the harness gets to read, and that it never fails, waits or loses anything.
+
+Each test runs the program as a harness does: a process, JSON on standard input, a daemon behind a real socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.hook import daemon as daemon_module
+from signet_actors.hook import spool
+from signet_actors.hook.harness_events import HOOKS
+from signet_actors.hook.injected_text import CUT_NOTE, fitted
+from tests.support.scripted_daemon import ScriptedDaemon
+
+ROOT = str(Path(__file__).resolve().parents[2])
+PROGRAM = "from signet_actors.hook.program import main; main()"
+CLAUDE = ("-H", "claude-code")
+START = {
+    "session_id": "6f1c3b52-6c52-4d10-9d6e-000000000000",
+    "transcript_path": "/home/ann/.claude/projects/-home-ann-shop/6f1c3b52.jsonl",
+    "cwd": "/home/ann/shop",
+    "hook_event_name": "SessionStart",
+    "source": "startup",
+}
+END = {**START, "hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return tmp_path / "agents"
+
+
+def environment(workspace: Path, url: str | None = None, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SIGNET_")}
+    given = {"SIGNET_DAEMON_URL": url} if url else {}
+    return {**kept, "HOME": str(workspace.parent), "SIGNET_WORKSPACE": str(workspace), **given, **more}
+
+
+def hook(
+    *arguments: str, event: Any, workspace: Path, url: str | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        input=event if isinstance(event, str) else json.dumps(event),
+        env=environment(workspace, url, **more),
+        cwd=workspace.parent,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@contextlib.contextmanager
+def holding(workspace: Path) -> Iterator[None]:
+    """Hold the workspace as its daemon does."""
+    held = os.open(workspace / "memory", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def closed_port() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def waiting(workspace: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((workspace / "memory" / "spool").glob("*.json"))]
+
+
+def drained(workspace: Path) -> bool:
+    """Wait until nothing waits any more."""
+    deadline = time.monotonic() + 30
+    kept = spool.Spool(str(workspace))
+    while kept.waiting() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return not kept.waiting()
+
+
+def context(done: subprocess.CompletedProcess[str]) -> str:
+    text: str = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    return text
+
+
+def test_session_start_injects_the_daemons_text(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "[memory active]\nprefers vim", "memories": []})
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {
+        "hookSpecificOutput": {
+            "hookEventName": "SessionStart",
+            "additionalContext": "[memory active]\nprefers vim",
+        }
+    }
+    asked = daemon.asked[0]
+    assert asked.body == {
+        "harness": "claude-code",
+        "project": "/home/ann/shop",
+        "sessionKey": START["session_id"],
+        "source": "startup",
+        "maxInjectChars": 10_000,
+    }
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["x-signet-actor-type"] == "harness"
+
+
+def test_a_prompt_is_sent_with_the_assistants_last_message(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/user-prompt-submit", {"inject": "", "memoryCount": 0})
+    event = {
+        **START,
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "which port \ud83d?",
+        "last_assistant_message": "Done.",
+    }
+    done = hook("user-prompt-submit", *CLAUDE, event=event, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout) == (0, "")
+    sent = daemon.asked[0].body
+    assert (sent["userPrompt"], sent["lastAssistantMessage"]) == ("which port ??", "Done.")
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "expected"),
+    [
+        (
+            "pre-compaction",
+            {"hook_event_name": "PreCompact", "trigger": "manual", "custom_instructions": "keep the port"},
+            {"sessionContext": "keep the port", "transcriptPath": START["transcript_path"]},
+        ),
+        (
+            "compaction-complete",
+            {"hook_event_name": "PostCompact", "trigger": "auto", "compact_summary": "We chose a port."},
+            {"summary": "We chose a port."},
+        ),
+        ("session-end", END, {"sessionId": START["session_id"], "cwd": "/home/ann/shop", "reason": END["reason"]}),
+    ],
+)
+def test_what_the_harness_does_not_read_is_not_printed(
+    daemon: ScriptedDaemon, workspace: Path, name: str, event: dict[str, str], expected: dict[str, str]
+) -> None:
+    daemon.on("POST", f"/api/hooks/{name}", {"inject": "x", "summaryPrompt": "y", "success": True})
+    done = hook(name, *CLAUDE, event={**START, **event}, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    sent = daemon.asked[0].body
+    assert {**sent, **expected} == sent
+
+
+def test_the_event_names_the_hook_if_the_command_line_does_not(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    assert context(hook(*CLAUDE, event=START, workspace=workspace, url=daemon.url)) == "known"
+
+
+def test_a_caller_that_is_no_harness_gets_plain_text(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known", "memories": []})
+    arguments = ("session-start", "-H", "codex", "--project", "/srv/shop")
+    done = hook(*arguments, event="", workspace=workspace, url=daemon.url)
+    assert done.stdout == "known\n"
+    assert daemon.asked[0].body["project"] == "/srv/shop"
+    assert "sessionKey" not in daemon.asked[0].body
+    done = hook(*arguments, "--json", event="", workspace=workspace, url=daemon.url)
+    assert json.loads(done.stdout) == {"inject": "known", "memories": []}
+
+
+@pytest.mark.parametrize("variable", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS"])
+def test_a_variable_switches_every_hook_off(daemon: ScriptedDaemon, workspace: Path, variable: str) -> None:
+    for name in HOOKS:
+        done = hook(name, event=START, workspace=workspace, url=daemon.url, **{variable: "1"})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert daemon.asked == []
+    assert not workspace.exists()
+
+
+@pytest.mark.parametrize("variable", ["SIGNET_TOKEN", "SIGNET_API_KEY"])
+def test_the_token_of_the_environment_is_sent(daemon: ScriptedDaemon, workspace: Path, variable: str) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    hook("session-start", event=START, workspace=workspace, url=daemon.url, **{variable: "abc.def"})
+    assert daemon.asked[0].headers["authorization"] == "Bearer abc.def"
+
+
+def test_the_start_of_a_session_says_that_no_daemon_answers(workspace: Path) -> None:
+    url = closed_port()
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=url)
+    assert (done.returncode, done.stderr) == (0, "")
+    line = f"Signet: no memory in this session, because no daemon answers at {url}. Start it with `signet start`."
+    assert context(done) == line
+    assert json.loads(done.stdout)["systemMessage"] == line
+
+
+@pytest.mark.parametrize("name", [name for name in HOOKS if name not in {"session-start", "remember", "recall"}])
+def test_other_hooks_are_silent_while_the_daemon_is_away(workspace: Path, name: str) -> None:
+    done = hook(name, *CLAUDE, event=END, workspace=workspace, url=closed_port())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("scripted", [{"drop": True}, {"body": b"\xff{", "status": 200}, {"body": {"inject": 3}}])
+def test_an_answer_cut_off_or_malformed_is_no_answer(
+    daemon: ScriptedDaemon, workspace: Path, scripted: dict[str, Any]
+) -> None:
+    daemon.on("POST", "/api/hooks/session-start", **scripted)
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert done.returncode == 0
+    assert context(done).startswith("Signet: no memory in this session, because the ")
+
+
+@pytest.mark.parametrize(("status", "advice"), [(401, "Set SIGNET_TOKEN."), (404, "Upgrade"), (503, "signet status")])
+def test_a_refusal_is_explained(daemon: ScriptedDaemon, workspace: Path, status: int, advice: str) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"error": "no\nway"}, status=status)
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert advice in context(done)
+    assert "\n" not in context(done)
+
+
+def test_a_200_that_says_that_nothing_was_done_is_no_answer(daemon: ScriptedDaemon, workspace: Path) -> None:
+    for reason in ("busy", "no_hooks"):
+        daemon.on("POST", "/api/hooks/session-start", {"inject": "", "memories": [], "skipped": True, "reason": reason})
+        daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "skipped": True, "reason": reason})
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert "could not answer (busy). Check `signet status`." in context(done)
+    assert hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url).stdout == ""
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert len(waiting(workspace)) == 1
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert drained(workspace)
+
+
+def test_a_spool_that_cannot_be_written_holds_nothing_up(daemon: ScriptedDaemon, workspace: Path) -> None:
+    workspace.mkdir()
+    (workspace / "memory").write_text("a file")
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0})
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    done = hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout, len(daemon.asked)) == (0, "", 1)
+    assert context(hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)) == "known"
+
+
+@pytest.mark.parametrize("name", ["session-start", "user-prompt-submit", "session-end"])
+def test_a_daemon_that_hangs_does_not_hold_the_harness(daemon: ScriptedDaemon, workspace: Path, name: str) -> None:
+    daemon.on("POST", f"/api/hooks/{name}", hang=True)
+    done = hook(name, *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("did not answer in time" in done.stdout) == (name == "session-start")
+    assert len(waiting(workspace)) == (1 if name == "session-end" else 0)
+
+
+def test_a_harness_that_never_closes_standard_input_is_not_held(workspace: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "session-start", *CLAUDE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(workspace, closed_port()),
+    )
+    assert process.wait(30) == 0
+    assert process.stdout is not None
+    assert b"did not answer in time" in process.stdout.read()
+    process.stdin.close()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("given", ["", "{", "[1]", '{"session_id": 5, "hook_event_name": {}}', "[" * 200_000, "\0"])
+@pytest.mark.parametrize("name", ["session-start", "session-end", "no-such-hook"])
+def test_odd_input_ends_with_exit_code_0(daemon: ScriptedDaemon, workspace: Path, name: str, given: str) -> None:
+    daemon.on("POST", f"/api/hooks/{name}", {"inject": ""})
+    done = hook(name, event=given, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_module_of_the_project_is_not_imported(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    (workspace.parent / "json.py").write_text("raise SystemExit(3)")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.hook", "session-start"],
+        input=json.dumps(START),
+        env=environment(workspace, daemon.url, PYTHONPATH=f"{ROOT}{os.pathsep}."),
+        cwd=workspace.parent,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, context(done)) == (0, "known")
+
+
+def test_what_must_not_be_lost_waits_in_the_workspace(workspace: Path) -> None:
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=closed_port())
+    (entry,) = waiting(workspace)
+    assert entry["path"] == "/api/hooks/session-end"
+    assert entry["body"]["transcriptPath"] == START["transcript_path"]
+    assert re.fullmatch(r"hook-[0-9a-f]{32}", entry["body"]["idempotencyKey"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", entry["body"]["capturedAt"])
+    directory = workspace / "memory" / "spool"
+    (path,) = directory.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert Workspace(workspace).memory_dir / "spool" == directory
+
+
+def test_waiting_requests_are_sent_once_when_the_daemon_is_back(daemon: ScriptedDaemon, workspace: Path) -> None:
+    record_address(workspace, daemon.port)
+    for reason in ("clear", "logout"):
+        hook("session-end", *CLAUDE, event={**END, "reason": reason}, workspace=workspace)
+    hook("remember", "-H", "codex", event={"content": "the port is 5433"}, workspace=workspace)
+    keys = [entry["body"]["idempotencyKey"] for entry in waiting(workspace)]
+    assert len(set(keys)) == 3
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "queued": True})
+    daemon.on("POST", "/api/hooks/remember", {"saved": True, "id": "1"})
+    with holding(workspace):
+        assert context(hook("session-start", *CLAUDE, event=START, workspace=workspace)) == "known"
+        assert drained(workspace)
+    sent = daemon.asked[1:]
+    assert [asked.headers["x-signet-actor"] for asked in sent] == ["claude-code", "claude-code", "codex"]
+    assert [asked.body.get("reason") for asked in sent] == ["clear", "logout", None]
+    assert [asked.headers["idempotency-key"] for asked in sent] == keys
+    hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert len(daemon.asked) == 5
+
+
+def test_a_request_whose_answer_was_lost_is_sent_again_with_its_key(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-end", drop=True)
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0})
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert drained(workspace)
+    first, second, repeated = (asked.body["idempotencyKey"] for asked in daemon.asked)
+    assert (repeated, second) == (first, second)
+    assert first != second
+
+
+def test_a_hook_that_is_killed_while_it_waits_loses_nothing(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-end", hang=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "session-end", *CLAUDE],
+        stdin=subprocess.PIPE,
+        env=environment(workspace, daemon.url),
+    )
+    process.stdin.write(json.dumps(END).encode())
+    process.stdin.close()
+    deadline = time.monotonic() + 30
+    while not daemon.asked and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    assert [entry["body"]["idempotencyKey"] for entry in waiting(workspace)] == [
+        asked.body["idempotencyKey"] for asked in daemon.asked
+    ]
+
+
+def test_a_request_that_the_daemon_will_never_accept_is_set_aside(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-end", {"error": "no"}, status=400)
+    record_address(workspace, daemon.port)
+    hook("session-end", *CLAUDE, event=END, workspace=workspace)
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    with holding(workspace):
+        for _ in range(2):
+            hook("session-end", *CLAUDE, event=END, workspace=workspace)
+        hook("session-start", *CLAUDE, event=START, workspace=workspace)
+        assert drained(workspace)
+    assert len(list((workspace / "memory" / "spool").glob("*.rejected"))) == 3
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 503, 507])
+def test_a_request_that_is_refused_for_now_keeps_waiting(daemon: ScriptedDaemon, workspace: Path, status: int) -> None:
+    daemon.on("POST", "/api/hooks/session-end", {"error": "no"}, status=status)
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert len(waiting(workspace)) == 1
+
+
+def test_the_spool_is_bounded_and_drops_nothing_that_it_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MAX_ENTRIES", 3)
+    kept = spool.Spool(str(tmp_path))
+    for number in range(3):
+        kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
+    with pytest.raises(spool.SpoolFull):
+        kept.put("/api/hooks/remember", {"idempotencyKey": "4"})
+    sent: list[str] = []
+    kept.drain(lambda _, body, __: sent.append(body["idempotencyKey"]) or 200, most=2)
+    assert sent == ["0", "1"]
+    assert len(kept.waiting()) == 1
+
+
+def test_the_spool_is_bounded_in_bytes(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    with pytest.raises(spool.SpoolFull):
+        kept.put("/api/hooks/remember", {"content": "x" * spool.MAX_ENTRY_BYTES})
+    for _ in range(spool.MAX_BYTES // spool.MAX_ENTRY_BYTES):
+        kept.put("/api/hooks/remember", {"content": "x" * (spool.MAX_ENTRY_BYTES - 200)})
+    with pytest.raises(spool.SpoolFull):
+        kept.put("/api/hooks/remember", {"content": "x" * (spool.MAX_ENTRY_BYTES - 100)})
+
+
+def test_a_file_of_another_form_in_the_spool_is_set_aside(daemon: ScriptedDaemon, workspace: Path) -> None:
+    directory = workspace / "memory" / "spool"
+    directory.mkdir(parents=True)
+    (directory / "1.json").write_text('{"path": "http://example.org", "body": {"idempotencyKey": "a"}}')
+    (directory / "2.json").write_text("{")
+    (directory / "3.json").symlink_to("1.json")
+    (directory / "4.json").mkdir()
+    (directory / "5.json").write_text("[]")
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    hook("session-start", event=START, workspace=workspace, url=daemon.url)
+    assert drained(workspace)
+    assert sorted(path.name for path in directory.iterdir()) == [f"{number}.json.rejected" for number in range(1, 6)]
+    assert len(daemon.asked) == 1
+
+
+def test_the_start_of_a_session_says_how_much_waits(workspace: Path) -> None:
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=closed_port())
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=closed_port())
+    assert context(done).endswith("Start it with `signet start`. 1 report waits for it.")
+
+
+def test_remember_says_that_the_memory_waits(workspace: Path) -> None:
+    done = hook("remember", event={"content": "the port is 5433"}, workspace=workspace, url=closed_port())
+    said = json.loads(done.stdout)
+    assert said["spooled"] is True
+    assert "no daemon answers" in said["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("remember", {"ok": True}),
+        ("remember", {"saved": "yes"}),
+        ("remember", {"saved": False, "skipped": True, "reason": "a reason of later releases"}),
+        ("session-end", {}),
+        ("session-end", {"saved": True}),
+        ("session-end", {"memoriesSaved": 0, "skipped": True, "reason": "a reason of later releases"}),
+    ],
+)
+def test_a_report_waits_until_a_reply_says_that_the_daemon_has_it(
+    daemon: ScriptedDaemon, workspace: Path, name: str, answer: dict[str, Any]
+) -> None:
+    daemon.on("POST", f"/api/hooks/{name}", answer)
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    done = hook(name, *CLAUDE, event={**END, "content": "x"}, workspace=workspace, url=daemon.url)
+    if name == "remember":
+        assert json.loads(done.stdout)["spooled"] is True
+    assert len(waiting(workspace)) == 1
+    hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    deadline = time.monotonic() + 30
+    while len(daemon.asked) < 3 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert len(daemon.asked) == 3
+    assert len(waiting(workspace)) == 1
+
+
+@pytest.mark.parametrize("reason", ["claimed", "bypassed"])
+def test_a_report_that_the_daemon_does_not_want_is_set_aside(
+    daemon: ScriptedDaemon, workspace: Path, reason: str
+) -> None:
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "skipped": True, "reason": reason})
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    kept = spool.Spool(str(workspace))
+    assert (len(kept.waiting()), len(kept.rejected())) == (0, 1)
+
+
+def test_a_report_goes_only_to_the_daemon_that_it_was_for(daemon: ScriptedDaemon, workspace: Path) -> None:
+    away = closed_port()
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=away)
+    record_address(workspace, daemon.port)
+    hook("remember", *CLAUDE, event={"content": "mine"}, workspace=workspace)
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    daemon.on("POST", "/api/hooks/remember", {"saved": True})
+    with holding(workspace):
+        hook("session-start", *CLAUDE, event=START, workspace=workspace)
+        deadline = time.monotonic() + 30
+        while len(waiting(workspace)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    (entry,) = waiting(workspace)
+    assert (entry["destination"], entry["harness"]) == (away, "claude-code")
+    assert [asked.path for asked in daemon.asked] == ["/api/hooks/session-start", "/api/hooks/remember"]
+
+
+def test_a_long_memory_is_kept_and_sent_whole(daemon: ScriptedDaemon, workspace: Path) -> None:
+    content = "\u65e5\U0001f642" * 120_000
+    hook("remember", event={"content": content}, workspace=workspace, url=closed_port())
+    assert [entry["body"]["content"] for entry in waiting(workspace)] == [content]
+    daemon.on("POST", "/api/hooks/remember", {"saved": True})
+    hook("remember", event={"content": content}, workspace=workspace, url=daemon.url)
+    assert daemon.asked[0].body["content"] == content
+
+
+def test_half_a_character_is_kept_as_it_came(workspace: Path) -> None:
+    hook("remember", event='{"content": "a \\ud83d b"}', workspace=workspace, url=closed_port())
+    kept = spool.Spool(str(workspace))
+    (path,) = Path(kept.directory).iterdir()
+    assert json.loads(path.read_bytes())["body"]["content"] == "a \ud83d b"
+
+
+def test_refusals_that_are_not_about_the_daemons_state_hold_nothing_up(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    for number in range(6):
+        kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
+    kept.drain(lambda _, body, __: 200 if body["idempotencyKey"] == "5" else 403, most=64)
+    assert len(kept.waiting()) == 5
+
+
+def test_reports_that_were_set_aside_leave_room_and_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MAX_ENTRIES", 2)
+    kept = spool.Spool(str(tmp_path))
+    names = []
+    for _ in range(3):
+        names.append(kept.put("/api/hooks/remember", {"idempotencyKey": "1"}))
+        kept.set_aside(names[-1])
+    assert kept.rejected() == [f"{name}.rejected" for name in names[1:]]
+    kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+    assert len(kept.waiting()) == 1
+
+
+def test_a_spool_that_fails_after_the_answer_takes_nothing_from_it(daemon: ScriptedDaemon, workspace: Path) -> None:
+    (workspace / "memory").mkdir(parents=True)
+    (workspace / "memory" / "spool").write_text("a file")
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_at_the_limit_it_is_said_whether_the_memory_waits(daemon: ScriptedDaemon, workspace: Path) -> None:
+    workspace.mkdir()
+    (workspace / "memory").write_text("a file")
+    daemon.on("POST", "/api/hooks/remember", hang=True)
+    done = hook("remember", event={"content": "x"}, workspace=workspace, url=daemon.url)
+    assert json.loads(done.stdout)["spooled"] is False
+
+
+@pytest.mark.parametrize("fault", ["another pid", "no lock file", "another user's port"])
+def test_a_prompt_is_not_sent_to_a_port_that_is_not_known_to_be_our_daemons(
+    daemon: ScriptedDaemon, workspace: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    record_address(workspace, daemon.port)
+    lock = workspace / ".daemon" / "lock"
+    if fault == "another pid":
+        lock.write_text("1")
+    elif fault == "no lock file":
+        lock.unlink()
+    else:
+        monkeypatch.setattr(daemon_module, "_is_other_users_port", lambda port: port == daemon.port)
+    with holding(workspace), pytest.raises(daemon_module.NoAnswer, match="no daemon runs on"):
+        daemon_module.find_daemon({}, str(workspace))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_believed(daemon: ScriptedDaemon, workspace: Path) -> None:
+    record_address(workspace, daemon.port)
+    os.chown(workspace / ".daemon" / "lock", 65_534, -1)
+    with holding(workspace), pytest.raises(daemon_module.NoAnswer):
+        daemon_module.find_daemon({}, str(workspace))
+    kept = spool.Spool(str(workspace))
+    name = kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+    os.chown(Path(kept.directory, name), 65_534, -1)
+    kept.drain(lambda *_: pytest.fail("it was sent"), most=5)
+    assert len(kept.rejected()) == 1
+
+
+def record_address(workspace: Path, port: int) -> None:
+    (workspace / ".daemon").mkdir(parents=True)
+    (workspace / "memory").mkdir(exist_ok=True)
+    (workspace / ".daemon" / "lock").write_text(f"{os.getpid()}\n")
+    (workspace / ".daemon" / "address").write_text(json.dumps({"host": "0.0.0.0", "port": port, "pid": os.getpid()}))
+    (workspace / ".daemon" / "owner-token").write_text("ab12" * 16)
+
+
+def test_the_recorded_address_counts_while_a_daemon_holds_the_workspace(
+    daemon: ScriptedDaemon, workspace: Path
+) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    record_address(workspace, daemon.port)
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace)
+    assert f"no daemon runs on {workspace}" in context(done)
+    assert daemon.asked == []
+    with holding(workspace):
+        assert context(hook("session-start", *CLAUDE, event=START, workspace=workspace)) == "known"
+    assert daemon.asked[0].headers["x-signet-owner-token"] == "ab12" * 16
+
+
+def test_the_environment_names_host_and_port(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    for more in ({"SIGNET_PORT": str(daemon.port)}, {"SIGNET_HOST": "localhost", "SIGNET_PORT": str(daemon.port)}):
+        assert context(hook("session-start", event=START, workspace=workspace, **more)) == "known"
+    for port in ("70000", "-1", "x", "٣"):
+        assert "is not a port" in context(hook("session-start", event=START, workspace=workspace, SIGNET_PORT=port))
+    assert "x-signet-owner-token" not in daemon.asked[0].headers
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://a@b:1", "http://127.0.0.1:x", "http://[::1]:1", "::"])
+def test_an_address_that_is_none_is_reported(workspace: Path, url: str) -> None:
+    done = hook("session-start", event=START, workspace=workspace, url=url)
+    assert done.returncode == 0
+    assert context(done).startswith("Signet: no memory in this session")
+
+
+TCP_TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0F0A 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 20711 1 0000000000000000
+   1: 0100007F:9C40 0100007F:0F0A 01 00000000:00000000 00:00000000 00000000  1002        0 20712 1 0000000000000000
+   2: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 20713 1 0000000000000000
+"""
+
+
+def test_the_user_of_a_listening_program_is_found() -> None:
+    assert daemon_module.listeners(TCP_TABLE, 3850) == {"1001"}
+    assert daemon_module.listeners(TCP_TABLE, 22) == {"0"}
+    assert daemon_module.listeners(TCP_TABLE, 40_000) == set()
+    assert daemon_module.listeners("", 3850) == set()
+
+
+@pytest.mark.parametrize("ending", [b"", None], ids=["killed", "hung"])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"inject": "x',
+        b"HT",
+    ],
+)
+def test_a_daemon_that_ends_in_the_middle_of_its_answer_gave_none(
+    workspace: Path, begun: bytes, ending: bytes | None
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as opened:
+
+        def answer() -> None:
+            connection = opened.enter_context(server.accept()[0])
+            connection.recv(1 << 16)
+            connection.sendall(begun)
+            if ending is not None:
+                connection.shutdown(socket.SHUT_RDWR)
+
+        for name in ("session-start", "session-end"):
+            thread = threading.Thread(target=answer)
+            thread.start()
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            done = hook(name, *CLAUDE, event=END, workspace=workspace, url=url)
+            thread.join(30)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert ("Signet: no memory in this session" in done.stdout) == (name == "session-start")
+    assert len(waiting(workspace)) == 1
+
+
+SECTIONS = (
+    "[memory active | /remember | /recall]\n"
+    "[since last session: 3 new memories]\n"
+    "## Agent Instructions\n"
+    + "be brief\n" * 300
+    + "## Relevant Memories (auto-loaded)\n"
+    + "- prefers vim\n" * 100
+    + "## Active Constraints\n- never push to main\n"
+    "## Session Recovery Context\nwe were at step 4\n"
+)
+
+
+def test_what_matters_least_is_cut_first() -> None:
+    text = fitted(SECTIONS, 2_000, count_bytes=False)
+    assert len(text) <= 2_000
+    assert text.endswith(CUT_NOTE)
+    for kept in ("[memory active", "never push to main", "step 4", "3 new memories"):
+        assert kept in text
+    assert text.count("- prefers vim\n") == 100
+    assert text.count("be brief\n") < 50
+    text = fitted(SECTIONS, 600, count_bytes=False)
+    assert "never push to main" in text
+    assert "be brief" not in text
+    assert 0 < text.count("- prefers vim\n") < 100
+    assert text.index("prefers vim") < text.index("never push")
+
+
+@pytest.mark.parametrize("count_bytes", [False, True])
+def test_a_fitted_text_keeps_the_limit_in_the_harnesss_unit(count_bytes: bool) -> None:
+    for limit in (100, 1_000, 9_999):
+        text = fitted("## Active Constraints\n" + "né 🙂\n" * 5_000, limit, count_bytes=count_bytes)
+        assert len(text.encode("utf-8" if count_bytes else "utf-16-le")) // (1 if count_bytes else 2) <= limit
+
+
+def test_codex_gets_at_most_the_bytes_that_it_shows_in_full(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "## Active Constraints\n" + "é\n" * 9_000})
+    text = context(hook("session-start", "-H", "codex", event=START, workspace=workspace, url=daemon.url))
+    assert 9_900 < len(text.encode()) <= 10_000
+
+
+def test_the_program_imports_almost_nothing() -> None:
+    told = (
+        f"import sys; sys.path.insert(0, {ROOT!r}); from signet_actors.hook import daemon, program\n"
+        "try: daemon.post(daemon.Address('localhost', 1), '/', {}, {}, 1e9)\n"
+        "except daemon.NoAnswer: print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", told], capture_output=True, text=True, check=True)
+    ours = {name for name in done.stdout.split() if name.startswith("signet_actors.")}
+    assert {name for name in ours if not name.startswith("signet_actors.hook")} == {
+        "signet_actors.runtime",
+        "signet_actors.runtime.processes",
+        "signet_actors.runtime.processes.import_path",
+    }
+    needless = {"click", "msgspec", "http", "email", "urllib", "ssl", "asyncio", "logging", "subprocess", "signal"}
+    slow_to_import = {
+        "encodings.idna",
+        "typing",
+        "dataclasses",
+        "pathlib",
+        "inspect",
+        "tempfile",
+        "threading",
+        "random",
+        "datetime",
+    }
+    assert not (needless | slow_to_import) & set(done.stdout.split())
+
+
+def test_one_request_that_always_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    for number in range(8):
+        kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
+    sent: list[str] = []
+
+    def send(_: str, body: dict[str, Any], __: str) -> int:
+        sent.append(body["idempotencyKey"])
+        return 503 if body["idempotencyKey"] in {"0", "3", "4"} else 200
+
+    kept.drain(send, most=64)
+    assert sent == ["0", "1", "2", "3", "4"]
+    assert len(kept.waiting()) == 6
+
+
+def test_a_key_that_is_no_header_is_sent_in_the_body_only(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/remember", {"saved": True})
+    hook("remember", event={"content": "x", "idempotencyKey": "a\r\nb"}, workspace=workspace, url=daemon.url)
+    assert daemon.asked[0].body["idempotencyKey"] == "a\r\nb"
+    assert "idempotency-key" not in daemon.asked[0].headers
+
+
+def test_two_processes_do_not_drain_at_once(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+    held = os.open(kept.directory, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        kept.drain(lambda *_: pytest.fail("it was sent"), most=5)
+    finally:
+        os.close(held)
+    assert len(kept.waiting()) == 1
+
+
+def test_signet_hook_is_the_same_program(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+    for arguments in (["hook", "session-start", *CLAUDE], ["--workspace", ".", "hook", "session-start", *CLAUDE]):
+        done = subprocess.run(
+            [sys.executable, "-c", "from signet_actors.cli.entry import main; main()", *arguments],
+            input=json.dumps(START),
+            env=environment(workspace, daemon.url),
+            cwd=workspace.parent,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert (done.returncode, context(done)) == (0, "known")

@@ -1,0 +1,125 @@
+"""The tools of MCP follow from the declared operations.
+
+Source: docs/compatibility.md "MCP".
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.tools import TOOLS, ToolRequest, input_schema, tool_request, with_origin
+
+SCHEMAS = {name: input_schema(*declared) for name, declared in TOOLS.items()}
+
+
+def request(name: str, /, **arguments: Any) -> ToolRequest:
+    return tool_request(*TOOLS[name], arguments)
+
+
+def test_the_tools_for_memories_are_offered() -> None:
+    wanted = {"search", "store", "get", "list", "modify", "forget"}
+    assert set(TOOLS) == {f"memory_{verb}" for verb in wanted}
+
+
+def test_the_required_arguments_are_those_of_the_operation() -> None:
+    assert {name: schema["required"] for name, schema in SCHEMAS.items()} == {
+        "memory_search": ["query"],
+        "memory_store": ["content"],
+        "memory_get": ["id"],
+        "memory_list": [],
+        "memory_modify": ["id", "reason"],
+        "memory_forget": ["id", "reason"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("memory_search", {"query", "limit", "type", "min_score", "session_key"}),
+        ("memory_store", {"content", "type", "importance", "tags"}),
+        ("memory_list", {"limit", "offset", "type"}),
+        ("memory_modify", {"id", "content", "type", "importance", "tags", "pinned", "reason"}),
+    ],
+)
+def test_a_tool_offers_the_arguments_of_the_reference(name: str, arguments: set[str]) -> None:
+    assert arguments <= set(SCHEMAS[name]["properties"])
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_argument_has_one_type_and_a_description_or_a_range(name: str) -> None:
+    for argument, schema in SCHEMAS[name]["properties"].items():
+        assert isinstance(schema["type"], str), argument
+        assert "$ref" not in str(schema), argument
+        assert "description" in schema or "minimum" in schema, argument
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_offered_argument_exists_and_no_tool_is_for_the_owner_only(name: str) -> None:
+    tool, operation = TOOLS[name]
+    assert set(SCHEMAS[name]["properties"]) == set(tool.fields)
+    assert not operation.owner_only
+
+
+def test_no_tool_lets_a_model_choose_the_agent_or_force_a_deletion() -> None:
+    for schema in SCHEMAS.values():
+        assert not {"agent_id", "agentId", "force", "changed_by"} & set(schema["properties"])
+
+
+def test_arguments_of_a_change_are_its_body() -> None:
+    made = request("memory_modify", id="m 1/x", reason="wrong", tags=None, pinned=True)
+    assert made.operation.name == "memories.patch"
+    assert made.path == {"id": "m 1/x"}
+    assert (made.query, made.body) == ({}, {"reason": "wrong", "tags": None, "pinned": True})
+
+
+def test_arguments_of_a_read_are_its_query() -> None:
+    made = request("memory_list", limit=5, tags=["a", "b"], pinned=True, type=None)
+    assert (made.query, made.body) == ({"limit": "5", "tags": "a,b", "pinned": "true"}, None)
+
+
+def test_a_stored_memory_has_the_origin_that_its_model_does_not_name() -> None:
+    stored = with_origin(request("memory_store", content="x", project=None), harness="codex", project="/p")
+    assert stored.body == {"content": "x", "who": "codex", "project": "/p"}
+    named = with_origin(request("memory_store", content="x", project="mine"), harness=None, project="/p")
+    assert named.body == {"content": "x", "project": "mine"}
+    search = request("memory_search", query="x")
+    assert with_origin(search, harness="codex", project="/p") == search
+
+
+def test_what_a_tool_does_not_offer_is_not_passed_on() -> None:
+    made = request("memory_search", query="x", agent_id="bob", agentId="bob", scope="s", sessionKey="k", nonsense=1)
+    assert made.body == {"query": "x", "sessionKey": "k"}
+    assert made.warnings == [f"unknown argument: {name}" for name in ("agent_id", "agentId", "scope", "nonsense")]
+
+
+def test_many_unknown_arguments_are_named_in_part() -> None:
+    made = request("memory_search", query="x", **{f"n{number}": 1 for number in range(500)})
+    assert len(made.warnings) == 21
+    assert made.warnings[-1] == "and more"
+
+
+@pytest.mark.parametrize("value", [None, "", 7, "a\nb", "a\0b", "x" * 501, ["a"]])
+def test_an_id_that_no_path_can_hold_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        request("memory_get", id=value)
+    assert refused.value.field == "id"
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], [["a"]]])
+def test_a_value_that_no_query_can_hold_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        request("memory_list", tags=value)
+    assert refused.value.field == "tags"
+
+
+@pytest.mark.parametrize("module", ["signet_actors.gateway.routes", "signet_actors.cli.main", "signet_actors.cli.mcp"])
+def test_the_sdk_is_not_imported_by_those_who_do_not_use_it(module: str) -> None:
+    script = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "signet_actors" in said.stdout.split()
+    assert not {"mcp", "mcp_types", "pydantic"} & set(said.stdout.split())

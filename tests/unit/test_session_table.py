@@ -1,0 +1,79 @@
+"""Who has claimed a session: the first path that names it, until it ends or nothing is heard of it."""
+
+from __future__ import annotations
+
+from signet_actors.domain.session_keys import canonical_session_key
+from signet_actors.gateway.sessions.table import CLAIM_MS, Ending, SessionTable
+from tests.support.store_room import SetClock
+
+
+def test_the_first_path_claims_and_the_other_conflicts() -> None:
+    table = SessionTable(SetClock())
+    assert table.enter("s", "plugin").claimed_by is None
+    assert table.enter("s", "legacy").claimed_by == "plugin"
+    assert table.enter("s", "plugin").claimed_by is None
+    assert table.enter("other", "legacy").claimed_by is None
+
+
+def test_a_caller_without_a_path_neither_claims_nor_conflicts() -> None:
+    table = SessionTable(SetClock())
+    assert table.enter("s", None) == (table.find("s"), False, None)
+    assert table.enter("s", "legacy").claimed_by is None
+    entered = table.enter("s", None)
+    assert (entered.known, entered.claimed_by, entered.session.path) == (True, None, "legacy")
+
+
+def test_a_claim_ends_four_hours_after_the_owners_last_hook() -> None:
+    clock = SetClock()
+    table = SessionTable(clock)
+    table.enter("s", "plugin")
+    clock.advance(CLAIM_MS - 1)
+    assert table.enter("s", "legacy").claimed_by == "plugin"
+    clock.advance(1)
+    assert table.find("s") is None
+    assert table.enter("s", "legacy").claimed_by is None
+
+
+def test_a_renewed_claim_lasts_as_long_as_a_new_one() -> None:
+    clock = SetClock()
+    table = SessionTable(clock)
+    session = table.enter("s", "plugin").session
+    clock.advance(CLAIM_MS - 1)
+    table.renew(session)
+    clock.advance(CLAIM_MS - 1)
+    assert table.enter("s", "legacy").claimed_by == "plugin"
+
+
+def test_only_the_owner_or_a_caller_without_a_path_ends_a_session() -> None:
+    table = SessionTable(SetClock())
+    table.enter("s", "plugin")
+    assert table.end("s", "legacy") == Ending(accepted=False, claimed_by="plugin")
+    assert table.enter("s", "legacy").claimed_by == "plugin"
+    assert table.end("s", "plugin") == Ending(accepted=True)
+    assert table.end("s", "legacy") == Ending(accepted=False, ended_by="plugin")
+    assert table.end("s", None) == Ending(accepted=True)
+    assert table.end("unknown", "plugin") == Ending(accepted=True)
+
+
+def test_an_ended_session_is_not_listed_and_its_claim_is_free() -> None:
+    table = SessionTable(SetClock())
+    table.enter("s", "plugin")
+    table.enter("t", None)
+    table.end("s", "plugin")
+    assert [session.key for session in table.active()] == ["t"]
+    entered = table.enter("s", "legacy")
+    assert (entered.known, entered.claimed_by) == (True, None)
+    assert [session.key for session in table.active()] == ["s", "t"]
+
+
+def test_the_table_forgets_the_session_that_was_used_longest_ago() -> None:
+    table = SessionTable(SetClock(), max_sessions=2)
+    for key in ("a", "b", "a", "c"):
+        table.enter(key, None)
+    assert [session.key for session in table.active()] == ["c", "a"]
+
+
+def test_a_session_key_has_one_canonical_form() -> None:
+    assert canonical_session_key(" session:abc ") == canonical_session_key("abc") == "abc"
+    assert canonical_session_key("agent:alice:main") == "agent:alice:main"
+    assert canonical_session_key("session: ") is canonical_session_key("") is canonical_session_key(None) is None

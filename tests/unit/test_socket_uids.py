@@ -1,0 +1,124 @@
+"""The owner of a connection, by tables in the kernel's format and by a real connection.
+
+Source: proc_pid_net(5).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from signet_actors.runtime.socket_uids import SOCKET_CLOSED, listener_uids, peer_uid
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+LISTENS = (
+    "   0: 0100007F:0F0A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 51 1 0 100 0 0 10 0\n"
+)
+CLIENT, SERVER = ("127.0.0.1", 41442), ("127.0.0.1", 3850)
+
+pytestmark = pytest.mark.skipif(
+    sys.byteorder != "little", reason="the tables below are those of a little-endian machine"
+)
+
+
+def table(tmp_path: Path, *lines: str, name: str = "tcp") -> Path:
+    path = tmp_path / name
+    path.write_text(HEAD + "".join(lines))
+    return path
+
+
+def line(pair: str, *, state: str = "01", uid: int = 1000, inode: int = 77) -> str:
+    return f"   9: {pair} {state} 00000000:00000000 00:00000000 00000000 {uid:5} {0:8} {inode} 1 0 20 0 0 10 -1\n"
+
+
+FROM_CLIENT = "0100007F:A1E2 0100007F:0F0A"
+FROM_SERVER = "0100007F:0F0A 0100007F:A1E2"
+MAPPED = "0000000000000000FFFF00000100007F:A1E2 0000000000000000FFFF00000100007F:0F0A"
+OF_SIX = "00000000000000000000000001000000:A1E2 00000000000000000000000001000000:0F0A"
+
+
+def test_the_uid_is_that_of_the_client_s_socket(tmp_path: Path) -> None:
+    path = table(tmp_path, LISTENS, line(FROM_SERVER, uid=0), line(FROM_CLIENT, uid=65534))
+    assert peer_uid(CLIENT, SERVER, (path,)) == 65534
+
+
+def test_a_client_that_shut_down_its_side_still_has_its_uid(tmp_path: Path) -> None:
+    path = table(tmp_path, LISTENS, line(FROM_CLIENT, state="05"))
+    assert peer_uid(CLIENT, SERVER, (path,)) == 1000
+
+
+def test_a_closed_socket_is_not_attributed_to_root(tmp_path: Path) -> None:
+    path = table(tmp_path, LISTENS, line(FROM_CLIENT, state="05", uid=0, inode=0))
+    assert peer_uid(CLIENT, SERVER, (path,)) == SOCKET_CLOSED
+
+
+def test_a_connection_without_an_entry_has_no_owner(tmp_path: Path) -> None:
+    assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, line(FROM_SERVER)),)) == SOCKET_CLOSED
+
+
+def test_a_client_s_socket_of_the_other_family_is_found(tmp_path: Path) -> None:
+    tables = (table(tmp_path, LISTENS), table(tmp_path, line(MAPPED), name="tcp6"))
+    assert peer_uid(CLIENT, SERVER, tables) == 1000
+    assert peer_uid(("::ffff:127.0.0.1", 41442), ("::ffff:127.0.0.1", 3850), tables) == 1000
+
+
+def test_a_connection_over_ipv6_is_found(tmp_path: Path) -> None:
+    path = table(tmp_path, line(OF_SIX), name="tcp6")
+    assert peer_uid(("::1", 41442), ("::1", 3850), (path,)) == 1000
+
+
+def test_without_a_table_or_an_entry_the_owner_is_unknown(tmp_path: Path) -> None:
+    assert peer_uid(CLIENT, SERVER, (tmp_path / "missing",)) is None
+    assert peer_uid(CLIENT, SERVER, (table(tmp_path),)) is None
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_real_connection_is_this_user_s(family: socket.AddressFamily) -> None:
+    host = "127.0.0.1" if family is socket.AF_INET else "::1"
+    with (
+        socket.create_server((host, 0), family=family) as listener,
+        socket.create_connection(listener.getsockname()[:2]) as client,
+    ):
+        server, _ = listener.accept()
+        with server:
+            ends = client.getsockname()[:2], server.getsockname()[:2]
+            assert peer_uid(*ends) == os.geteuid()
+            client.close()
+            assert peer_uid(*ends) == SOCKET_CLOSED
+
+
+def listens(address: str, *, uid: int, state: str = "0A") -> str:
+    anywhere = "0" * (len(address) - 5) + ":0000"
+    return line(f"{address} {anywhere}", state=state, uid=uid)
+
+
+def test_listeners_are_those_that_a_loopback_connection_can_reach(tmp_path: Path) -> None:
+    four = table(
+        tmp_path,
+        listens("0100007F:2CAA", uid=1001),
+        listens("00000000:2CAA", uid=0),
+        listens("0A01A8C0:2CAA", uid=1002),  # 192.168.1.10
+        listens("0100007F:2CAB", uid=1003),
+        listens("0100007F:2CAA", uid=1004, state="01"),
+    )
+    six = table(
+        tmp_path,
+        listens("00000000000000000000000001000000:2CAA", uid=1005),
+        listens("00000000000000000000000000000000:2CAA", uid=1006),
+        listens("0000000000000000FFFF00000100007F:2CAA", uid=1007),
+        name="tcp6",
+    )
+    assert listener_uids(0x2CAA, (four, six)) == {1001, 0, 1005, 1006, 1007}
+    assert listener_uids(0x2CAC, (four, six)) == frozenset()
+    assert listener_uids(0x2CAA, (tmp_path / "missing",)) == frozenset()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_a_real_listener_is_this_user_s(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        assert listener_uids(listener.getsockname()[1]) == {os.geteuid()}

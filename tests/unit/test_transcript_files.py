@@ -1,0 +1,104 @@
+"""A transcript is read only below the allowed roots, from a regular file of limited size, through no link."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    inside = tmp_path / "projects"
+    inside.mkdir()
+    return inside
+
+
+def read(path: Path | str, root: Path, most: int = 1000) -> bytes:
+    return read_transcript_file(str(path), (root,), most)
+
+
+def refused(path: Path | str, root: Path, most: int = 1000) -> str:
+    with pytest.raises(TranscriptRefused) as found:
+        read(path, root, most)
+    return str(found.value)
+
+
+def test_a_file_below_a_root_is_read(root: Path) -> None:
+    (root / "ferry").mkdir()
+    (root / "ferry" / "s.jsonl").write_bytes(b"{}\n")
+    assert read(root / "ferry" / "s.jsonl", root) == b"{}\n"
+
+
+def test_a_root_may_be_a_link_and_be_named_by_either_name(root: Path, tmp_path: Path) -> None:
+    (root / "s.jsonl").write_bytes(b"1")
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    assert read(link / "s.jsonl", link) == b"1"
+    assert read(root / "s.jsonl", link) == b"1"
+
+
+def test_files_elsewhere_are_refused(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_bytes(b"1")
+    (tmp_path / "projects-of-others").mkdir()
+    (tmp_path / "projects-of-others" / "s.jsonl").write_bytes(b"1")
+    for path in (tmp_path / "s.jsonl", tmp_path / "projects-of-others" / "s.jsonl", "/etc/passwd", root):
+        assert "outside" in refused(path, root)
+    for path in (f"{root}/../s.jsonl", "s.jsonl", "", f"{root}/a\0.jsonl"):
+        assert "absolute" in refused(path, root)
+
+
+def test_no_link_is_followed(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "s.jsonl").write_bytes(b"secret")
+    (root / "s.jsonl").symlink_to(tmp_path / "outside" / "s.jsonl")
+    (root / "directory").symlink_to(tmp_path / "outside")
+    assert "symbolic link" in refused(root / "s.jsonl", root)
+    assert "symbolic link" in refused(root / "directory" / "s.jsonl", root)
+
+
+def test_hidden_directories_and_other_suffixes_are_refused(root: Path) -> None:
+    (root / ".daemon").mkdir()
+    (root / ".daemon" / "secret.txt").write_bytes(b"secret")
+    (root / "memories.db").write_bytes(b"SQLite")
+    assert "hidden" in refused(root / ".daemon" / "secret.txt", root)
+    assert "must end with" in refused(root / "memories.db", root)
+
+
+def test_only_regular_files_are_read(root: Path) -> None:
+    os.mkfifo(root / "pipe.jsonl")
+    (root / "directory.jsonl").mkdir()
+    assert "not a regular file" in refused(root / "pipe.jsonl", root)
+    assert "not a regular file" in refused(root / "directory.jsonl", root)
+    assert "No such file" in refused(root / "missing.jsonl", root)
+
+
+def test_an_error_that_may_pass_asks_for_a_retry(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "s.jsonl").write_bytes(b"{}")
+
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", fail)
+    with pytest.raises(SignetError) as found:
+        read(root / "s.jsonl", root)
+    assert found.value.code is ErrorCode.NOT_APPLIED
+
+
+def test_a_file_that_is_too_long_is_refused_with_its_size_before_it_is_read(root: Path) -> None:
+    with (root / "huge.jsonl").open("wb") as file:
+        file.truncate(100 << 20)
+    assert "104857600 bytes; at most 1000" in refused(root / "huge.jsonl", root)
+
+
+def test_the_roots_follow_the_environment_of_each_harness(tmp_path: Path) -> None:
+    found = roots(tmp_path, {"HOME": "/home/ada", "CODEX_HOME": "/srv/codex"})
+    assert {tmp_path, Path("/home/ada/.claude/projects"), Path("/srv/codex/sessions")} <= set(found)
+    assert Path("/home/ada") not in found
+    moved = roots(tmp_path, {"HOME": "/home/ada", "CLAUDE_CONFIG_DIR": "/srv/claude"})
+    assert Path("/srv/claude/projects") in moved
