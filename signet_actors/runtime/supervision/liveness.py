@@ -71,7 +71,8 @@ def kill_silent(
 def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
     """Return True if a silent child works slowly: it was not stopped, does not sleep, and runs in no endless loop.
 
-    An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none.
+    An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none. What the child
+    has used is recorded in ``child.progress`` for the next check.
     """
     pid, silent_ns = child.process.pid, now - child.last_seen_ns
     activity = None if pid is None or silent_ns > _SLOW_FACTOR * allowed_ns else read_activity(pid)
