@@ -100,12 +100,13 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     paths=("/api/sessions/{key}/bypass",),
     request=BypassRequest,
     example={"key": "s-1", "enabled": False},
-    replies={200: BypassReply, 404: Problem, **PROBLEMS},
+    replies={200: BypassReply, 404: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.REMEMBER,
+    served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
     lenient=True,
-    description="Hooks of a bypassed session inject nothing and store nothing.",
+    description="Hooks of a bypassed session inject nothing and store nothing. The switch is on disk before the reply.",
 )
 RENEW: Final[Operation[NoFields, RenewedSession]] = Operation(
     name="sessions.renew",

@@ -23,7 +23,6 @@ class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
     context_epoch: int = 0
     harness: str | None = None
     project: str | None = None
-    bypassed: bool = False
 
 
 class ReturnedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,6 +46,18 @@ class RecordSessions(Request[SessionsRecorded], frozen=True, tag="writer.record_
     returned: tuple[ReturnedMemory, ...] = ()
 
 
+class SetBypass(Request[SessionsRecorded], frozen=True, tag="writer.set_bypass"):
+    """Switch memory off or on for a session of all agents. Safe to repeat.
+
+    The other fields are those of the row that keeps the switch if nothing is stored of the session yet.
+    """
+
+    session_key: str
+    agent_id: str
+    started_at: str
+    bypassed: bool
+
+
 class ReturnedRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """A received memory that still exists, with its ``memories.seq``."""
 
@@ -56,10 +67,14 @@ class ReturnedRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SessionFound(Message, frozen=True, tag="searcher.session_found"):
-    """The stored state of a session, None if there is none, and what it received in its present epoch."""
+    """The stored state of a session, None if there is none, and what it received in its present epoch.
+
+    ``bypassed``: memory is switched off for the session, whichever agent's row says so.
+    """
 
     context: SessionContext | None = None
     returned: list[ReturnedRow] = []
+    bypassed: bool = False
 
 
 class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session"):

@@ -44,7 +44,7 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
     WatchJobs,
 )
-from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded
+from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
 
@@ -455,6 +455,7 @@ TransactionCommand = (
     | RecordUsage
     | AdvanceHighWaterMark
     | RecordSessions
+    | SetBypass
     | TranscriptCommand
 )
 """The commands that run in a transaction."""

@@ -20,7 +20,7 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     UndoRun,
 )
-from signet_actors.protocol.sessions import RecordSessions
+from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -73,7 +73,7 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
     that has completed no target is sent again.
     """
-    if isinstance(command, ReconcileJobs | RecordSessions):
+    if isinstance(command, ReconcileJobs | RecordSessions | SetBypass):
         return False  # it is safe to repeat, and writes nothing when nothing is missing
     return not isinstance(reply, ManyForgotten) or bool(reply.results)
 
@@ -144,6 +144,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return purge.advance_high_water_mark(context, command)
         case RecordSessions():
             return sessions.record(context, command)
+        case SetBypass():
+            return sessions.set_bypass(context, command)
         case StoreTurns():
             return transcripts.store(context, command)
         case ForgetTranscript():

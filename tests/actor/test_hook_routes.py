@@ -19,7 +19,9 @@ from signet_actors.protocol.sessions import (
     GetSession,
     RecordSessions,
     SessionFound,
+    SessionsRecorded,
     SessionStartFound,
+    SetBypass,
 )
 from signet_actors.protocol.writer import Remember, RememberChunks, Remembered, TouchMemories
 from tests.actor.test_memory_routes_recall import found, row
@@ -56,7 +58,8 @@ def api(tmp_path: Path) -> MemoryApi:
         GetSession: SessionFound(),
         FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: 7}),
         Remember: remembered,
-        RecordSessions: lambda command: RecordSessions(),
+        RecordSessions: SessionsRecorded(),
+        SetBypass: SessionsRecorded(),
     }
     return made
 
@@ -172,6 +175,7 @@ def test_a_session_is_claimed_without_anything_else(api: MemoryApi) -> None:
 def test_a_bypassed_session_gets_nothing_until_it_is_switched_on_again(api: MemoryApi, path: str) -> None:
     post(api, START, sessionKey="s")
     assert api.request("POST", "/api/sessions/s/bypass", {"enabled": True}).json == {"key": "s", "bypassed": True}
+    assert api.bus.only(SetBypass).body.bypassed
     asked = [sent for sent in api.bus.asked if not isinstance(sent.body, RecordSessions)]
     body = post(api, path, sessionKey="s")
     assert (body["bypassed"], body["skipped"], body["reason"]) == (True, True, "bypassed")
@@ -179,6 +183,20 @@ def test_a_bypassed_session_gets_nothing_until_it_is_switched_on_again(api: Memo
     assert api.request("GET", "/api/sessions/s").json["bypassed"] is True
     api.request("POST", "/api/sessions/s/bypass", {"enabled": False})
     assert "skipped" not in post(api, path, sessionKey="s")
+
+
+@pytest.mark.parametrize(("failure", "status"), [(Unavailable("away"), 503), (OutcomeUnknown(), 504)])
+def test_a_bypass_that_is_not_on_disk_is_not_answered_with_200(api: MemoryApi, failure: Exception, status: int) -> None:
+    post(api, START, sessionKey="s")
+    api.bus.script[SetBypass] = failure
+    assert api.request("POST", "/api/sessions/s/bypass", {"enabled": True}).status == status
+    assert api.request("GET", "/api/sessions/s").json["bypassed"] is False
+
+
+def test_an_unknown_field_of_a_bypass_is_named(api: MemoryApi) -> None:
+    post(api, START, sessionKey="s")
+    body = api.request("POST", "/api/sessions/s/bypass", {"enabled": True, "enable": False}).json
+    assert body == {"key": "s", "bypassed": True, "warnings": ["unknown field: enable (did you mean enabled?)"]}
 
 
 def test_the_requests_about_a_session(api: MemoryApi) -> None:

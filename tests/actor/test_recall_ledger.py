@@ -57,8 +57,8 @@ def test_a_session_is_read_once_however_many_requests_wait_for_it(bus: Recording
 
 
 def test_what_an_earlier_process_stored_is_left_out(bus: RecordingBus) -> None:
-    state = SessionContext("s", "default", AT, AT, 2, bypassed=True)
-    bus.script[GetSession] = SessionFound(state, [ReturnedRow("a", 1), ReturnedRow("b", 2, "k")])
+    state = SessionContext("s", "default", AT, AT, 2)
+    bus.script[GetSession] = SessionFound(state, [ReturnedRow("a", 1), ReturnedRow("b", 2, "k")], bypassed=True)
 
     async def work(ledger: RecallLedger) -> None:
         context = await opened(ledger)

@@ -16,6 +16,7 @@ from signet_actors.protocol.sessions import (
     SessionContext,
     SessionFound,
     SessionStartFound,
+    SetBypass,
 )
 from signet_actors.protocol.writer import PurgeStep
 from signet_actors.searcher.queries import sessions
@@ -47,7 +48,7 @@ def contents(memories: list[Any]) -> list[str]:
 
 def test_a_session_and_what_it_received_are_read_as_they_were_recorded(room: StoreRoom) -> None:
     one, two = room.remember("one"), room.remember("two")
-    state = context(harness="codex", project="/p", bypassed=True)
+    state = context(harness="codex", project="/p")
     returned = (ReturnedMemory("s", "default", 0, two.id, "key"), ReturnedMemory("s", "default", 0, one.id))
     room.ask(RecordSessions((state,), returned))
     assert found(room) == SessionFound(state, [ReturnedRow(one.id, 1), ReturnedRow(two.id, 2, "key")])
@@ -81,6 +82,27 @@ def test_old_records_are_purged_and_an_active_session_stays(room: StoreRoom) -> 
     assert room.ask(PurgeStep("sessions", LATER, 100)).count == 1
     assert found(room, "old") == SessionFound()
     assert found(room, "new").context is not None
+
+
+def test_a_bypass_holds_for_all_agents_of_the_session_until_it_is_switched_off(room: StoreRoom) -> None:
+    room.ask(RecordSessions((context(), SessionContext("s", "bob", BEGAN, BEGAN))))
+    room.ask(SetBypass("s", "bob", BEGAN, bypassed=True))
+    room.ask(RecordSessions((context(epoch=1),)))
+    assert [found(room, agent=agent).bypassed for agent in ("default", "bob", "a third one")] == [True] * 3
+    assert not found(room, "other").bypassed
+    room.ask(SetBypass("s", "default", BEGAN, bypassed=False))
+    assert [found(room, agent=agent).bypassed for agent in ("default", "bob", "a third one")] == [False] * 3
+
+
+def test_the_bypass_of_a_session_is_not_purged_however_old_it_is(room: StoreRoom) -> None:
+    room.ask(SetBypass("s", "default", BEGAN, bypassed=True))
+    room.ask(RecordSessions((context("s"), context("old"))))
+    room.ask(PurgeStep("sessions", LATER, 100))
+    assert found(room).bypassed
+    assert found(room, "old").context is None
+    room.ask(SetBypass("s", "default", BEGAN, bypassed=False))
+    room.ask(PurgeStep("sessions", LATER, 100))
+    assert found(room) == SessionFound()
 
 
 def test_received_rows_make_room_for_the_next_best(room: StoreRoom) -> None:

@@ -178,6 +178,24 @@ def test_what_a_session_received_survives_a_kill_of_every_process(daemon: LiveDa
     assert "make reindex" in prompt(daemon.api, question, project=HERE, sessionKey="another")["inject"]
 
 
+def test_a_bypass_holds_after_a_kill_that_follows_its_answer_at_once(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", sessionKey="secret")
+    hook(daemon.api, "session-start", sessionKey="secret", agentId="bob")
+    daemon.api.post("/api/sessions/secret/bypass", {"enabled": True}).ok()
+    daemon.kill("gateway")
+    daemon.kill("writer")
+    daemon.wait_ready()
+    for agent in ("default", "bob", "a third one"):
+        answer = prompt(daemon.api, "which worker renders the invoices?", sessionKey="secret", agentId=agent)
+        assert answer["bypassed"] is True
+    daemon.api.post("/api/sessions/secret/bypass", {"enabled": False}).ok()
+    daemon.kill("gateway")
+    daemon.wait_ready()
+    for agent in ("default", "bob", "a third one"):
+        answer = prompt(daemon.api, "which worker renders the invoices?", sessionKey="secret", agentId=agent)
+        assert "bypassed" not in answer
+
+
 def test_a_memory_is_stored_once_however_often_a_hook_is_repeated(daemon: LiveDaemon) -> None:
     body = {"harness": "x", "content": "The spool is drained every minute", "idempotencyKey": "spool-1"}
     answers = [daemon.api.post("/api/hooks/remember", body, Idempotency_Key="spool-1").ok() for _ in range(3)]

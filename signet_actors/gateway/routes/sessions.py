@@ -25,6 +25,7 @@ from signet_actors.operations.sessions import (
     Session,
     SessionsReply,
 )
+from signet_actors.protocol.sessions import SetBypass
 
 
 async def list_sessions(call: Call[NoFields]) -> HttpResponse:
@@ -39,13 +40,14 @@ async def get_session(call: Call[NoFields]) -> HttpResponse:
 
 
 async def bypass(call: Call[BypassRequest]) -> HttpResponse:
-    """Switch memory off or on for the session. An unknown session is reported before an invalid body."""
+    """Switch memory off or on for the session, durably. An unknown session is reported before an invalid body."""
     session = _session(call)
     enabled = call.request.enabled
     if enabled is None:
         raise InvalidRequest("enabled (boolean) is required", field="enabled")
+    await call.ask_writer(SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled))
+    call.state.ledger.set_bypassed(session.key, bypassed=enabled)
     session.bypassed = enabled
-    call.state.ledger.set_bypassed(session.key, call.agent_id, bypassed=enabled)
     return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
 
 

@@ -97,7 +97,7 @@ class RecallLedger:
         self._max_contexts = max_contexts
         self._contexts: OrderedDict[ContextKey, Context] = OrderedDict()
         self._loading: dict[ContextKey, asyncio.Task[Context]] = {}
-        self._bypassed: set[str] = set()
+        self._bypassed: dict[str, bool] = {}
         self._changed: dict[ContextKey, SessionContext] = {}
         self._returned: list[ReturnedMemory] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -122,14 +122,11 @@ class RecallLedger:
 
     def is_bypassed(self, key: str) -> bool:
         """Return True if the session receives nothing, as far as this process has read."""
-        return key in self._bypassed
+        return self._bypassed.get(key, False)
 
-    def set_bypassed(self, key: str, agent_id: str, *, bypassed: bool) -> None:
-        """Switch memory off or on for the session of all agents."""
-        (self._bypassed.add if bypassed else self._bypassed.discard)(key)
-        contexts = [context for (named, _), context in self._contexts.items() if named == key]
-        for context in contexts or [Context(key, agent_id, self._clock.wall_ms())]:
-            self.touch(context)
+    def set_bypassed(self, key: str, *, bypassed: bool) -> None:
+        """Note that memory was switched off or on for the session of all agents, after that was stored."""
+        self._bypassed[key] = bypassed
 
     def touch(self, context: Context) -> None:
         """Store the state of the session soon, as active now."""
@@ -141,7 +138,6 @@ class RecallLedger:
             context_epoch=context.epoch,
             harness=context.harness,
             project=context.project,
-            bypassed=context.key in self._bypassed,
         )
         self._schedule()
 
@@ -192,14 +188,14 @@ class RecallLedger:
         key, agent_id = at
         found: SessionFound
         found, _ = await self._bus.ask_searcher(GetSession(key, agent_id), trace_id=trace_id)
+        if found.bypassed:  # a switch by this process is newer than what was read
+            self._bypassed.setdefault(key, True)
         context = Context(key, agent_id, self._clock.wall_ms())
         stored = found.context
         if stored is not None:
             context.stored = True
             context.epoch, context.harness, context.project = stored.context_epoch, stored.harness, stored.project
             context.started = stored.harness is not None  # only the start of a session names it
-            if stored.bypassed:
-                self._bypassed.add(key)
         for row in found.returned:
             context.received[row.memory_id] = row.seq
             if row.request_key is not None:

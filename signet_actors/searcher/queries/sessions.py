@@ -36,9 +36,10 @@ RECALLED_LATELY: Final = 2000
 
 def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     """Return the stored state of the session, and what it received in its present epoch."""
+    bypassed = stored.is_bypassed(snapshot, query.session_key)
     found = stored.context(snapshot, query.session_key, query.agent_id)
     if found is None:
-        return SessionFound()
+        return SessionFound(bypassed=bypassed)
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch)
     return SessionFound(
         context=SessionContext(
@@ -47,11 +48,11 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
             context_epoch=found.context_epoch,
             harness=found.harness,
             project=found.project,
-            bypassed=bool(found.bypassed),
             started_at=found.started_at,
             last_active_at=found.last_active_at,
         ),
         returned=[ReturnedRow(*row) for row in returned],
+        bypassed=bypassed,
     )
 
 

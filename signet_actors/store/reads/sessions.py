@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 from signet_actors.store.engine import Snapshot
 
 _CONTEXT: Final = (
-    "SELECT c.context_epoch, c.harness, c.project, c.bypassed, c.started_at, c.last_active_at"
+    "SELECT c.context_epoch, c.harness, c.project, c.started_at, c.last_active_at"
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
+_BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
 _RETURNED: Final = (
     "SELECT r.memory_id, m.seq, r.request_key FROM session_recalls r JOIN memories m ON m.id = r.memory_id"
     " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch ORDER BY m.seq"
@@ -28,12 +29,11 @@ _LAST_ACCESSED: Final = (
 
 
 class StoredContext(NamedTuple):
-    """The columns of ``session_contexts`` beside its key; ``bypassed`` is 0 or 1."""
+    """The columns of ``session_contexts`` beside its key, and without the bypass, which is that of all agents."""
 
     context_epoch: int
     harness: str | None
     project: str | None
-    bypassed: int
     started_at: str
     last_active_at: str
 
@@ -42,6 +42,11 @@ def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContex
     """Return the state of the session, None if it is not stored."""
     row = snapshot.one(_CONTEXT, {"session_key": session_key, "agent_id": agent_id})
     return None if row is None else StoredContext._make(row)
+
+
+def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
+    """Return True if memory is switched off for the session, whichever agent's row says so."""
+    return bool(snapshot.value(_BYPASSED, {"session_key": session_key}))
 
 
 def returned(snapshot: Snapshot, session_key: str, agent_id: str, epoch: int) -> list[tuple[str, int, str | None]]:

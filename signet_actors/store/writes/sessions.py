@@ -23,27 +23,29 @@ class RecallRow(NamedTuple):
 
 
 class ContextRow(NamedTuple):
-    """The newest state of a session; ``bypassed`` is 0 or 1."""
+    """The newest state of a session."""
 
     session_key: str
     agent_id: str
     context_epoch: int
     harness: str | None
     project: str | None
-    bypassed: int
     started_at: str
     last_active_at: str
 
 
 _PUT: Final = (
-    f"INSERT INTO session_contexts ({', '.join(ContextRow._fields)})"
-    f" VALUES ({', '.join(f':{name}' for name in ContextRow._fields)})"
+    f"INSERT INTO session_contexts ({', '.join(ContextRow._fields)}, bypassed)"
+    f" VALUES ({', '.join(f':{name}' for name in ContextRow._fields)}, 0)"
     " ON CONFLICT (session_key, agent_id) DO UPDATE SET"
     " context_epoch = CASE WHEN excluded.context_epoch > session_contexts.context_epoch"
     " THEN excluded.context_epoch ELSE session_contexts.context_epoch END,"
     " harness = coalesce(excluded.harness, session_contexts.harness),"
     " project = coalesce(excluded.project, session_contexts.project),"
-    " bypassed = excluded.bypassed, last_active_at = excluded.last_active_at"
+    " last_active_at = excluded.last_active_at"
+)
+_SET_BYPASSED: Final = (
+    "UPDATE session_contexts SET bypassed = :bypassed WHERE session_key = :session_key AND bypassed <> :bypassed"
 )
 _RECALLS: Final = Insert(
     "session_recalls",
@@ -58,7 +60,7 @@ _DELETE_RECALLS: Final = (
 _DELETE_CONTEXTS: Final = (
     "DELETE FROM session_contexts WHERE (session_key, agent_id) IN"
     " (SELECT c.session_key, c.agent_id FROM session_contexts c"
-    " WHERE c.last_active_at < :cutoff ORDER BY c.last_active_at LIMIT :limit)"
+    " WHERE c.last_active_at < :cutoff AND c.bypassed = 0 ORDER BY c.last_active_at LIMIT :limit)"
 )
 
 
@@ -67,13 +69,21 @@ def put(tx: WriteTransaction, context: ContextRow) -> None:
     tx.execute(_PUT, context._asdict())
 
 
+def set_bypassed(tx: WriteTransaction, session_key: str, *, bypassed: bool) -> None:
+    """Store in each row of the session, whatever its agent, whether memory is switched off for it."""
+    tx.execute(_SET_BYPASSED, {"session_key": session_key, "bypassed": int(bypassed)})
+
+
 def add_recalls(tx: WriteTransaction, rows: Iterable[RecallRow]) -> None:
     """Store what sessions received; a row that is stored already stays as it is."""
     tx.insert(_RECALLS, [value for row in rows for value in row])
 
 
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:
-    """Delete at most ``limit`` rows from before the cutoff, of what sessions received and then of sessions."""
+    """Delete at most ``limit`` rows from before the cutoff, of what sessions received and then of sessions.
+
+    The row of a bypassed session stays, however old: the session may go on, and must not receive anything then.
+    """
     tx.execute(_DELETE_RECALLS, {"cutoff": cutoff, "limit": limit})
     deleted = tx.changes()
     tx.execute(_DELETE_CONTEXTS, {"cutoff": cutoff, "limit": limit - deleted})

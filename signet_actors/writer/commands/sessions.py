@@ -1,11 +1,11 @@
-"""Sessions and what they received, as the gateway reports them soon after its responses.
+"""Sessions and what they received, as the gateway reports them soon after its responses, and their bypass.
 
 Source: docs/decisions.md 60.
 """
 
 from __future__ import annotations
 
-from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded
+from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes.sessions import ContextRow, RecallRow
 from signet_actors.writer.command_context import CommandContext
@@ -22,7 +22,6 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
                 context_epoch=one.context_epoch,
                 harness=one.harness,
                 project=one.project,
-                bypassed=int(one.bypassed),
                 started_at=one.started_at,
                 last_active_at=one.last_active_at,
             ),
@@ -33,4 +32,23 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
     ]
     if rows:
         session_rows.add_recalls(context.tx, rows)
+    return SessionsRecorded()
+
+
+def set_bypass(context: CommandContext, command: SetBypass) -> SessionsRecorded:
+    """Switch memory off or on for the session, in the rows of all agents."""
+    if command.bypassed:
+        session_rows.put(
+            context.tx,
+            ContextRow(
+                session_key=command.session_key,
+                agent_id=command.agent_id,
+                context_epoch=0,
+                harness=None,
+                project=None,
+                started_at=command.started_at,
+                last_active_at=context.now,
+            ),
+        )
+    session_rows.set_bypassed(context.tx, command.session_key, bypassed=command.bypassed)
     return SessionsRecorded()
