@@ -199,7 +199,8 @@ class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_
 class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
     """Outcome of a patch.
 
-    ``status``: updated, no_changes, not_found, deleted, version_conflict, duplicate_content_hash.
+    ``status``: updated, no_changes, not_found, deleted, version_conflict, duplicate_content_hash,
+    autonomous_unpin_denied.
     """
 
     id: str

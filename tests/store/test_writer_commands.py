@@ -179,6 +179,19 @@ def test_every_outcome_of_a_patch_has_its_status(room: StoreRoom) -> None:
     assert status(type="fact") == "deleted"
 
 
+@pytest.mark.parametrize("kind", ["agent", "pipeline"])
+def test_only_a_person_unpins_a_memory(room: StoreRoom, kind: str) -> None:
+    memory = room.remember("pinned", pinned=True)
+    unpin = MemoryPatch(id=memory.id, reason="r", pinned=False, content="changed")
+    robot = Principal(changed_by="bot", actor_type=kind)
+    assert room.ask(ModifyMemory(unpin, robot)).status == "autonomous_unpin_denied"
+    assert room.value("SELECT content FROM memories") == "pinned"
+    kept = MemoryPatch(id=memory.id, reason="r", pinned=True, content="changed")
+    assert room.ask(ModifyMemory(kept, robot)).status == "updated"
+    assert room.ask(ModifyMemory(unpin, ME)).status == "updated"
+    assert room.ask(ModifyMemory(unpin, robot)).status == "no_changes", "it is not pinned any more"
+
+
 def test_a_batch_applies_its_valid_patches(room: StoreRoom) -> None:
     first, second = room.remember("first"), room.remember("second")
     patches = (

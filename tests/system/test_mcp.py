@@ -143,6 +143,7 @@ def test_errors_say_what_is_wrong(connect: Connect) -> None:
             assert (await refused(client, "memory_forget", id="nothing", reason="r")).startswith("Not found")
             pinned = await replied(client, "memory_store", content="always wash your hands", pinned=True)
             assert "--force" in await refused(client, "memory_forget", id=pinned["id"], reason="r")
+            assert "--unpin" in await refused(client, "memory_modify", id=pinned["id"], pinned=False, reason="r")
             for call in (client.call_tool("memory_burn", {}), client.read_resource("signet://memory/nothing")):
                 with pytest.raises(MCPError):
                     await call

@@ -34,6 +34,9 @@ OUTCOME_ERRORS: Final[dict[str, OutcomeError]] = {
     "autonomous_force_denied": OutcomeError(
         ErrorCode.FORBIDDEN, "Autonomous agents cannot force-delete pinned memories"
     ),
+    "autonomous_unpin_denied": OutcomeError(
+        ErrorCode.FORBIDDEN, "Only the user can unpin a memory: signet edit ID --unpin"
+    ),
     "retention_expired": OutcomeError(ErrorCode.CONFLICT, "Recover window expired ({days} days)"),
 }
 

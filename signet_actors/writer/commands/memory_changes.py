@@ -55,7 +55,8 @@ def modify(
 ) -> Modified:
     """Apply the patch and raise the version, or return a status that tells why not.
 
-    With ``evidence`` the new content comes from the pipeline or was there before, so nothing is extracted from it.
+    An agent or the pipeline cannot unpin a memory, because it could forget it then. With ``evidence`` the new content
+    comes from the pipeline or was there before, so nothing is extracted from it.
     """
     row = memory_rows.readable_by_id(context.tx, patch.id, read)
     if row is None:
@@ -77,6 +78,8 @@ def modify(
     ):
         if new is not UNSET and new != old:
             changes[column], before[column] = new, old
+    if "pinned" in changes and row.pinned and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+        return Modified(id=patch.id, status="autonomous_unpin_denied", current_version=row.version)
     content_changed = patch.content is not UNSET and patch.content != row.content
     if not changes and not content_changed:
         return Modified(id=patch.id, status="no_changes", current_version=row.version, new_version=row.version)
