@@ -31,6 +31,7 @@ from signet_actors.config.field_forms import (
 ExtractionProvider = Literal["auto", "none", "ollama", "openai", "claude-code", "opencode"]
 InlineLinker = Literal["link", "create"]
 MaintenanceMode = Literal["observe", "execute"]
+Confirm = Literal["auto", "review"]
 
 
 class DampeningConfig(Struct, frozen=True, rename="camel"):
@@ -286,6 +287,10 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     mutations_frozen: Annotated[
         bool, described("Kill switch: every change of a memory is answered with 503; reads still work")
     ] = False
+    confirm: Annotated[
+        Confirm,
+        described("Whether changes by the pipeline are applied at once, or wait until a person approves each of them"),
+    ] = "auto"
     semantic_contradiction_enabled: Annotated[
         bool, described("Ask the language model whether two texts contradict each other")
     ] = False

@@ -83,6 +83,24 @@ def test_shadow_mode_only_writes_history() -> None:
         ]
 
 
+def test_facts_that_need_confirmation_are_stored_when_a_person_approves_them() -> None:
+    with pipeline(more="    confirm: review\n") as (daemon, _):
+        source = daemon.api.remember(NOTE)["id"]
+        finished(daemon)
+        assert derived(daemon) == []
+        queue = daemon.api.get("/api/memory/review-queue").ok()["items"]
+        assert [item["fact_content"] for item in queue] == SENTENCES
+        assert {(item["reason"], item["review_state"], item["source_memory_id"]) for item in queue} == {
+            ("confirmation", "pending", source)
+        }
+        accepted, rejected, _ = (item["id"] for item in queue)
+        approved = daemon.api.request("POST", f"/api/memory/review-queue/{accepted}/approve", {}).ok()
+        assert daemon.api.memory(approved["memoryId"])["content"] == SENTENCES[0]
+        daemon.api.request("POST", f"/api/memory/review-queue/{rejected}/reject", {}).ok()
+        assert derived(daemon) == SENTENCES[:1]
+        assert daemon.api.get("/api/memory/review-queue").ok()["total"] == 1
+
+
 def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
     """``(status, attempts, releases, error)`` of the oldest job of the kind."""
     sql = "SELECT status, attempts, releases, error FROM memory_jobs WHERE job_type = ? ORDER BY seq LIMIT 1"

@@ -27,6 +27,7 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "enabled": (True, BOOL),
     "shadowMode": (False, BOOL),
     "mutationsFrozen": (False, BOOL),
+    "confirm": ("auto", ("auto", "review")),  # docs/decisions.md 16
     "semanticContradictionEnabled": (False, BOOL),
     "semanticContradictionTimeoutMs": (45000, (5000, 300000)),
     "telemetryEnabled": (False, BOOL),

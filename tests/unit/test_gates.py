@@ -36,6 +36,7 @@ CONTROLLED = PipelineFlags()
 SHADOW = PipelineFlags(shadow_mode=True, allow_update_delete=True)
 FROZEN = PipelineFlags(mutations_frozen=True, allow_update_delete=True)
 OFF = PipelineFlags(enabled=False)
+CONFIRMED = PipelineFlags(allow_update_delete=True, confirm_changes=True)
 
 
 def proposal(
@@ -80,6 +81,7 @@ SITUATIONS: dict[Reason, GateOutcome] = {
     Reason.UNCHANGED: gate(proposal(), FULL, target=TARGET, duplicate_of="m1"),
     Reason.CONTRADICTION: gate(proposal(contradicts=True), FULL, target=TARGET),
     Reason.INSTRUCTION: gate(proposal("add", suspicion=InjectionKind.IMPERATIVE), CONTROLLED),
+    Reason.CONFIRMATION: gate(proposal("add"), CONFIRMED),
 }
 
 # The words of the documents, and those that they ask for without giving one.
@@ -98,6 +100,7 @@ REASON_WORDS = DOCUMENTED | {
     "unchanged",
     "contradiction",
     "instruction",
+    "confirmation",
 }
 
 
@@ -173,6 +176,22 @@ def test_an_instruction_waits_for_review(action: Action, mark: InjectionKind) ->
         ProposalOutcome.REVIEW, Reason.INSTRUCTION, review_needed=True
     )
     assert gate_approved(suspicious, CONTROLLED, target=TARGET).changes
+
+
+@pytest.mark.parametrize("action", ["add", "update", "delete"])
+def test_each_change_waits_for_review_if_changes_are_confirmed(action: Action) -> None:
+    waiting = GateOutcome(ProposalOutcome.REVIEW, Reason.CONFIRMATION, review_needed=True)
+    assert gate(proposal(action), CONFIRMED, target=TARGET) == waiting
+    assert gate(proposal(action), restrict(CONFIRMED, PipelineMode.FULL), target=TARGET) == waiting
+    assert gate_approved(proposal(action), CONFIRMED, target=TARGET).changes
+
+
+def test_confirmation_asks_for_nothing_that_would_not_be_stored() -> None:
+    assert gate(proposal("add"), CONFIRMED, duplicate_of="m7").reason is Reason.DUPLICATE_CONTENT
+    assert gate(proposal("none"), CONFIRMED).reason is Reason.ALREADY_COVERED
+    assert gate(proposal(), CONFIRMED, target=None).reason is Reason.TARGET_GONE
+    held = gate(proposal(), PipelineFlags(confirm_changes=True), target=TARGET)
+    assert (held.reason, held.review_needed) == (Reason.DESTRUCTIVE_MUTATIONS_DISABLED, False)
 
 
 def test_an_instruction_blocked_by_another_gate_is_not_reviewed() -> None:
@@ -364,7 +383,7 @@ def test_history_metadata_has_the_reason_in_the_documented_keys() -> None:
 
 
 def test_every_combination_of_flags_and_actions_has_an_encodable_outcome() -> None:
-    for bits in itertools.product([False, True], repeat=5):
+    for bits in itertools.product([False, True], repeat=6):
         for action in ACTIONS:
             outcome = gate(proposal(action), PipelineFlags(*bits), target=TARGET)
             assert msgspec.msgpack.decode(msgspec.msgpack.encode(outcome), type=GateOutcome) == outcome

@@ -11,7 +11,7 @@ docs/compatibility.md "Worked examples: decision"; docs/decisions.md 16.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -41,6 +41,7 @@ class PipelineFlags(Struct, frozen=True):
     """The configuration flags that decide about proposals.
 
     ``autonomous.frozen`` stops everything autonomous, and therefore every update and deletion that no person requested.
+    ``confirm_changes``: a change that passes all other gates waits for a person.
     """
 
     enabled: bool = True
@@ -48,6 +49,7 @@ class PipelineFlags(Struct, frozen=True):
     mutations_frozen: bool = False
     allow_update_delete: bool = False
     autonomous_frozen: bool = False
+    confirm_changes: bool = False
 
 
 class AutonomySwitches(Protocol):
@@ -69,6 +71,8 @@ class PipelineSwitches(Protocol):
     @property
     def mutations_frozen(self) -> bool: ...
     @property
+    def confirm(self) -> Literal["auto", "review"]: ...
+    @property
     def autonomous(self) -> AutonomySwitches: ...
 
 
@@ -80,6 +84,7 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
         mutations_frozen=switches.mutations_frozen,
         allow_update_delete=switches.autonomous.allow_update_delete,
         autonomous_frozen=switches.autonomous.frozen,
+        confirm_changes=switches.confirm == "review",
     )
 
 
@@ -96,6 +101,7 @@ def restrict(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: boo
         allow_update_delete=flags.allow_update_delete
         and (mode is not PipelineMode.CONTROLLED_WRITE or autonomous_frozen),
         autonomous_frozen=flags.autonomous_frozen or autonomous_frozen,
+        confirm_changes=flags.confirm_changes,
     )
 
 
@@ -138,6 +144,7 @@ class Reason(StrEnum):
     UNCHANGED = "unchanged"
     CONTRADICTION = "contradiction"
     INSTRUCTION = "instruction"
+    CONFIRMATION = "confirmation"
 
 
 OUTCOME_OF: Final[dict[Reason, ProposalOutcome]] = {
@@ -157,6 +164,7 @@ OUTCOME_OF: Final[dict[Reason, ProposalOutcome]] = {
     Reason.UNCHANGED: ProposalOutcome.RECORDED,
     Reason.CONTRADICTION: ProposalOutcome.REVIEW,
     Reason.INSTRUCTION: ProposalOutcome.REVIEW,
+    Reason.CONFIRMATION: ProposalOutcome.REVIEW,
 }
 """The outcome of each reason. An outcome without a reason means that a memory was changed."""
 
@@ -218,7 +226,7 @@ def gate(
 
     An update or a deletion passes only if the mode allows it, the memory is not pinned, its version is the one that the
     decider saw, and no contradiction is suspected. A suspected contradiction, or a fact that looks like an instruction
-    to an agent, is sent to a person for review.
+    to an agent, is sent to a person for review; so is every change if the flags ask for confirmation.
 
     ``target`` is the memory that the proposal names, or None if it does not exist, is deleted, or belongs to another
     agent. ``duplicate_of`` is a live memory in the same scope with the same content hash as the fact.
@@ -237,8 +245,8 @@ def gate(
     if proposal.action == "none":
         return _not_applied(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
-        return _review_if_suspicious(
-            _check_fact(proposal, ProposalOutcome.CREATED, min_confidence, duplicate_of), proposal
+        return _review_if_needed(
+            _check_fact(proposal, ProposalOutcome.CREATED, min_confidence, duplicate_of), proposal, flags
         )
     if mode is not PipelineMode.FULL:
         frozen = flags.allow_update_delete and flags.autonomous_frozen
@@ -254,7 +262,7 @@ def gate(
         outcome = _check_fact(proposal, ProposalOutcome.UPDATED, min_confidence, duplicate_of)
     if outcome.changes and proposal.contradiction_risk:
         return _not_applied(Reason.CONTRADICTION, proposal)
-    return _review_if_suspicious(outcome, proposal)
+    return _review_if_needed(outcome, proposal, flags)
 
 
 def gate_approved(
@@ -262,9 +270,9 @@ def gate_approved(
 ) -> GateOutcome:
     """Return the outcome of a proposal that a person approved.
 
-    The approval overrides the gates for contradiction, suspicion, confidence and disabled updates. It also overrides
-    ``pipeline_disabled`` and ``shadow``, which restrict the pipeline and not people. Frozen mutations, a pinned,
-    missing or changed memory, and a duplicate still stop the proposal.
+    The approval overrides the gates for contradiction, suspicion, confirmation, confidence and disabled updates. It
+    also overrides ``pipeline_disabled`` and ``shadow``, which restrict the pipeline and not people. Frozen mutations, a
+    pinned, missing or changed memory, and a duplicate still stop the proposal.
     """
     if flags.mutations_frozen:
         return _not_applied(Reason.FROZEN, proposal)
@@ -307,16 +315,22 @@ def _check_fact(
     return GateOutcome(applied)
 
 
-def _review_if_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
-    """Send a change to review if its fact looks like an instruction to an agent.
+def _review_if_needed(outcome: GateOutcome, proposal: Proposal, flags: PipelineFlags) -> GateOutcome:
+    """Send a change to review if its fact looks like an instruction to an agent, or if all changes are confirmed.
 
-    Source: docs/security.md "Poisoned memories".
+    Source: docs/security.md "Poisoned memories"; docs/pipeline.md "Reviews".
     """
-    return _not_applied(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
+    if not outcome.changes:
+        return outcome
+    if proposal.suspicion is not None:
+        return _not_applied(Reason.INSTRUCTION, proposal)
+    return _not_applied(Reason.CONFIRMATION, proposal) if flags.confirm_changes else outcome
 
 
 def _not_applied(reason: Reason, proposal: Proposal, existing_id: str | None = None) -> GateOutcome:
-    risky = reason is Reason.INSTRUCTION or (proposal.action in DESTRUCTIVE and proposal.contradiction_risk)
+    risky = reason in (Reason.INSTRUCTION, Reason.CONFIRMATION) or (
+        proposal.action in DESTRUCTIVE and proposal.contradiction_risk
+    )
     return GateOutcome(OUTCOME_OF[reason], reason, existing_id, review_needed=risky)
 
 
