@@ -7,10 +7,15 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decision
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.message import Message, Request
+
+MAX_RECEIVED: Final = 2000
+"""Rows of one epoch that are left out; of more, the first received may be returned again."""
 
 
 class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +74,7 @@ class ReturnedRow(msgspec.Struct, frozen=True, omit_defaults=True):
 class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     """The stored state of a session, None if there is none, and what it received in its present epoch.
 
+    ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
     ``bypassed``: memory is switched off for the session, whichever agent's row says so.
     """
 

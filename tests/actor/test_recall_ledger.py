@@ -9,10 +9,17 @@ from typing import Any, cast
 import pytest
 import structlog
 
-from signet_actors.errors import Unavailable
+from signet_actors.errors import Busy, Unavailable
 from signet_actors.gateway.sessions import ledger as ledger_module
-from signet_actors.gateway.sessions.ledger import MAX_RECEIVED, MAX_REQUESTS, Context, RecallLedger
-from signet_actors.protocol.sessions import GetSession, RecordSessions, ReturnedRow, SessionContext, SessionFound
+from signet_actors.gateway.sessions.ledger import MAX_REQUESTS, Context, RecallLedger
+from signet_actors.protocol.sessions import (
+    MAX_RECEIVED,
+    GetSession,
+    RecordSessions,
+    ReturnedRow,
+    SessionContext,
+    SessionFound,
+)
 from tests.support.memory_api import RecordingBus, SetClock
 
 AT = "2026-02-21T10:00:00.000Z"
@@ -44,6 +51,10 @@ async def idle(ledger: RecallLedger) -> None:
 
 def stored(bus: RecordingBus) -> list[RecordSessions]:
     return [sent.body for sent in bus.asked if isinstance(sent.body, RecordSessions)]
+
+
+def reads(bus: RecordingBus) -> int:
+    return sum(isinstance(sent.body, GetSession) for sent in bus.asked)
 
 
 def test_a_session_is_read_once_however_many_requests_wait_for_it(bus: RecordingBus) -> None:
@@ -133,8 +144,52 @@ def test_the_record_of_a_session_and_the_number_of_sessions_are_bounded(bus: Rec
         assert len(context.requests) == MAX_REQUESTS
         assert context.has_received(str(MAX_RECEIVED), None)
         assert not context.has_received("3", None)
-        await opened(ledger, "t")
-        await opened(ledger, "u")
-        assert await opened(ledger) is not context
+        await idle(ledger)
+        del context
+        before = reads(bus)
+        for key in ("t", "u", "s"):
+            await opened(ledger, key)
+        assert reads(bus) == before + 3
 
     run(bus, work, max_contexts=2)
+
+
+def test_a_session_in_use_is_the_same_for_all_however_many_others_there_are(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        for number in range(5):
+            await opened(ledger, f"other {number}")
+        assert await opened(ledger) is context
+
+    run(bus, work, max_contexts=2)
+
+
+def test_a_session_that_is_not_stored_yet_is_not_read_again(bus: RecordingBus) -> None:
+    bus.script[RecordSessions] = Unavailable("away")
+
+    async def work(ledger: RecallLedger) -> None:
+        ledger.record(await opened(ledger), [("a", 1)], None)
+        for number in range(5):
+            await opened(ledger, f"other {number}")
+        assert (await opened(ledger)).left_out(None) == (1,)
+
+    run(bus, work, max_contexts=2)
+
+
+def test_no_further_session_is_read_while_too_many_wait_to_be_stored(
+    bus: RecordingBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "MAX_UNSTORED", 3)
+    bus.script[RecordSessions] = Unavailable("away")
+
+    async def work(ledger: RecallLedger) -> None:
+        for number in range(3):
+            ledger.begin_epoch(await opened(ledger, f"s{number}"))
+        with pytest.raises(Busy):
+            await opened(ledger, "one more")
+        assert (await opened(ledger, "s0")).epoch == 1
+        bus.script[RecordSessions] = lambda command: command
+        await ledger.flush()
+        assert (await opened(ledger, "one more")).epoch == 0
+
+    run(bus, work)

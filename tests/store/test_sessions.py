@@ -84,6 +84,15 @@ def test_old_records_are_purged_and_an_active_session_stays(room: StoreRoom) -> 
     assert found(room, "new").context is not None
 
 
+def test_of_a_long_epoch_the_last_received_rows_are_read(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_RECEIVED", 2)
+    ids = [room.remember(f"memory {number}").id for number in range(4)]
+    for number in (3, 0, 2, 1):
+        room.clock.advance(1000)
+        room.ask(RecordSessions((context(),), (ReturnedMemory("s", "default", 0, ids[number]),)))
+    assert found(room).returned == [ReturnedRow(ids[2], 3), ReturnedRow(ids[1], 2)]
+
+
 def test_a_bypass_holds_for_all_agents_of_the_session_until_it_is_switched_off(room: StoreRoom) -> None:
     room.ask(RecordSessions((context(), SessionContext("s", "bob", BEGAN, BEGAN))))
     room.ask(SetBypass("s", "bob", BEGAN, bypassed=True))

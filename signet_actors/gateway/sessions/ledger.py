@@ -2,7 +2,8 @@
 
 A recall never waits for the writer: the set is here, and what is new is stored soon after (``FLUSH_MS``). After a crash
 a row may be returned once more; a row that was not returned is never left out. A retry that names the same request
-(``Call.request_key``) gets the same rows.
+(``Call.request_key``) gets the same rows. There is one ``Context`` for a session and agent as long as a request uses it
+or a part of it is not stored.
 
 Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
 """
@@ -12,11 +13,20 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import SignetError
-from signet_actors.protocol.sessions import GetSession, RecordSessions, ReturnedMemory, SessionContext, SessionFound
+from signet_actors.errors import Busy, SignetError
+from signet_actors.protocol.sessions import (
+    MAX_RECEIVED,
+    GetSession,
+    RecordSessions,
+    ReturnedMemory,
+    SessionContext,
+    SessionFound,
+)
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
 
@@ -26,13 +36,13 @@ if TYPE_CHECKING:
 FLUSH_MS: Final = 50
 RETRY_MS: Final = 1000
 MAX_CONTEXTS: Final = 256
+"""Contexts that are kept for the next request."""
+MAX_UNSTORED: Final = 1024
+"""Contexts with changes that wait to be stored. Beyond, no further session is read until the writer answers."""
 MAX_PENDING: Final = 20_000
 """Received rows that wait to be stored; the oldest are dropped, and may be returned once more after a crash."""
 MAX_ROWS: Final = 2000
-"""Rows of one command to the writer."""
-MAX_RECEIVED: Final = 2000
-"""Rows of one epoch that are left out; of more, the first received may be returned again."""
-
+"""Rows of one command to the writer, and sessions of one."""
 MAX_REQUESTS: Final = 64
 """Requests of one epoch whose retries get the same rows; the latest count."""
 
@@ -46,6 +56,8 @@ class Context:
     """
 
     __slots__ = (
+        "__weakref__",
+        "active_ms",
         "agent_id",
         "epoch",
         "first_ms",
@@ -62,7 +74,7 @@ class Context:
     def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
         self.key = key
         self.agent_id = agent_id
-        self.first_ms = now_ms
+        self.first_ms = self.active_ms = now_ms
         self.epoch = 0
         self.harness: str | None = None
         self.project: str | None = None
@@ -95,11 +107,12 @@ class RecallLedger:
         self._clock = clock
         self._log = log
         self._max_contexts = max_contexts
-        self._contexts: OrderedDict[ContextKey, Context] = OrderedDict()
+        self._contexts: OrderedDict[ContextKey, Context] = OrderedDict()  # the last used one last
+        self._known: WeakValueDictionary[ContextKey, Context] = WeakValueDictionary()  # also those only in use
         self._loading: dict[ContextKey, asyncio.Task[Context]] = {}
         self._bypassed: dict[str, bool] = {}
-        self._changed: dict[ContextKey, SessionContext] = {}
-        self._returned: list[ReturnedMemory] = []
+        self._changed: dict[ContextKey, Context] = {}
+        self._returned: list[tuple[Context, ReturnedMemory]] = []
         self._flusher: asyncio.Task[None] | None = None
 
     @property
@@ -110,12 +123,14 @@ class RecallLedger:
     async def context(self, key: str, agent_id: str, *, trace_id: str) -> Context:
         """Return the context, read from the store when it is first needed. Raises SignetError."""
         at = (key, agent_id)
-        found = self._contexts.get(at)
+        found = self._known.get(at)
         if found is not None:
-            self._contexts.move_to_end(at)
+            self._keep(found)
             return found
         task = self._loading.get(at)
         if task is None:
+            if len(self._changed) >= MAX_UNSTORED:
+                raise Busy("what sessions received cannot be stored at present")
             task = self._loading[at] = asyncio.ensure_future(self._load(at, trace_id))
             task.add_done_callback(lambda done: self._on_loaded(at, done))
         return await asyncio.shield(task)
@@ -130,15 +145,8 @@ class RecallLedger:
 
     def touch(self, context: Context) -> None:
         """Store the state of the session soon, as active now."""
-        self._changed[context.key, context.agent_id] = SessionContext(
-            session_key=context.key,
-            agent_id=context.agent_id,
-            started_at=iso(context.first_ms),
-            last_active_at=iso(self._clock.wall_ms()),
-            context_epoch=context.epoch,
-            harness=context.harness,
-            project=context.project,
-        )
+        context.active_ms = self._clock.wall_ms()
+        self._changed[context.key, context.agent_id] = context
         self._schedule()
 
     def record(self, context: Context, rows: Iterable[tuple[str, int]], request_key: str | None) -> None:
@@ -149,7 +157,8 @@ class RecallLedger:
             if memory_id in context.received:
                 continue
             context.received[memory_id] = seq
-            self._returned.append(ReturnedMemory(context.key, context.agent_id, context.epoch, memory_id, request_key))
+            row = ReturnedMemory(context.key, context.agent_id, context.epoch, memory_id, request_key)
+            self._returned.append((context, row))
         for recorded, most in ((context.received, MAX_RECEIVED), (context.requests, MAX_REQUESTS)):
             while len(recorded) > most:
                 del recorded[next(iter(recorded))]
@@ -166,11 +175,16 @@ class RecallLedger:
     async def flush(self) -> None:
         """Store what is pending now. Raises SignetError."""
         while self._changed or self._returned:
-            contexts, self._changed = self._changed, {}
+            contexts = dict(islice(self._changed.items(), MAX_ROWS))
+            for at in contexts:
+                del self._changed[at]
             returned, self._returned = self._returned[:MAX_ROWS], self._returned[MAX_ROWS:]
             try:
                 await self._bus.ask_writer(
-                    RecordSessions(contexts=tuple(contexts.values()), returned=tuple(returned)), trace_id=""
+                    RecordSessions(
+                        contexts=tuple(map(_state_of, contexts.values())), returned=tuple(row for _, row in returned)
+                    ),
+                    trace_id="",
                 )
             except BaseException:  # a cancelled request may not have been sent either; it is safe to repeat
                 self._changed = {**contexts, **self._changed}
@@ -200,10 +214,17 @@ class RecallLedger:
             context.received[row.memory_id] = row.seq
             if row.request_key is not None:
                 context.requests.setdefault(row.request_key, set()).add(row.memory_id)
+        self._known[at] = context
+        self._keep(context)
+        return context
+
+    def _keep(self, context: Context) -> None:
+        """Keep the context for the next request, instead of the one that was used longest ago."""
+        at = (context.key, context.agent_id)
         self._contexts[at] = context
+        self._contexts.move_to_end(at)
         while len(self._contexts) > self._max_contexts:
             self._contexts.popitem(last=False)
-        return context
 
     def _on_loaded(self, at: ContextKey, task: asyncio.Task[Context]) -> None:
         self._loading.pop(at, None)
@@ -232,3 +253,15 @@ class RecallLedger:
             await self.flush()
         except SignetError as error:
             self._log.warning("sessions_not_stored", error=error.detail, rows=len(self._returned))
+
+
+def _state_of(context: Context) -> SessionContext:
+    return SessionContext(
+        session_key=context.key,
+        agent_id=context.agent_id,
+        started_at=iso(context.first_ms),
+        last_active_at=iso(context.active_ms),
+        context_epoch=context.epoch,
+        harness=context.harness,
+        project=context.project,
+    )

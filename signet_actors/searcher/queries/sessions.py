@@ -14,6 +14,7 @@ from signet_actors.domain.memories import decayed_importance
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.memories import Filters, Memory
 from signet_actors.protocol.sessions import (
+    MAX_RECEIVED,
     FindSessionStart,
     GetSession,
     ReturnedRow,
@@ -40,7 +41,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     found = stored.context(snapshot, query.session_key, query.agent_id)
     if found is None:
         return SessionFound(bypassed=bypassed)
-    returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch)
+    returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)
     return SessionFound(
         context=SessionContext(
             session_key=query.session_key,

@@ -15,8 +15,11 @@ _CONTEXT: Final = (
 )
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
 _RETURNED: Final = (
-    "SELECT r.memory_id, m.seq, r.request_key FROM session_recalls r JOIN memories m ON m.id = r.memory_id"
-    " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch ORDER BY m.seq"
+    "SELECT last.memory_id, m.seq, last.request_key FROM"
+    " (SELECT r.memory_id, r.request_key, r.recalled_at FROM session_recalls r"
+    " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch"
+    " ORDER BY r.recalled_at DESC LIMIT :limit) last"
+    " JOIN memories m ON m.id = last.memory_id ORDER BY last.recalled_at, m.seq"
 )
 _LAST_ACTIVE: Final = (
     "SELECT max(c.last_active_at) FROM session_contexts c"
@@ -49,9 +52,14 @@ def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
     return bool(snapshot.value(_BYPASSED, {"session_key": session_key}))
 
 
-def returned(snapshot: Snapshot, session_key: str, agent_id: str, epoch: int) -> list[tuple[str, int, str | None]]:
-    """Return ``(id, seq, request key)`` of the memories that the session received in the epoch and that still exist."""
-    rows = snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch})
+def returned(
+    snapshot: Snapshot, session_key: str, agent_id: str, epoch: int, limit: int
+) -> list[tuple[str, int, str | None]]:
+    """Return ``(id, seq, request key)`` of what the session received in the epoch and still exists, the last one last.
+
+    At most ``limit`` rows, those that were received last.
+    """
+    rows = snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch, "limit": limit})
     return [(memory_id, seq, request_key) for memory_id, seq, request_key in rows]
 
 
