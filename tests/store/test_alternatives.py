@@ -20,13 +20,34 @@ def test_a_word_with_a_typing_error_is_found(room: StoreRoom, query: str) -> Non
     assert [row.id for row in room.recall(query).rows] == [wanted.id]
 
 
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [
+        ("at night", "the nightly export ran out of memory"),
+        ("nightly", "the export runs at night"),
+        ("config", "the configuration of the proxy"),
+        ("dockerized", "run it in docker"),
+    ],
+)
+def test_another_form_of_a_word_is_found(room: StoreRoom, query: str, content: str) -> None:
+    room.remember(content)
+    room.remember("an unrelated remark about boats")
+    assert found(room, query) == [content]
+
+
+def test_the_form_with_the_most_similar_length_comes_first(room: StoreRoom) -> None:
+    for word in ("nightfall", "nightly", "nights", "nightclub"):
+        room.remember(f"{word} in town")
+    assert found(room, "nighty")[0] == "nights in town"
+
+
 def test_a_word_that_some_memory_holds_is_searched_as_it_is(room: StoreRoom) -> None:
     room.remember("the planet is far")
     room.remember("the planes are late")
     assert found(room, "planet") == ["the planet is far"]
 
 
-@pytest.mark.parametrize("query", ["cot", "dogg", "grean", "2o26", "xatabase"])
+@pytest.mark.parametrize("query", ["cot", "dogg", "grean", "2o26", "xatabase", "data", "databasefields"])
 def test_short_words_numbers_and_other_first_letters_have_no_alternatives(room: StoreRoom, query: str) -> None:
     room.remember("the green cat and the dog read the database of 2026")
     assert found(room, query) == []
