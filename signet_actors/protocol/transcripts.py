@@ -103,12 +103,13 @@ class TranscriptFound(Message, frozen=True, tag="searcher.transcript_found"):
 
 
 class GetTranscript(Request[TranscriptFound], frozen=True, tag="searcher.get_transcript"):
-    """Read the turns of a session after ``after``, as many as fit into ``max_bytes``, but at least one."""
+    """Read the rows of a session after ``after``: at most ``max_rows``, as fit into ``max_bytes``, but at least one."""
 
     session_key: str
     read: ReadScope
     after: int = 0
     max_bytes: int = 1 << 20
+    max_rows: int = 1000
 
 
 class FoundSession(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,25 @@ def test_the_end_releases_the_claim_and_an_end_after_it_is_a_duplicate(api: Memo
     assert skipped(answer) == "ended"
     assert (answer.json["duplicateSessionEnd"], answer.json["endedBy"]) == (True, "plugin")
     assert end(api, transcript=TALK, sessionKey="s").json["stored"] is True, "a caller without a path is accepted"
+
+
+def test_too_many_turns_are_a_200_that_says_so(api: MemoryApi) -> None:
+    reason = skipped(end(api, transcript="User: a\nAssistant: b\n" * 25_001, sessionKey="s"))
+    assert reason == "the conversation has more than 50000 turns, so it is not stored"
+    assert stores(api) == []
+
+
+def test_the_turns_are_hashed_in_a_thread(api: MemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed_in: list[str] = []
+    name_of = routes._session_of
+
+    def session_of(call: Any, found: Any) -> str:
+        hashed_in.append(threading.current_thread().name)
+        return name_of(call, found)
+
+    monkeypatch.setattr(routes, "_session_of", session_of)
+    assert end(api, transcript=TALK).json["stored"] is True
+    assert [name.startswith("long-text") for name in hashed_in] == [True]
 
 
 def test_a_session_whose_transcript_was_not_stored_has_not_ended(api: MemoryApi) -> None:
@@ -290,8 +310,11 @@ def test_a_transcript_is_returned_as_text_and_as_turns(api: MemoryApi) -> None:
     ]
 
 
-def test_a_transcript_is_read_page_by_page_up_to_a_limit(api: MemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "MAX_REPLY_BYTES", 15)
+@pytest.mark.parametrize(("name", "limit"), [("MAX_REPLY_BYTES", 15), ("MAX_REPLY_ROWS", 2)])
+def test_a_transcript_is_read_page_by_page_up_to_a_limit(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    monkeypatch.setattr(routes, name, limit)
 
     def page(request: GetTranscript) -> TranscriptFound:
         turns = TURNS[request.after : request.after + 1]

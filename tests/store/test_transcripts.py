@@ -151,6 +151,16 @@ def test_a_transcript_is_read_in_pages(room: StoreRoom) -> None:
     assert numbers == list(range(100))
 
 
+def test_a_page_has_a_limit_of_rows_too(room: StoreRoom) -> None:
+    store(room, *(Turn("user", str(number)) for number in range(40)))
+    with room.reader.open_snapshot() as view:
+        first = transcripts.get(view, GetTranscript("s", ReadScope(), max_rows=33))
+        assert first.next is not None
+        rest = transcripts.get(view, GetTranscript("s", ReadScope(), after=first.next))
+    assert [turn.content for turn in (*first.turns, *rest.turns)] == [str(number) for number in range(40)]
+    assert (len(first.turns), rest.next) == (33, None)
+
+
 def test_a_forgotten_transcript_is_erased_and_not_stored_again(room: StoreRoom) -> None:
     store(room, A, B, project="secret-project")
     assert room.ask(ForgetTranscript("s", "ann", Principal())) == TranscriptForgotten(0, more=False, found=False)

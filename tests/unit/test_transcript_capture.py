@@ -8,7 +8,8 @@ import pytest
 
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.excerpts import excerpt
-from signet_actors.domain.transcripts.turns import MAX_TEXT_CHARS, TranscriptTooLong
+from signet_actors.domain.transcripts.parse import parse_transcript
+from signet_actors.domain.transcripts.turns import MAX_TEXT_CHARS, MAX_TURNS, TranscriptTooLong
 from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.transcript_capture import PART_CHARS, capture, segments, without_secrets
 
@@ -50,10 +51,24 @@ def test_parts_are_bounded_and_keep_the_order() -> None:
 
 def test_a_conversation_that_is_too_long_is_refused() -> None:
     line = b'{"role": "user", "content": "' + b"x" * 1_000_000 + b'"}\n'
-    with pytest.raises(TranscriptTooLong, match="9000000 characters; at most 8388608"):
+    with pytest.raises(TranscriptTooLong, match="more than 8388608 characters"):
         capture(line * 9, Redactor(), lambda: None)
-    with pytest.raises(TranscriptTooLong, match="33554433 bytes"):
-        capture(b"x" * (4 * MAX_TEXT_CHARS + 1), Redactor(), lambda: None)
+    with pytest.raises(TranscriptTooLong, match="more than 8388608 characters"):
+        capture(b"x" * (MAX_TEXT_CHARS + 1), Redactor(), lambda: None)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        b'{"role":"user","content":"a"}\n{"role":"user","content":"b"}\n',
+        b"User: a\nAssistant: b\n",
+        b'{"type":"event_msg","payload":{"type":"user_message","message":"a"}}\n' * 2,
+    ],
+)
+def test_a_conversation_with_too_many_turns_is_refused(turns: bytes) -> None:
+    assert len(parse_transcript(turns * (MAX_TURNS // 2)).turns) == MAX_TURNS
+    with pytest.raises(TranscriptTooLong, match="more than 50000 turns"):
+        parse_transcript(turns * (MAX_TURNS // 2 + 1))
 
 
 def test_other_threads_can_run_between_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.transcripts.parse import parse_transcript
-from signet_actors.domain.transcripts.turns import PIECE_CHARS, Transcript, Turn, conversation, stored_turns
+from signet_actors.domain.transcripts.turns import (
+    PIECE_CHARS,
+    Transcript,
+    TranscriptTooLong,
+    Turn,
+    conversation,
+    stored_turns,
+)
 
 FILES = Path(__file__).parent / "fixtures" / "transcripts"
 
@@ -177,6 +185,24 @@ def test_a_line_with_a_million_values_is_skipped() -> None:
     hostile = b'{"type":"user","message":{"role":"user","content":[' + b"[]," * 1_000_000 + b"1]}}\n"
     found = parse_transcript(lines(said("user", "one"), said("user", "two")) + hostile)
     assert ([turn.text for turn in found.turns], found.skipped) == (["one", "two"], 1)
+
+
+def test_an_export_with_a_million_parts_is_refused_before_it_is_decoded() -> None:
+    parts = b'{"type":""},' * 400_000 + b'{"type":"text","text":"q"}'
+    with pytest.raises(TranscriptTooLong, match="more than 250000 values in JSON"):
+        parse_transcript(b'{"info":{},"messages":[{"info":{"role":"user"},"parts":[' + parts + b"]}]}")
+
+
+def test_the_lines_of_a_dialogue_take_little_memory() -> None:
+    raw = b"User: one\nAssistant: two\n" + b"\n" * 300_000 + b"three"
+    tracemalloc.start()
+    try:
+        found = parse_transcript(raw)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [turn.text.split()[-1] for turn in found.turns] == ["one", "three"]
+    assert peak < 6 * len(raw)
 
 
 @pytest.mark.parametrize("content", [None, 7, [7, None, {"text": 3}, {"type": "text"}], {"parts": 3}, True])

@@ -25,39 +25,38 @@ _LINES_AT_ONCE: Final = 1000
 
 
 def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
-    """Return the transcript, or None unless the text begins with a speaker and both sides speak."""
+    """Return the transcript, or None unless the text begins with a speaker and both sides speak.
+
+    Raises TranscriptTooLong.
+    """
     found = Transcript("dialogue")
     role: str | None = None
-    lines: list[str] = []
-
-    def end_turn() -> None:
-        turn = None if role is None else turn_of(role, "\n".join(lines))
-        if turn is not None:
-            found.turns.append(turn)
-
-    for number, line in enumerate(_lines(text)):
+    begin = 0
+    for number, (start, end) in enumerate(_lines(text)):
         if number % _LINES_AT_ONCE == 0:
             make_way()
+        line = text[start:end]
         said = speaker(line)
         if said is None:
             if role is None and line.strip():
                 return None
-            lines.append(line)
             continue
-        end_turn()
+        if role is not None:
+            found.add(turn_of(role, text[begin:start]))
         role, rest = said
-        lines = [rest]
-    end_turn()
+        begin = end - len(rest)
+    if role is not None:
+        found.add(turn_of(role, text[begin:]))
     return found if {"user", "assistant"} <= {turn.role for turn in found.turns} else None
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines one by one: other threads wait for a single call over a long text."""
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line, one by one: other threads wait for a single call over a long text."""
     at = 0
     while (end := text.find("\n", at)) >= 0:
-        yield text[at:end]
+        yield at, end
         at = end + 1
-    yield text[at:]
+    yield at, len(text)
 
 
 def speaker(line: str) -> tuple[str, str] | None:

@@ -11,8 +11,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from signet_actors.domain.json_bounds import has_too_many_values
 from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, time_at
-from signet_actors.domain.transcripts.turns import Transcript, turn_of
+from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, turn_of
+
+_MAX_VALUES: Final = 250_000
+"""Values of an export, with those of tools: a message with ten parts has some 200. As many parts take 20 MB."""
 
 
 class _Time(Struct):
@@ -47,9 +51,11 @@ _decoder: Final = msgspec.json.Decoder(_Export)
 
 
 def transcript(raw: bytes) -> Transcript | None:
-    """Return the transcript, or None if this is no export of OpenCode."""
+    """Return the transcript, or None if this is no export of OpenCode. Raises TranscriptTooLong."""
     if len(raw) > MAX_JSON_BYTES or b'"parts"' not in raw:
         return None
+    if has_too_many_values(raw, _MAX_VALUES):
+        raise TranscriptTooLong(f"{_MAX_VALUES} values in JSON")
     try:
         export = _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
@@ -62,7 +68,6 @@ def transcript(raw: bytes) -> Transcript | None:
             for part in message.parts
             if part.type == "text" and part.text and not part.synthetic and not part.ignored
         ]
-        turn = turn_of(message.info.role, "\n".join(texts), time_at({"created": message.info.time.created}, "created"))
-        if turn is not None:
-            found.turns.append(turn)
+        said_at = time_at({"created": message.info.time.created}, "created")
+        found.add(turn_of(message.info.role, "\n".join(texts), said_at))
     return found

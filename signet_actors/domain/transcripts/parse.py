@@ -22,7 +22,9 @@ from signet_actors.domain.transcripts.turns import (
     Turn,
 )
 
-_BYTES_OF_A_CHARACTER: Final = 4
+_CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
+"""All bytes of a character in UTF-8 but its first one."""
+_COUNTED_AT_ONCE: Final = 1 << 20
 _SAMPLE_LINES: Final = 50
 _LONG_LINE_BYTES: Final = 1 << 16
 _JSON_SHARE: Final = 0.6
@@ -48,14 +50,6 @@ def parse_transcript(raw: bytes, make_way: Callable[[], None] = lambda: None) ->
 
     Raises TranscriptTooLong.
     """
-    found = _parse(raw, make_way)
-    chars = sum(len(turn.text) for turn in found.turns)
-    if chars > MAX_TEXT_CHARS:
-        raise TranscriptTooLong(f"{chars} characters")
-    return found
-
-
-def _parse(raw: bytes, make_way: Callable[[], None]) -> Transcript:
     if _is_json_lines(raw):
         found = _json_lines(raw, make_way)
         if found is not None:
@@ -64,15 +58,23 @@ def _parse(raw: bytes, make_way: Callable[[], None]) -> Transcript:
         document = opencode.transcript(raw) or _json_document(raw)
         if document is not None:
             return document
-    if len(raw) > _BYTES_OF_A_CHARACTER * MAX_TEXT_CHARS:
-        raise TranscriptTooLong(f"{len(raw)} bytes")
+    if _characters(raw) > MAX_TEXT_CHARS:  # before a copy of it is made, which may have four bytes for each
+        raise TranscriptTooLong(f"{MAX_TEXT_CHARS} characters")
     text = sanitize_text(raw.decode("utf-8", "replace")).removeprefix(BYTE_ORDER_MARK)
     return dialogue.transcript(text, make_way) or _plain_text(text)
 
 
+def _characters(raw: bytes) -> int:
+    """Return the characters of a text in UTF-8."""
+    parts = (raw[at : at + _COUNTED_AT_ONCE] for at in range(0, len(raw), _COUNTED_AT_ONCE))
+    return sum(len(part.translate(None, _CONTINUATION_BYTES)) for part in parts)
+
+
 def _plain_text(text: str) -> Transcript:
     text = text.strip("\r\n \t")
-    return Transcript("text", [Turn("text", text)] if text else [])
+    found = Transcript("text")
+    found.add(Turn("text", text) if text else None)
+    return found
 
 
 def _json_document(raw: bytes) -> Transcript | None:
@@ -80,8 +82,10 @@ def _json_document(raw: bytes) -> Transcript | None:
     if not messages:
         return None
     named = (json_messages.session_of(message) for message in messages)
-    turns = [turn for message in messages if (turn := json_messages.turn(message)) is not None]
-    return Transcript("json", turns, session_key=next(filter(None, named), None))
+    found = Transcript("json", session_key=next(filter(None, named), None))
+    for message in messages:
+        found.add(json_messages.turn(message))
+    return found
 
 
 def _lines(raw: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -117,10 +121,13 @@ def _is_object(line: bytes) -> bool:
 
 
 def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
-    """Return the transcript of JSON lines, None if not a single one is a record of a known format."""
+    """Return the transcript of JSON lines, None if not a single one is a record of a known format.
+
+    Raises TranscriptTooLong.
+    """
     records = dict.fromkeys((form.name for form in _LINE_FORMATS), 0)
     found = Transcript("json")
-    events: list[Turn] = []
+    events = Transcript("codex")
     for line, ended in _lines(raw):
         make_way()
         record = decode_json_text(line)
@@ -134,12 +141,11 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
         records[form.name] += 1
         found.session_key = found.session_key or form.session_of(record)
         turn = form.turn(record)
-        if turn is not None:
-            found.turns.append(turn)
-        elif form.name == "codex" and (event := codex.event_turn(record)) is not None:
-            events.append(event)
+        found.add(turn)
+        if turn is None and form.name == "codex":
+            events.add(codex.event_turn(record))
     if not any(records.values()):
         return None
     found.format = next(form.name for form in _LINE_FORMATS if records[form.name] == max(records.values()))
-    found.turns = found.turns or events
+    found.turns = found.turns or events.turns
     return found

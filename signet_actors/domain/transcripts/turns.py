@@ -33,6 +33,8 @@ ROLES: Final[dict[str, Role]] = {
 """Roles by the names that formats have for them; of any other role nothing is kept."""
 MAX_TEXT_CHARS: Final = 8 << 20
 """Longest conversation, without what tools returned: more than a million words. A longer one would take too long."""
+MAX_TURNS: Final = 50_000
+"""Most turns of a conversation: a reply a second for a whole day has fewer."""
 PIECE_CHARS: Final = 32_768
 """A longer turn is stored in pieces: rows stay short, and an index of words is written in steps."""
 
@@ -41,10 +43,10 @@ _KEY_BYTES: Final = 16
 
 
 class TranscriptTooLong(Exception):
-    """The conversation is longer than ``MAX_TEXT_CHARS``."""
+    """The conversation exceeds a limit; ``limit`` names it with its unit."""
 
-    def __init__(self, size: str) -> None:
-        super().__init__(f"the conversation has {size}; at most {MAX_TEXT_CHARS} characters are stored")
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"the conversation has more than {limit}, so it is not stored")
 
 
 class Turn(NamedTuple):
@@ -57,7 +59,7 @@ class Turn(NamedTuple):
 
 @dataclass(slots=True)
 class Transcript:
-    """What was read of a transcript. ``skipped`` counts records that could not be read.
+    """What was read of a transcript. ``skipped`` counts records that could not be read, ``chars`` those of the turns.
 
     ``session_key`` is the session that the transcript names. ``unfinished``: its last line is not complete, because it
     was still being written.
@@ -68,6 +70,18 @@ class Transcript:
     session_key: str | None = None
     skipped: int = 0
     unfinished: bool = False
+    chars: int = 0
+
+    def add(self, turn: Turn | None) -> None:
+        """Append the turn, if there is one. Raises TranscriptTooLong."""
+        if turn is None:
+            return
+        self.turns.append(turn)
+        self.chars += len(turn.text)
+        if len(self.turns) > MAX_TURNS:
+            raise TranscriptTooLong(f"{MAX_TURNS} turns")
+        if self.chars > MAX_TEXT_CHARS:
+            raise TranscriptTooLong(f"{MAX_TEXT_CHARS} characters")
 
 
 class StoredTurn(NamedTuple):

@@ -53,7 +53,8 @@ from signet_actors.protocol.transcripts import (
 
 PAGE_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 4 << 20
-"""Text of one reply; a longer transcript has a ``nextCursor``."""
+MAX_REPLY_ROWS: Final = 10_000
+"""Text and rows of one reply; a longer transcript has a ``nextCursor``."""
 
 
 async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
@@ -69,10 +70,9 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     if request.transcript is None and request.transcript_path is None:
         return _skipped(call, "there is neither transcript nor transcriptPath")
     try:
-        found = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: _capture(call))
+        found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: _capture(call, named))
     except (TranscriptRefused, TranscriptTooLong) as refused:
         return _skipped(call, str(refused))
-    key = named or _session_of(call, found)
     refusal = None if key == named else await _refusal(call, key, path)
     if refusal is not None:
         return refusal
@@ -136,8 +136,11 @@ def _nothing_stored(reason: str) -> HttpResponse:
     return HttpResponse(SessionEndReply(skipped=True, reason=reason))
 
 
-def _capture(call: Call[SessionEndRequest]) -> Capture:
-    """Read and parse the transcript. Blocks. Raises TranscriptRefused, TranscriptTooLong."""
+def _capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+    """Read and parse the transcript; return it with its session, which is ``named`` or follows from it.
+
+    Blocks. Raises TranscriptRefused, TranscriptTooLong.
+    """
     state, request = call.state, call.request
     if request.transcript is not None:
         raw = request.transcript.encode("utf-8", "replace")
@@ -146,7 +149,8 @@ def _capture(call: Call[SessionEndRequest]) -> Capture:
         allowed = roots(state.workspace, os.environ)
         raw = read_transcript_file(request.transcript_path, allowed, state.config.transcripts.max_file_bytes)
     searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
-    return capture(raw, state.redactor, searches.make_way)
+    found = capture(raw, state.redactor, searches.make_way)
+    return found, named or _session_of(call, found)
 
 
 def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
@@ -219,7 +223,7 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
             raise NotFound("Transcript not found")
         turns += page.turns
         size += sum(len(turn.content) for turn in page.turns)
-        if page.next is None or size >= MAX_REPLY_BYTES:
+        if page.next is None or size >= MAX_REPLY_BYTES or len(turns) >= MAX_REPLY_ROWS:
             break
         after = page.next
     found = page.transcript

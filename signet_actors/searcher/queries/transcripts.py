@@ -24,7 +24,7 @@ def get(snapshot: Snapshot, query: GetTranscript) -> TranscriptFound:
     if found is None:
         return TranscriptFound(transcript=None)
     seq, transcript = found
-    turns, rest = stored.turns_after(snapshot, seq, query.after, query.max_bytes)
+    turns, rest = stored.turns_after(snapshot, seq, query.after, query.max_bytes, query.max_rows)
     return TranscriptFound(transcript=transcript, turns=turns, next=rest)
 
 

@@ -60,16 +60,18 @@ def readable_transcript(snapshot: Snapshot, session_key: str, read: ReadScope) -
 
 
 def turns_after(
-    snapshot: Snapshot, transcript: int, after: int, max_bytes: int
+    snapshot: Snapshot, transcript: int, after: int, max_bytes: int, max_rows: int
 ) -> tuple[list[TranscriptTurn], int | None]:
-    """Return turns of at most ``max_bytes`` together, but one at least, and where the rest begins (None: no more)."""
+    """Return at most ``max_rows`` turns of at most ``max_bytes`` together, but one at least, and where the rest begins
+    (None: no more).
+    """
     turns: list[TranscriptTurn] = []
     size = 0
     while True:
         rows = snapshot.rows(_TURNS, {"transcript": transcript, "after": after})
         for seq, role, content, said_at, continues in rows:
             size += len(content.encode())
-            if turns and size > max_bytes:
+            if turns and (size > max_bytes or len(turns) >= max_rows):
                 return turns, after
             turns.append(TranscriptTurn(seq, role, content, said_at, bool(continues)))
             after = seq
