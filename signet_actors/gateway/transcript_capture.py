@@ -57,7 +57,9 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     part: list[CapturedTurn] = []
     size = 0
     for row in stored_turns(transcript.turns, clean):
-        turn = CapturedTurn(row.key, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
+        turn = CapturedTurn(
+            row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues
+        )
         chars = len(turn.content) + len(turn.cjk or "")
         if part and (size + chars > PART_CHARS or len(part) >= PART_TURNS):
             found.parts.append(tuple(part))

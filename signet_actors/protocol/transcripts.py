@@ -15,10 +15,12 @@ from signet_actors.protocol.message import Message, Principal, Request
 class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """A turn, or a piece of a long one, without secrets; ``continues``: a piece that is not the first.
 
-    ``cjk`` is what the text index needs of it (``domain.normalization.cjk_bigrams``).
+    ``basis`` and ``number`` are those of ``domain.transcripts.turns.StoredTurn``. ``cjk`` is what the text index needs
+    of it (``domain.normalization.cjk_bigrams``).
     """
 
-    key: bytes
+    basis: bytes
+    number: int
     role: Role
     content: str
     cjk: str | None = None
@@ -26,27 +28,37 @@ class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=T
     continues: bool = False
 
 
+class CapturePosition(msgspec.Struct, frozen=True, array_like=True):
+    """Where a part of a capture ends, for the part after it.
+
+    ``begin``: the first row (``session_turns.seq``) that the capture may contain. ``last_key``: the part's last row.
+    """
+
+    begin: int
+    last_key: bytes
+
+
 class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
     """The turns are on disk. ``added``: how many were not stored before. ``forgotten``: the session's transcript was
-    forgotten, and nothing was stored.
+    forgotten, and nothing was stored (``position`` is None).
     """
 
     added: int
     forgotten: bool = False
+    position: CapturePosition | None = None
 
 
 class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns"):
     """Store the turns of a session that are not stored yet; safe to repeat, whatever was stored of it before.
 
-    A capture is sent in parts, in order. ``previous`` is the key of the turn before the first one of this part, None at
-    the beginning of the capture.
+    A capture is sent in parts, in order. ``previous`` is the position of the part before this one, None for the first.
     """
 
     session_key: str
     agent_id: str
     format: TranscriptFormat
     turns: tuple[CapturedTurn, ...]
-    previous: bytes | None = None
+    previous: CapturePosition | None = None
     harness: str | None = None
     project: str | None = None
     captured_at: str | None = None

@@ -14,6 +14,7 @@ from signet_actors.errors import StorageFull, Unavailable
 from signet_actors.gateway.routes import transcripts as routes
 from signet_actors.protocol.sessions import GetSession, SessionFound
 from signet_actors.protocol.transcripts import (
+    CapturePosition,
     ForgetTranscript,
     FoundSession,
     GetTranscript,
@@ -256,11 +257,18 @@ def test_an_unknown_format_is_stored_and_said(api: MemoryApi) -> None:
 
 def test_a_long_transcript_is_sent_in_parts_that_follow_each_other(api: MemoryApi) -> None:
     talk = "".join(json.dumps({"role": "user", "content": f"{n} " + "word " * 1000}) + "\n" for n in range(120))
+    ends: list[CapturePosition] = []
+
+    def store(request: StoreTurns) -> TranscriptStored:
+        ends.append(CapturePosition(7, request.turns[-1].basis))
+        return TranscriptStored(added=len(request.turns), position=ends[-1])
+
+    api.bus.script[StoreTurns] = store
     answer = end(api, transcript=talk, sessionKey="s")
     parts = stores(api)
     assert len(parts) > 1
     assert answer.json["newTurns"] == 120
-    assert [part.previous for part in parts] == [None, *(part.turns[-1].key for part in parts[:-1])]
+    assert [part.previous for part in parts] == [None, *ends[:-1]]
 
 
 def test_a_forgotten_session_stores_nothing(api: MemoryApi) -> None:
@@ -276,7 +284,8 @@ def test_what_could_not_be_stored_is_not_answered_with_200(api: MemoryApi, failu
 
 def test_a_transcript_of_which_a_part_is_stored_asks_for_a_retry(api: MemoryApi) -> None:
     def first_only(request: StoreTurns) -> Any:
-        return TranscriptStored(added=1) if request.previous is None else Unavailable()
+        position = CapturePosition(0, b"")
+        return TranscriptStored(added=1, position=position) if request.previous is None else Unavailable()
 
     api.bus.script[StoreTurns] = first_only
     talk = "".join(json.dumps({"role": "user", "content": f"{n} " + "word " * 1000}) + "\n" for n in range(120))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.retention import STEPS
 from signet_actors.domain.timestamps import iso
-from signet_actors.domain.transcripts.turns import PIECE_CHARS, Turn, conversation, stored_turns
+from signet_actors.domain.transcripts.turns import PIECE_CHARS, Role, Turn, conversation, stored_turns
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
@@ -33,7 +36,7 @@ A, B, C = Turn("user", "Where is the ferry?"), Turn("assistant", "At the pier"),
 
 def captured(turns: Sequence[Turn]) -> tuple[CapturedTurn, ...]:
     return tuple(
-        CapturedTurn(row.key, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
+        CapturedTurn(row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
         for row in stored_turns(turns, lambda text: text)
     )
 
@@ -51,6 +54,12 @@ def text_of(room: StoreRoom, session: str = "s", agent: str = "default") -> str 
     return conversation([(turn.role, turn.content, turn.continues) for turn in found.turns])
 
 
+def turns_of(room: StoreRoom, session: str = "s") -> list[Turn]:
+    with room.reader.open_snapshot() as view:
+        found = transcripts.get(view, GetTranscript(session, ReadScope()))
+    return [Turn(cast(Role, turn.role), turn.content, turn.said_at) for turn in found.turns]
+
+
 def found(room: StoreRoom, query: str, *, agent: str = "default", limit: int = 20, **fields: Any) -> list[str]:
     with room.reader.open_snapshot() as view:
         hits = transcripts.search(view, SearchSessions(query, ReadScope(agent), limit, **fields))
@@ -58,20 +67,20 @@ def found(room: StoreRoom, query: str, *, agent: str = "default", limit: int = 2
 
 
 def test_turns_are_stored_in_order_and_a_repetition_adds_nothing(room: StoreRoom) -> None:
-    assert store(room, A, B) == TranscriptStored(added=2)
-    assert store(room, A, B) == TranscriptStored(added=0)
+    assert store(room, A, B).added == 2
+    assert store(room, A, B).added == 0
     assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier"
 
 
 def test_a_longer_capture_adds_what_is_new(room: StoreRoom) -> None:
     store(room, A)
-    assert store(room, A, B, C) == TranscriptStored(added=2)
+    assert store(room, A, B, C).added == 2
     assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier\n\nUser: Thanks"
 
 
 def test_a_shorter_capture_loses_nothing(room: StoreRoom) -> None:
     store(room, A, B, C)
-    assert store(room, B) == TranscriptStored(added=0)
+    assert store(room, B).added == 0
     later = Turn("assistant", "You are welcome")
     store(room, C, later)
     assert text_of(room) == (
@@ -81,7 +90,7 @@ def test_a_shorter_capture_loses_nothing(room: StoreRoom) -> None:
 
 def test_a_last_turn_that_grew_replaces_its_shorter_form(room: StoreRoom) -> None:
     store(room, A, Turn("assistant", "At the"))
-    assert store(room, A, B, C) == TranscriptStored(added=2)
+    assert store(room, A, B, C).added == 2
     assert text_of(room) == "User: Where is the ferry?\n\nAssistant: At the pier\n\nUser: Thanks"
     assert found(room, "pier") == ["s"]
 
@@ -105,9 +114,62 @@ def test_a_long_turn_that_grew_is_whole(room: StoreRoom) -> None:
 def test_the_parts_of_a_capture_make_one_transcript(room: StoreRoom) -> None:
     rows = captured([A, Turn("user", "yes"), Turn("user", "yes, do it")])
     for _ in range(2):  # the second time is a retry of the whole capture
-        room.ask(StoreTurns("s", "default", "codex", rows[:2]))
-        room.ask(StoreTurns("s", "default", "codex", rows[2:], previous=rows[1].key))
+        part = room.ask(StoreTurns("s", "default", "codex", rows[:2]))
+        assert isinstance(part, TranscriptStored)
+        room.ask(StoreTurns("s", "default", "codex", rows[2:], previous=part.position))
     assert text_of(room) == "User: Where is the ferry?\n\nUser: yes\n\nUser: yes, do it"
+
+
+SESSIONS = itertools.count()
+YES, NO, DONE, OK = Turn("user", "yes"), Turn("user", "no"), Turn("assistant", "done"), Turn("assistant", "ok")
+
+
+@pytest.mark.parametrize(
+    ("stored", "captured_later", "expected"),
+    [
+        ([YES, DONE, YES], [YES, OK, YES], [YES, DONE, YES, OK, YES]),
+        ([YES, YES], [DONE, YES], [YES, YES, DONE, YES]),
+        ([A, DONE, YES], [YES, YES], [A, DONE, YES, YES]),
+        ([YES, DONE, YES], [YES, Turn("user", "yes, do it")], [YES, DONE, YES, Turn("user", "yes, do it")]),
+        ([A, B, YES], [Turn("user", "yes, do it"), OK], [A, B, YES, Turn("user", "yes, do it"), OK]),
+        ([YES, DONE, Turn("user", "ye")], [DONE, YES, OK], [YES, DONE, YES, OK]),
+        ([A, YES], [B, C, YES], [A, YES, B, C, YES]),
+    ],
+)
+def test_equal_turns_without_times_are_kept_if_only_the_end_is_captured_again(
+    room: StoreRoom, stored: list[Turn], captured_later: list[Turn], expected: list[Turn]
+) -> None:
+    store(room, *stored)
+    for _ in range(2):  # a repetition adds nothing
+        store(room, *captured_later)
+        assert turns_of(room) == expected
+    assert store(room, *expected).added == 0, "nor does a capture of the whole session"
+
+
+def test_the_end_of_a_session_may_be_captured_in_parts(room: StoreRoom) -> None:
+    store(room, *[YES, DONE] * 5, A, YES)
+    rows = captured([A, YES, *[YES, OK] * 4])
+    for _ in range(2):
+        previous = None
+        for at in range(0, len(rows), 3):
+            part = room.ask(StoreTurns("s", "default", "codex", rows[at : at + 3], previous=previous))
+            assert isinstance(part, TranscriptStored)
+            previous = part.position
+    assert turns_of(room) == [*[YES, DONE] * 5, A, YES, *[YES, OK] * 4]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.lists(st.sampled_from([YES, NO, DONE, OK]), max_size=12), st.data())
+def test_any_captures_of_the_ends_of_a_session_make_up_the_whole(
+    room: StoreRoom, said: list[Turn], data: st.DataObject
+) -> None:
+    said = [each for number, turn in enumerate(said) for each in (turn, Turn("user", f"turn {number}"))]
+    session, end = f"session-{next(SESSIONS)}", 0
+    while end < len(said):
+        begin = data.draw(st.integers(0, max(0, end - 2)))
+        end = data.draw(st.integers(end + 1, len(said)))
+        store(room, *said[begin:end], session=session)
+        assert turns_of(room, session) == said[:end]
 
 
 def test_two_agents_may_use_one_session_key_and_read_only_their_own(room: StoreRoom) -> None:
@@ -229,7 +291,16 @@ def test_no_statement_reads_a_whole_table(room: StoreRoom) -> None:
     from signet_actors.store.reads import transcripts as reads
     from signet_actors.store.writes import transcripts as writes
 
-    statements = [writes._FIND, writes._HAS_KEY, writes._LAST, writes._SIZES, writes._EXPIRED, reads._TURNS]
+    statements = [
+        writes._FIND,
+        writes._BY_KEY,
+        writes._LAST,
+        writes._IN_ORDER,
+        writes._FIRST_KEYS,
+        writes._SIZES,
+        writes._EXPIRED,
+        reads._TURNS,
+    ]
     for statement in statements:
         steps = plan_of(room.connection, statement)
         assert all("SCAN" not in step and "TEMP B-TREE" not in step for step in steps), (statement, steps)

@@ -19,6 +19,7 @@ from signet_actors.domain.transcripts.turns import (
     Turn,
     conversation,
     stored_turns,
+    turn_key,
 )
 
 FILES = Path(__file__).parent / "fixtures" / "transcripts"
@@ -259,7 +260,7 @@ def test_the_pieces_of_turns_make_up_the_whole_text(text: str, repeat: int) -> N
 
 def test_equal_turns_have_different_keys_and_the_same_ones_in_every_capture() -> None:
     turns = [Turn("user", "yes"), Turn("assistant", "done"), Turn("user", "yes")]
-    first = [row.key for row in stored_turns(turns, lambda each: each)]
-    later = [row.key for row in stored_turns([*turns, Turn("user", "yes")], lambda each: each)]
+    first = [turn_key(row.basis, row.number) for row in stored_turns(turns, lambda each: each)]
+    later = [turn_key(row.basis, row.number) for row in stored_turns([*turns, Turn("user", "yes")], lambda each: each)]
     assert len(set(later)) == 4
     assert later[:3] == first

@@ -1,7 +1,7 @@
 """A transcript as turns, the pieces of them that are stored, and the text that they make together.
 
-A turn that is stored is known by a key of its role, time and text, and by how many equal ones came before it in the
-same capture. So a later capture of a session adds only what is new, also if the harness kept only the end of its file.
+A turn that is stored is known by a key of its role, time and text, and by how many equal ones are before it in the
+transcript. So a later capture of a session adds only what is new, also if the harness kept only the end of its file.
 
 Source: architecture.txt "session_transcripts"; memory-pipeline.txt "Lossless Session Transcripts".
 """
@@ -85,9 +85,13 @@ class Transcript:
 
 
 class StoredTurn(NamedTuple):
-    """A turn, or a piece of it, as it is stored; ``continues``: it goes on where the piece before it ends."""
+    """A turn, or a piece of it, as it is stored; ``continues``: it goes on where the piece before it ends.
 
-    key: bytes
+    ``basis`` is equal for equal turns, and ``number`` counts those before it in the capture.
+    """
+
+    basis: bytes
+    number: int
     role: Role
     text: str
     said_at: str | None
@@ -107,11 +111,21 @@ def stored_turns(turns: Iterable[Turn], clean: Callable[[str], str]) -> Iterator
     for role, text, said_at in turns:
         cleaned = clean(text)
         for number, piece in enumerate(pieces(cleaned) if cleaned.strip() or not text.strip() else ()):
-            basis = hashlib.sha256(f"{role}\0{said_at or ''}\0{int(number > 0)}\0{piece}".encode()).digest()
+            continues = number > 0
+            basis = turn_basis(role, piece, said_at, continues=continues)
             earlier = seen.get(basis, 0)
             seen[basis] = earlier + 1
-            key = hashlib.sha256(basis + earlier.to_bytes(8)).digest()[:_KEY_BYTES]
-            yield StoredTurn(key, role, piece, said_at, continues=number > 0)
+            yield StoredTurn(basis, earlier, role, piece, said_at, continues)
+
+
+def turn_basis(role: str, text: str, said_at: str | None, *, continues: bool) -> bytes:
+    """Return the digest that equal turns have in common."""
+    return hashlib.sha256(f"{role}\0{said_at or ''}\0{int(continues)}\0{text}".encode()).digest()
+
+
+def turn_key(basis: bytes, number: int) -> bytes:
+    """Return the key of a turn with ``number`` equal ones before it."""
+    return hashlib.sha256(basis + number.to_bytes(8)).digest()[:_KEY_BYTES]
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from signet_actors.domain.session_keys import agent_from_session_key
-from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation
+from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import NotFound, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
@@ -44,6 +44,7 @@ from signet_actors.operations.transcripts import (
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.transcripts import (
+    CapturePosition,
     ForgetTranscript,
     GetTranscript,
     SearchSessions,
@@ -166,7 +167,7 @@ def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
     else:
         for part in found.parts:
             for turn in part:
-                basis.update(turn.key)
+                basis.update(turn_key(turn.basis, turn.number))
     return f"capture-{basis.hexdigest()[:32]}"
 
 
@@ -185,7 +186,7 @@ async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int
     """
     request = call.request
     added = 0
-    previous: bytes | None = None
+    previous: CapturePosition | None = None
     for number, part in enumerate(found.parts):
         try:
             done = await call.ask_writer(
@@ -207,7 +208,7 @@ async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int
         if done.forgotten:
             return None
         added += done.added
-        previous = part[-1].key
+        previous = done.position
     return added
 
 

@@ -5,7 +5,7 @@ Source: architecture.txt "session_transcripts"; docs/decisions.md 26.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from signet_actors.store.engine import Insert, WriteTransaction
@@ -36,8 +36,8 @@ class TurnRow(NamedTuple):
     created_at: str
 
 
-class LastTurn(NamedTuple):
-    """The turn of a transcript that was stored last."""
+class KeyedTurn(NamedTuple):
+    """A stored turn with its key."""
 
     seq: int
     turn_key: bytes
@@ -62,7 +62,15 @@ _UPDATE: Final = (
     "UPDATE session_transcripts SET updated_at = :now, format = :format, harness = coalesce(:harness, harness),"
     " project = coalesce(:project, project) WHERE seq = :seq"
 )
-_HAS_KEY: Final = "SELECT 1 FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
+_BY_KEY: Final = "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
+_FIRST_KEYS: Final = (
+    "SELECT u.turn_key FROM session_turns u WHERE u.transcript_seq = :transcript ORDER BY u.seq LIMIT :limit"
+)
+_TURNS_AT_ONCE: Final = 64
+_IN_ORDER: Final = (
+    "SELECT u.seq, u.turn_key, u.role, u.content, u.continues, u.said_at FROM session_turns u"
+    f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_TURNS_AT_ONCE}"
+)
 _LAST: Final = (
     "SELECT u.seq, u.turn_key, u.role, u.content, u.continues, u.said_at FROM session_turns u"
     " WHERE u.transcript_seq = :transcript ORDER BY u.seq DESC LIMIT 1"
@@ -106,15 +114,29 @@ def update(tx: WriteTransaction, seq: int, *, now: str, form: str, harness: str 
     tx.execute(_UPDATE, {"seq": seq, "now": now, "format": form, "harness": harness, "project": project})
 
 
-def has_turn(tx: WriteTransaction, transcript: int, key: bytes) -> bool:
-    """Return whether the turn is stored."""
-    return tx.one(_HAS_KEY, {"transcript": transcript, "key": key}) is not None
+def turn_seq(tx: WriteTransaction, transcript: int, key: bytes) -> int | None:
+    """Return the ``seq`` of the turn, or None if it is not stored."""
+    row = tx.one(_BY_KEY, {"transcript": transcript, "key": key})
+    return None if row is None else row[0]
 
 
-def last_turn(tx: WriteTransaction, transcript: int) -> LastTurn | None:
+def first_keys(tx: WriteTransaction, transcript: int, limit: int) -> list[bytes]:
+    """Return the keys of the transcript's first turns."""
+    return [key for (key,) in tx.rows(_FIRST_KEYS, {"transcript": transcript, "limit": limit})]
+
+
+def turns_in_order(tx: WriteTransaction, transcript: int) -> Iterator[KeyedTurn]:
+    """Yield all turns of the transcript."""
+    after = 0
+    while rows := tx.rows(_IN_ORDER, {"transcript": transcript, "after": after}):
+        yield from map(KeyedTurn._make, rows)
+        after = rows[-1][0]
+
+
+def last_turn(tx: WriteTransaction, transcript: int) -> KeyedTurn | None:
     """Return the transcript's last turn, or None if it has none."""
     row = tx.one(_LAST, {"transcript": transcript})
-    return None if row is None else LastTurn(*row)
+    return None if row is None else KeyedTurn(*row)
 
 
 def insert_turns(tx: WriteTransaction, rows: Sequence[TurnRow]) -> None:

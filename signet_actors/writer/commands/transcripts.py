@@ -1,28 +1,36 @@
 """Store the turns of a session that are new, forget a transcript, and purge old ones.
 
-A turn that is stored is known by its key, so a repeated capture adds nothing, whenever it comes.
+A turn that is stored is known by its key, so a repeated capture adds nothing, whenever it comes. The key counts equal
+turns; in a capture of the end of a session, those before it are counted in what is stored.
 
 Source: memory-pipeline.txt "Lossless Session Transcripts"; docs/decisions.md 3, 26.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
+from signet_actors.domain.transcripts.overlap import overlap
+from signet_actors.domain.transcripts.turns import turn_basis, turn_key
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
+    CapturePosition,
     ForgetTranscript,
     StoreTurns,
     TranscriptForgotten,
     TranscriptStored,
 )
+from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import transcripts as rows
-from signet_actors.store.writes.transcripts import LastTurn, TranscriptRow, TurnRow
+from signet_actors.store.writes.transcripts import KeyedTurn, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 
+_HEARTBEAT_TURNS: Final = 1000
 _ERASED_AT_ONCE: Final = 1000
 """Turns that one commit erases; short ones, as long ones use up the budget of bytes first."""
 
@@ -33,10 +41,21 @@ def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
         return TranscriptStored(added=0, forgotten=True)
-    transcript = None if found is None else found.seq
-    turns = [turn for turn in command.turns if transcript is None or not rows.has_turn(tx, transcript, turn.key)]
+    if found is None:
+        transcript, begin = None, 0
+    elif command.previous is None:
+        transcript, begin = found.seq, _begin(context, found.seq, command.turns)
+    else:
+        transcript, begin = found.seq, command.previous.begin
+    keys = _keys(tx, transcript, command.turns, begin)
+    position = CapturePosition(begin, keys[-1])
+    turns = [
+        (key, turn)
+        for key, turn in zip(keys, command.turns, strict=True)
+        if transcript is None or rows.turn_seq(tx, transcript, key) is None
+    ]
     if not turns:
-        return TranscriptStored(added=0)
+        return TranscriptStored(added=0, position=position)
     if transcript is None:
         transcript = rows.insert(
             tx,
@@ -52,15 +71,18 @@ def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
         )
     added = len(turns)
     last = rows.last_turn(tx, transcript)
-    if last is not None and _is_longer_form(turns[0], last, command):
-        rows.extend_turn(tx, last.seq, key=turns[0].key, content=turns[0].content, cjk=turns[0].cjk)
+    not_last = {*keys, *(() if command.previous is None else (command.previous.last_key,))}
+    key, first = turns[0]
+    if last is not None and last.seq >= begin and last.turn_key not in not_last and _is_longer_form(first, last):
+        # The last stored turn is not in the capture, because it grew.
+        rows.extend_turn(tx, last.seq, key=key, content=first.content, cjk=first.cjk)
         del turns[0]
     rows.insert_turns(
         tx,
         [
             TurnRow(
                 transcript,
-                turn.key,
+                key,
                 turn.role,
                 turn.content,
                 turn.cjk,
@@ -68,21 +90,77 @@ def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
                 turn.said_at,
                 at,
             )
-            for turn in turns
+            for key, turn in turns
         ],
     )
     rows.update(tx, transcript, now=context.now, form=command.format, harness=command.harness, project=command.project)
-    return TranscriptStored(added=added)
+    return TranscriptStored(added=added, position=position)
 
 
-def _is_longer_form(turn: CapturedTurn, last: LastTurn, command: StoreTurns) -> bool:
-    """Return whether ``turn`` is what became of the ``last`` stored turn, which the capture does not contain."""
-    return (
-        (last.role, last.said_at, last.continues) == (turn.role, turn.said_at, int(turn.continues))
-        and turn.content.startswith(last.content)
-        and last.turn_key != command.previous
-        and all(each.key != last.turn_key for each in command.turns)
+def _begin(context: CommandContext, transcript: int, turns: tuple[CapturedTurn, ...]) -> int:
+    """Return the first stored row that a capture with these first ``turns`` may contain; 0: all of them.
+
+    A row behind the last one: the capture begins after all that is stored.
+    """
+    tx = context.tx
+    last = rows.last_turn(tx, transcript)
+    if last is None or all(turn.said_at is not None for turn in turns):
+        return 0
+    keys = [turn_key(turn.basis, turn.number) for turn in turns]
+    stored_keys = rows.first_keys(tx, transcript, len(keys))
+    if stored_keys[-1] == last.turn_key and _is_longer_form(turns[len(stored_keys) - 1], last):
+        stored_keys.pop()  # the last stored turn may have grown
+    if stored_keys == keys[: len(stored_keys)]:
+        return 0  # the capture has the beginning of the session
+    seqs: list[int] = []
+    found = overlap(
+        _bases(context, transcript, seqs), [turn.basis for turn in turns], lambda at: _is_longer_form(turns[at], last)
     )
+    if found is not None:
+        return seqs[found]
+    known = sum(rows.turn_seq(tx, transcript, key) is not None for key in keys)
+    return 0 if 2 * known > len(keys) else last.seq + 1
+
+
+def _bases(context: CommandContext, transcript: int, seqs: list[int]) -> Iterator[bytes]:
+    """Yield the basis of each stored turn, and append its row to ``seqs``."""
+    for turn in rows.turns_in_order(context.tx, transcript):
+        if not len(seqs) % _HEARTBEAT_TURNS:
+            context.heartbeat()
+        seqs.append(turn.seq)
+        yield turn_basis(turn.role, turn.content, turn.said_at, continues=bool(turn.continues))
+
+
+def _keys(tx: WriteTransaction, transcript: int | None, turns: tuple[CapturedTurn, ...], begin: int) -> list[bytes]:
+    """Return the key of each turn. Equal turns without a time before the row ``begin`` count as before the capture."""
+    before: dict[bytes, int] = {}
+    if transcript is not None and begin:
+        before = {turn.basis: 0 for turn in turns if turn.said_at is None}
+        for basis in before:
+            before[basis] = _count_before(tx, transcript, basis, begin)
+    return [turn_key(turn.basis, turn.number + before.get(turn.basis, 0)) for turn in turns]
+
+
+def _count_before(tx: WriteTransaction, transcript: int, basis: bytes, begin: int) -> int:
+    """Return how many turns of this basis are stored before the row ``begin``. Their numbers have no gaps."""
+
+    def is_after(number: int) -> bool:
+        seq = rows.turn_seq(tx, transcript, turn_key(basis, number))
+        return seq is None or seq >= begin
+
+    end = 1
+    while not is_after(end - 1):
+        end *= 2
+    return bisect_left(range(end - 1), True, key=is_after)
+
+
+def _is_longer_form(turn: CapturedTurn, last: KeyedTurn) -> bool:
+    """Return whether ``turn`` may be what became of the ``last`` stored turn."""
+    return (last.role, last.said_at, last.continues) == (
+        turn.role,
+        turn.said_at,
+        int(turn.continues),
+    ) and turn.content.startswith(last.content)
 
 
 def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForgotten:
