@@ -43,7 +43,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import Call, InnerRequest, Route
+from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     IS_DISCONNECTED,
@@ -82,12 +82,14 @@ class RequestContext:
     """What the application knows about a request besides its scope.
 
     ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
-    code of the response. ``warnings``: the parts of the request that had no effect.
+    code of the response. ``warnings``: the parts of the request that had no effect. ``after_response``: what the
+    handler wants to do then.
     """
 
     __slots__ = (
         "_send",
         "_send_response",
+        "after_response",
         "code",
         "dispatch",
         "is_disconnected",
@@ -117,6 +119,7 @@ class RequestContext:
         self.status = 0
         self.code: ErrorCode | None = None
         self.warnings: list[str] = []
+        self.after_response: list[AfterResponse] = []
 
     @classmethod
     def within(cls, outer: RequestContext, route: Route) -> RequestContext:
@@ -124,6 +127,7 @@ class RequestContext:
         context = cls(outer.trace_id, {}, outer._send)
         context.path, context.route = route.path, route
         context.wait_disconnected = outer.wait_disconnected
+        context.after_response = outer.after_response
         return context
 
     async def write(self, answer: EncodedResponse) -> None:
@@ -198,6 +202,7 @@ class Application:
             self._log_failure(context)
         finally:
             counters.in_flight -= 1
+            self._finish(context)
             with contextlib.suppress(Exception):  # metrics and logs must not fail the request
                 self._record(scope["method"], context, state.clock.monotonic_ns() - started_ns)
 
@@ -289,6 +294,7 @@ class Application:
             wait_disconnected=context.wait_disconnected,
             warnings=warnings,
             perform=partial(self._perform, context),
+            after_response=context.after_response,
         )
         sync_point("gateway.validated")
         if context.overloaded:
@@ -345,12 +351,23 @@ class Application:
                 began_ns=state.clock.monotonic_ns(),
                 wait_disconnected=context.wait_disconnected,
                 warnings=context.warnings,
+                after_response=context.after_response,
             )
             limit_ms = state.config.gateway.request_timeout_ms
             return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)
 
         encoded = await self._without_errors(context, answer())
         return encoded.status, encoded.body
+
+    def _finish(self, context: RequestContext) -> None:
+        """Do what the handler wants to do after its response. The loop has run nothing else since that was written."""
+        is_disconnected = context.is_disconnected
+        is_sent = 0 < context.status < 400 and not (is_disconnected is not None and is_disconnected())
+        for action in context.after_response:
+            try:
+                action(is_sent)
+            except Exception:  # noqa: BLE001 - the others are done all the same
+                self._log_failure(context)
 
     def _log_failure(self, context: RequestContext) -> None:
         """Log the exception that is being handled. A failure of the log is ignored."""

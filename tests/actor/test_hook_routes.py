@@ -294,6 +294,36 @@ def test_a_memory_is_offered_once_in_an_epoch_by_all_ways_together(api: MemoryAp
     assert post(api, PROMPT, sessionKey="s")["inject"] != ""
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"), [(START, FindSessionStart), (PROMPT, Recall), (RECALL, Recall), ("/api/memory/recall", Recall)]
+)
+def test_what_a_client_that_disconnected_would_have_received_is_returned_to_the_next(
+    api: MemoryApi, path: str, kind: type
+) -> None:
+    body = {"harness": "codex", "sessionKey": "s", "userPrompt": "which editor?", "query": "editor"}
+    answer = api.bus.script[kind]
+
+    def leave(query: Any) -> Any:
+        api.is_disconnected = True
+        return answer(query) if callable(answer) else answer
+
+    api.bus.script[kind] = leave
+    api.request("POST", path, body)
+    api.is_disconnected, api.bus.script[kind] = False, answer
+    returned = api.request("POST", path, body).json
+    assert ID in str(returned) or SHORT in str(returned)
+    assert "vim" not in str(api.request("POST", path, body).json), "that response was sent"
+
+
+def test_a_retry_of_a_start_without_memories_gets_the_same_text(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    api.bus.script[FindSessionStart] = SessionStartFound([], [])
+    first, again = (post(api, START, {"idempotency-key": "k"}, sessionKey="s")["inject"] for _ in range(2))
+    assert "Be brief." in first
+    assert again == first
+    assert post(api, START, {"idempotency-key": "other"}, sessionKey="s")["inject"] != first
+
+
 def test_a_prompt_without_a_project_gets_nothing_that_belongs_to_one(api: MemoryApi) -> None:
     post(api, PROMPT)
     assert api.bus.only(Recall).body.filters == Filters(no_project=True, importance_min=0.3)

@@ -22,6 +22,7 @@ from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.server.asgi_extensions import IS_DISCONNECTED
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
@@ -209,6 +210,7 @@ class MemoryApi:
             started_at_ms=NOW_MS,
         )
         self.edge = _edge(self.state)
+        self.is_disconnected = False  # a test sets it when the client is to disconnect
 
     def request(self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Send one request; any body except bytes is sent as JSON."""
@@ -236,6 +238,7 @@ class MemoryApi:
             "client": ("127.0.0.1", 50000),
             "server": None,  # there is no connection, so its owner cannot be looked up
             "state": {},
+            IS_DISCONNECTED: lambda: self.is_disconnected,
         }
         messages: list[Any] = []
 

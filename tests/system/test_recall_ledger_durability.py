@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -30,6 +35,12 @@ def recalled(daemon: LiveDaemon, session: str | None, **fields: Any) -> Any:
 
 def ids(answer: Any) -> list[str]:
     return [row["id"] for row in answer["results"]]
+
+
+def gauge(daemon: LiveDaemon, name: str) -> float:
+    lines = daemon.api.get("/metrics").raw.decode().splitlines()
+    (value,) = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
+    return float(value)
 
 
 def test_a_row_is_returned_once_in_a_session_and_others_take_its_place(daemon: LiveDaemon) -> None:
@@ -107,6 +118,25 @@ def test_a_timeline_is_not_recorded(daemon: LiveDaemon) -> None:
     assert ids(first) == ids(again) != []
     assert first["meta"]["dedupe"]["enabled"] is False
     assert len(ids(recalled(daemon, "timeline", limit=COUNT))) == COUNT
+
+
+def test_a_client_that_disconnects_before_its_answer_has_received_nothing(daemon: LiveDaemon) -> None:
+    body = json.dumps({"query": QUERY, "sessionKey": "left", "limit": 5, "min_score": 0}).encode()
+    head = f"POST /api/memory/recall HTTP/1.1\r\nhost: 127.0.0.1:{daemon.port}\r\ncontent-length: {len(body)}\r\n\r\n"
+    stopped = [daemon.kill(name, signal.SIGSTOP) for name in daemon.children() if name.startswith("searcher")]
+    try:
+        with socket.create_connection(("127.0.0.1", daemon.port), timeout=30) as connection:
+            connection.sendall(head.encode() + body)
+            eventually(lambda: gauge(daemon, "signet_http_in_flight") == 2, what="the recall waits")
+        eventually(lambda: gauge(daemon, "signet_http_connections") == 1, what="its client has left")
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):  # the supervisor replaces a process that is silent
+                os.kill(pid, signal.SIGCONT)
+    daemon.wait_ready()
+    eventually(lambda: gauge(daemon, "signet_http_in_flight") == 1, what="the recall was answered")
+    assert recalled(daemon, "left", limit=5)["meta"]["dedupe"]["suppressed"] == 0
+    assert recalled(daemon, "left", limit=5)["meta"]["dedupe"]["suppressed"] == 5
 
 
 def test_what_was_returned_is_stored_soon_and_survives_a_kill_of_all_processes() -> None:

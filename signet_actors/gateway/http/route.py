@@ -8,6 +8,7 @@ Source: docs/architecture.md "How to add"; docs/decisions.md 3, 26, 40; docs/sec
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import re
@@ -78,6 +79,8 @@ class InnerRequest:
 
 PerformInner = Callable[[InnerRequest], Awaitable[tuple[int, bytes]]]
 """Serves a request within another one, and returns status and body."""
+AfterResponse = Callable[[bool], None]
+"""Called once, when the response was written (True), or with False: the client has disconnected, or it is an error."""
 
 
 class Call(Generic[RequestT]):
@@ -87,6 +90,7 @@ class Call(Generic[RequestT]):
     ``serve`` sets both. ``raw`` is the body, and ``path`` has the parameters of the path. ``began_ns`` is the monotonic
     time at which the handler's time limit began. ``wait_disconnected`` returns when the client has disconnected; None
     if the server cannot tell. ``warnings`` are sent with the response. ``perform`` serves a request within this one.
+    ``after_response`` is called after the response, that of the outer request if this one is within another.
     """
 
     request: RequestT
@@ -105,6 +109,7 @@ class Call(Generic[RequestT]):
         wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None,
         warnings: list[str] | None = None,
         perform: PerformInner | None = None,
+        after_response: list[AfterResponse] | None = None,
     ) -> None:
         self.state = state
         self.route = route
@@ -117,6 +122,7 @@ class Call(Generic[RequestT]):
         self.wait_disconnected = wait_disconnected
         self.warnings = [] if warnings is None else warnings
         self.perform = perform
+        self.after_response = [] if after_response is None else after_response
         self.body: Mapping[str, Any] = {}
         self.redactions: Kinds = ()
 
@@ -197,6 +203,15 @@ class Call(Generic[RequestT]):
             principal = msgspec.structs.replace(principal, session_id=session_id[:MAX_PRINCIPAL_CHARS])
         other.__dict__["principal"] = principal
         return other
+
+    async def hold(self, lock: asyncio.Lock) -> None:
+        """Acquire the lock, and release it when the response was written or cannot be. Once for each lock."""
+        await lock.acquire()
+        self.after_response.append(lambda _: lock.release())
+
+    def when_sent(self, action: Callable[[], None]) -> None:
+        """Do ``action`` when the response was written, and not if it is an error or the client has disconnected."""
+        self.after_response.append(lambda sent: action() if sent else None)
 
     async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
         """Return a searcher's reply. Raises SignetError."""

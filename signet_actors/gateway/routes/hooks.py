@@ -6,7 +6,6 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from typing import Final
 
 import msgspec
@@ -113,8 +112,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             raise Skipped("busy")
         call.state.prompts_in_flight += 1
         try:
-            async with nullcontext() if session.context is None else session.context.lock:
-                return msgspec.structs.replace(await _offered(call, terms, session), session_known=known)
+            if session.context is not None:
+                await call.hold(session.context.lock)
+            return msgspec.structs.replace(await _offered(call, terms, session), session_known=known)
         finally:
             call.state.prompts_in_flight -= 1
 
@@ -122,7 +122,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
 
 
 async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession) -> UserPromptReply:
-    """Return the reply with the memories that fit, which the session has received then."""
+    """Return the reply with the memories that fit, which the session has received when it is sent."""
     state, project, context = call.state, call.request.project, session.context
     settings = state.config.hooks.user_prompt_submit
     found, _ = await search_memories(
@@ -141,10 +141,8 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit)
     rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
-    if context is not None and rows:
-        state.ledger.record(context, rows, call.request_key)
-    elif context is not None:
-        state.ledger.touch(context)
+    if context is not None:
+        call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
     if rows and not state.config.memory.pipeline_v2.mutations_frozen:
         state.bus.tell_writer(TouchMemories(ids=shown.ids, kind="injected"), trace_id=call.trace_id)
     return UserPromptReply(

@@ -81,10 +81,9 @@ async def search(call: Call[SearchRequest]) -> HttpResponse:
 async def recall_memories(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> RecallReply:
     """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
     context = await _context(call)
-    if context is None:
-        return await _recall(call, query, fields, time, None)
-    async with context.lock:
-        return await _recall(call, query, fields, time, context)
+    if context is not None:
+        await call.hold(context.lock)
+    return await _recall(call, query, fields, time, context)
 
 
 async def _context(call: Call[Any]) -> Context | None:
@@ -150,11 +149,12 @@ async def _recall(
 def _record(
     call: Call[Any], context: Context | None, found: Recalled, rows: Sequence[RecalledRow]
 ) -> tuple[Dedupe, frozenset[str]]:
-    """Note that the session received ``rows``; return ``meta.dedupe``, and the ids that it had received before."""
+    """Record ``rows`` when they are sent; return ``meta.dedupe``, and the ids that the session had received before."""
     if context is None:
         return Dedupe(), frozenset()
     repeated = frozenset(row.id for row in rows if context.has_received(row.id, call.request_key))
-    call.state.ledger.record(context, [(row.id, row.seq) for row in rows], call.request_key)
+    received = [(row.id, row.seq) for row in rows]
+    call.when_sent(lambda: call.state.ledger.record(context, received, call.request_key))
     dedupe = Dedupe(
         enabled=True,
         context_epoch=context.epoch,

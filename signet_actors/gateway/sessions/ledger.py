@@ -1,7 +1,8 @@
 """The record of what each session has received in its present context epoch, by session key and agent.
 
 A recall never waits for the writer: the set is here, and what is new is stored soon after (``FLUSH_MS``). After a crash
-a row may be returned once more; a row that was not returned is never left out. A retry that names the same request
+a row may be returned once more; a row that was not returned is never left out: rows are recorded when the response was
+written to the connection, and not if the client had disconnected before. A retry that names the same request
 (``Call.request_key``) gets the same rows. There is one ``Context`` for a session and agent as long as a request uses it
 or a part of it is not stored.
 
@@ -50,9 +51,10 @@ ContextKey = tuple[str, str]
 
 
 class Context:
-    """What a session of one agent has received. ``received``: ``memories.seq`` by id. Hold ``lock`` to change it.
+    """What a session of one agent has received. ``received``: ``memories.seq`` by id.
 
-    ``started``: the session has received the text of its start in this epoch. ``stored``: an earlier process knew it.
+    Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
+    text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
     """
 
     __slots__ = (
@@ -67,6 +69,7 @@ class Context:
         "project",
         "received",
         "requests",
+        "start_key",
         "started",
         "stored",
     )
@@ -79,6 +82,7 @@ class Context:
         self.harness: str | None = None
         self.project: str | None = None
         self.started = False
+        self.start_key: str | None = None
         self.stored = False
         self.received: dict[str, int] = {}
         self.requests: dict[str, set[str]] = {}
@@ -95,6 +99,10 @@ class Context:
         """Return True if an earlier response contained the memory."""
         again = self.requests.get(request_key, ()) if request_key is not None else ()
         return memory_id in self.received and memory_id not in again
+
+    def is_answered(self, request_key: str | None) -> bool:
+        """Return True if the request is a retry of one that was answered in this epoch."""
+        return request_key is not None and (request_key in self.requests or request_key == self.start_key)
 
 
 class RecallLedger:
@@ -165,10 +173,15 @@ class RecallLedger:
         del self._returned[: max(0, len(self._returned) - MAX_PENDING)]
         self.touch(context)
 
+    def record_start(self, context: Context, rows: Iterable[tuple[str, int]], request_key: str | None) -> None:
+        """Note that the session received the text of its start, with these ``(id, seq)``."""
+        context.started, context.start_key = True, request_key
+        self.record(context, rows, request_key)
+
     def begin_epoch(self, context: Context) -> None:
         """Forget what the session received: its model no longer has it."""
         context.epoch += 1
-        context.started = False
+        context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
         self.touch(context)
 

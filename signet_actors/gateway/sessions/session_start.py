@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -36,14 +35,15 @@ NEW_CONTEXT: Final = ("compact", "clear")
 async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> SessionStartReply:
     """Return what the session should know; only a reminder if it has that already. Raises SignetError."""
     context = session.context
-    async with nullcontext() if context is None else context.lock:
-        repeated = context is not None and call.request_key is not None and call.request_key in context.requests
-        has_received = context is not None and bool(context.started or context.received)
-        if context is not None and has_received and not repeated and call.request.source in NEW_CONTEXT:
-            call.state.ledger.begin_epoch(context)
-        if context is not None and context.started and not repeated:
-            return SessionStartReply(identity=HookIdentity(), inject=stub(local_now(call)), session_known=True)
-        return await _full_start(call, session, context)
+    if context is None:
+        return await _full_start(call, session, None)
+    await call.hold(context.lock)
+    repeated = context.is_answered(call.request_key)
+    if (context.started or context.received) and not repeated and call.request.source in NEW_CONTEXT:
+        call.state.ledger.begin_epoch(context)
+    if context.started and not repeated:
+        return SessionStartReply(identity=HookIdentity(), inject=stub(local_now(call)), session_known=True)
+    return await _full_start(call, session, context)
 
 
 def local_now(call: Call[SessionStartRequest]) -> datetime:
@@ -82,11 +82,10 @@ async def _full_start(
     by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
     if context is not None:
-        context.started = True
         context.harness, _ = state.redactor.clean(request.harness)
         context.project = state.redactor.clean(request.project)[0] if request.project else context.project
         rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
-        state.ledger.record(context, rows, call.request_key)
+        call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:
         state.bus.tell_writer(TouchMemories(ids=start.ids, kind="injected"), trace_id=call.trace_id)
     return SessionStartReply(
