@@ -62,6 +62,7 @@ EmbeddingProvider = Literal["auto", "embedded", "minilm", "ollama", "openai", "f
 Fusion = Literal["convex", "rrf"]
 AuthMode = Literal["local", "team", "hybrid"]
 ReadPolicy = Literal["isolated", "shared", "group"]
+ProjectIdentity = Literal["repository", "path"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -263,6 +264,15 @@ class TranscriptsConfig(Struct, frozen=True, rename="camel"):
     ] = 64 * MIB
 
 
+class ProjectsConfig(Struct, frozen=True):
+    """Which directories are one project. Source: docs/decisions.md 62."""
+
+    identity: Annotated[
+        ProjectIdentity,
+        described("`repository`: all directories and worktrees of a git repository are one; `path`: each is its own"),
+    ] = "repository"
+
+
 class RosterEntry(Struct, frozen=True):
     """A named agent and the agents whose memories it reads. Source: architecture.txt "Multi-Agent Support"."""
 
@@ -446,6 +456,7 @@ class Config(Struct, frozen=True, rename="camel"):
     gateway: GatewayConfig = GatewayConfig()
     redaction: RedactionConfig = RedactionConfig()
     transcripts: TranscriptsConfig = TranscriptsConfig()
+    projects: ProjectsConfig = ProjectsConfig()
     memory: MemoryConfig = MemoryConfig()
     agents: AgentsConfig = AgentsConfig()
     auth: AuthConfig = AuthConfig()

@@ -15,6 +15,7 @@ from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
 from signet_actors.gateway.common_words import CommonWordsCache
 from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
+from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.table import SessionTable
@@ -86,6 +87,7 @@ class GatewayState:
     status_requests: StatusRequests = field(init=False)
     sessions: SessionTable = field(init=False)
     ledger: RecallLedger = field(init=False)
+    projects: Projects = field(init=False)
     prompts_in_flight: int = 0
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
@@ -97,6 +99,7 @@ class GatewayState:
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
         self.sessions = SessionTable(self.clock)
+        self.projects = Projects(self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
         self.reconfigure(self.config)
 

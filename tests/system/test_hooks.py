@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +99,37 @@ def test_nothing_of_another_project_is_injected(daemon: LiveDaemon) -> None:
         assert "warehouse" not in prompt(daemon.api, question, project=HERE, sessionKey="foreign")["inject"]
     assert prompt(daemon.api, question)["inject"] == ""
     assert f"krait{number} " in prompt(daemon.api, question, project=ELSEWHERE)["inject"]
+
+
+def test_worktrees_and_subdirectories_of_a_repository_share_their_memories(daemon: LiveDaemon, tmp_path: Path) -> None:
+    shop, feature = tmp_path / "shop", tmp_path / "feature"
+    (shop / "src").mkdir(parents=True)
+    for arguments in (
+        ["init", "--quiet"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "first"],
+        ["worktree", "add", "--quiet", str(feature)],
+    ):
+        subprocess.run(["git", *arguments], cwd=shop, check=True)
+    where = {shop: "The walrus cache is filled at six", feature: "The walrus cache has a limit of 40 entries"}
+    for number, (directory, text) in enumerate(where.items()):
+        hook(daemon.api, "remember", content=text, project=str(directory), sessionKey=f"tree-{number}")
+    for directory in (shop, feature, shop / "src"):
+        answer = prompt(daemon.api, "what about the walrus cache?", project=str(directory), sessionKey=str(directory))
+        assert all(text in answer["inject"] for text in where.values()), directory
+    asked = daemon.api.post("/api/memory/recall", {"query": "walrus cache", "project": str(feature / "src")})
+    assert not asked.ok()["results"], "the directory does not exist, so it names a project of its own"
+    answer = prompt(daemon.api, "what about the walrus cache?", project=HERE, sessionKey="not here")
+    assert "walrus" not in answer["inject"]
+
+
+def test_projects_can_be_separated_by_directory(tmp_path: Path) -> None:
+    (tmp_path / "shop" / "src").mkdir(parents=True)
+    (tmp_path / "shop" / ".git").mkdir()
+    with live_daemon(config="projects: {identity: path}\n") as daemon:
+        daemon.api.remember("The walrus cache is filled at six", project=str(tmp_path / "shop"))
+        for directory, found in ((tmp_path / "shop", 1), (tmp_path / "shop" / "src", 0)):
+            asked = {"query": "walrus cache", "project": str(directory)}
+            assert len(daemon.api.post("/api/memory/recall", asked).ok()["results"]) == found
 
 
 def test_a_private_memory_of_another_agent_is_never_injected(daemon: LiveDaemon) -> None:

@@ -26,6 +26,7 @@ from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
 from signet_actors.operations.operation import Operation
@@ -43,6 +44,7 @@ MAX_PRINCIPAL_CHARS: Final = 200
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "scope", "changed_by", "changedBy")
+_DIRECTORY_FIELDS: Final = ("project", "cwd")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -358,6 +360,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
     in_json = operation.in_body and operation.lines is None
     in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
+    directories = [name for name in _DIRECTORY_FIELDS if name in operation.request.__struct_fields__]
 
     async def endpoint(call: Call[RequestT]) -> HttpResponse:
         if in_json:
@@ -376,9 +379,19 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             redactor = FieldRedactor(call.state)
             call.request = redacted(redactor, call.request)
             call.redactions = redactor.redactions
+        if directories and call.state.config.projects.identity == "repository":
+            call.request = await _with_projects(call.state.projects, call.request, directories)
         return await handler(call)
 
     return tuple(Route(operation, path, endpoint) for path in operation.paths)
+
+
+async def _with_projects(projects: Projects, request: RequestT, fields: Sequence[str]) -> RequestT:
+    """Return ``request`` with the project of each directory that one of ``fields`` names."""
+    given = {name: getattr(request, name) for name in fields}
+    found = {name: await projects.project_of(text) for name, text in given.items() if text}
+    changed = {name: project for name, project in found.items() if project != given[name]}
+    return msgspec.structs.replace(request, **changed) if changed else request
 
 
 def filters_of(request: FilterFields) -> Filters:
