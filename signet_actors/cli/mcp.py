@@ -8,11 +8,14 @@ Source: docs/guides/mcp.md; Model Context Protocol, 2026-07-28 "stdio"; docs/dec
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import click
 
+from signet_actors.cli.exit_codes import INTERRUPTED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import InvalidRequest, RequestRefused
@@ -55,6 +58,8 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
 
         return _send(invocation, headers, with_origin(request, harness=harness, project=None))
 
+    # The thread that waits for the next line cannot be cancelled, so leaving the event loop would wait for that line.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     serve(send, at_once=AT_ONCE)
 
 

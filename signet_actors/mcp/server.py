@@ -1,7 +1,7 @@
 """An MCP server with the tools of ``operations/tools.py``, a memory as a resource, and a prompt.
 
-It holds no state of a client. Whoever serves it performs the requests: the gateway within its own process, ``signet
-mcp`` over HTTP. What a caller can repair is a result with ``isError``, in words that a model can act on.
+It holds no state of a client. A call of a tool becomes a request of an operation, which the gateway performs within its
+process and ``signet mcp`` over HTTP. An error that a model can act on is a result with ``isError``.
 
 Importing this module takes about a second and 38 MB, so callers import it when a client has come.
 Source: docs/compatibility.md "MCP"; docs/decisions.md 61; Model Context Protocol, 2026-07-28 and 2025-11-25.

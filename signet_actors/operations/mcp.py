@@ -20,6 +20,9 @@ SDK: Final = ("mcp", "mcp_types")
 """The packages of the official SDK, which the extra ``mcp`` installs."""
 NOT_INSTALLED: Final = "MCP is not installed here; install signet-actors[mcp], or run `make install-mcp`"
 
+INVALID_JSON: Final = "Parse error: Invalid JSON"
+INVALID_MESSAGE: Final = "Parse error: Invalid JSON-RPC message"
+
 
 def without_sdk(error: ModuleNotFoundError) -> Exception:
     """Return the error for a caller whose request needs the SDK, or ``error`` itself if another module is missing."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -87,6 +89,54 @@ def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_pat
 
     with_client(["--workspace", str(tmp_path)], use, mode=mode)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def server() -> Iterator[subprocess.Popen[str]]:
+    """``signet mcp``, for single lines."""
+    command = [sys.executable, "-m", "signet_actors.cli", "--url", "http://127.0.0.1:9", "mcp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def answer_to(server: subprocess.Popen[str], line: str) -> Any:
+    """Return the next line of the server, which must be the answer to ``line``."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(line + "\n")
+    server.stdin.flush()
+    return json.loads(server.stdout.readline())
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_line_that_is_no_message_is_answered_with_a_parse_error(
+    server: subprocess.Popen[str], *, opened: bool
+) -> None:
+    """JSON-RPC 2.0: "-32700 Parse error: Invalid JSON was received by the server", with the id null."""
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    if opened:
+        assert answer_to(server, ping)["id"] == 1
+    for line, text in (
+        ("{", "Parse error: Invalid JSON"),
+        ("hello", "Parse error: Invalid JSON"),
+        ('{"jsonrpc": "2.0"}', "Parse error: Invalid JSON-RPC message"),
+        (f"[{ping}]", "Parse error: Invalid JSON-RPC message"),
+    ):
+        answer = answer_to(server, line)
+        assert (answer["id"], answer["error"]) == (None, {"code": -32700, "message": text})
+    assert answer_to(server, ping)["id"] == 1
+
+
+def test_an_interruption_ends_it_while_it_waits_for_a_line(server: subprocess.Popen[str]) -> None:
+    answer_to(server, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+    server.send_signal(signal.SIGINT)
+    assert server.wait(30) == 130
+
+
+def test_the_end_of_its_input_ends_it(server: subprocess.Popen[str]) -> None:
+    assert server.communicate(timeout=60) == ("", None)
+    assert server.returncode == 0
 
 
 def test_an_installation_without_the_sdk_says_what_to_install() -> None:

@@ -20,7 +20,15 @@ import msgspec
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route, decode_json
-from signet_actors.operations.mcp import MCP, McpError, McpReply, McpRequest, without_sdk
+from signet_actors.operations.mcp import (
+    INVALID_JSON,
+    INVALID_MESSAGE,
+    MCP,
+    McpError,
+    McpReply,
+    McpRequest,
+    without_sdk,
+)
 from signet_actors.operations.tools import ToolRequest, with_origin
 
 if TYPE_CHECKING:
@@ -47,9 +55,9 @@ async def message(call: Call[McpRequest]) -> HttpResponse:
     try:
         value = decode_json(call.raw)
     except SignetError:
-        return _error(400, PARSE_ERROR, "Parse error: Invalid JSON")
+        return _error(400, PARSE_ERROR, INVALID_JSON)
     if not _is_message(value):
-        return _error(400, PARSE_ERROR, "Parse error: Invalid JSON-RPC message")
+        return _error(400, PARSE_ERROR, INVALID_MESSAGE)
     try:
         serve = await asyncio.to_thread(_sdk)
     except ModuleNotFoundError as error:
