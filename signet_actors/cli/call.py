@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import click
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from signet_actors.operations.request_reader import RequestField
 
 AGENT_FIELD: Final = "agentId"
-_PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 
 
 class OperationGroup(click.Group):
@@ -64,7 +62,7 @@ def _operations() -> Mapping[str, Operation[Any]]:
 
 def _command(operation: Operation[Any]) -> click.Command:
     """Return the command that calls ``operation``."""
-    from signet_actors.operations import request_reader  # noqa: PLC0415 - slow; only for this command
+    from signet_actors.operations import request_path, request_reader  # noqa: PLC0415 - slow; only for this command
 
     request: type[Struct] = operation.request
     schemas = request_reader.request_schemas(request)
@@ -77,7 +75,7 @@ def _command(operation: Operation[Any]) -> click.Command:
             value = given[_variable(field.name)]
             if value is not None and value != ():
                 values[field.spellings[0]] = _field_value(field, value, in_query=not operation.in_body)
-        target = _PATH_PARAMETER.sub(lambda match: quote(given[match[1]], safe="", errors="surrogateescape"), path)
+        target = request_path.fill_path(path, given)
         reply = invocation.client().request(
             operation.method,
             target,
@@ -93,7 +91,7 @@ def _command(operation: Operation[Any]) -> click.Command:
         short_help=operation.summary,
         help=f"{operation.summary}: {operation.method} {path}\n\n{operation.description}".strip(),
         params=[
-            *(click.Argument([name]) for name in _PATH_PARAMETER.findall(path)),
+            *(click.Argument([name]) for name in request_path.PARAMETER.findall(path)),
             *(_option(field, schemas[field.spellings[0]].get("description", "")) for field in fields),
         ],
     )

@@ -17,7 +17,7 @@ import socket
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from signet_actors.cli.presentation import one_line, print_message
 from signet_actors.cli.reply import SHOWN_ERROR_CHARS, DaemonReply, invalid_reply
@@ -34,6 +34,7 @@ from signet_actors.errors import (
     code_of_status,
 )
 from signet_actors.operations.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER, retry_after_ms
+from signet_actors.operations.request_path import fill_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,8 +272,8 @@ def _trusted_uids(workspace: Path) -> set[int]:
 
 
 def memory_path(memory_id: str, tail: str = "") -> str:
-    """Return the URL path of a memory. Special characters in the id are quoted and cannot change the path."""
-    return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
+    """Return the URL path of a memory. Raises InvalidRequest for an id that would make it another path."""
+    return fill_path(f"/api/memory/{{id}}{tail}", {"id": memory_id})
 
 
 def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 import click
 
@@ -74,16 +73,14 @@ def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolReque
     """Send the request to the daemon, and return the reply. Raises SignetError."""
     from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - with the first request
     from signet_actors.mcp.server import Performed  # noqa: PLC0415 - slow; loaded already
+    from signet_actors.operations.request_path import fill_path  # noqa: PLC0415 - loaded already
 
     operation = request.operation
-    path = operation.paths[0]
-    for name, value in request.path.items():
-        path = path.replace(f"{{{name}}}", quote(value, safe=""))
     client = DaemonClient(invocation.address(), print_warnings=False, headers=headers)
     try:
         reply = client.request(
             operation.method,
-            path,
+            fill_path(operation.paths[0], request.path),
             query=request.query,
             body=request.body,
             changes=operation.has_effect,

@@ -6,7 +6,6 @@ Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14, 16, 18.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -27,6 +26,7 @@ from signet_actors.cli.reply import print_answer, print_relations
 from signet_actors.cli.status import duration
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.operations.request_path import fill_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -259,7 +259,7 @@ def requeue(
 
 
 def _run_path(run_id: str, tail: str = "") -> str:
-    return f"/api/pipeline/runs/{quote(run_id, safe='')}{tail}"
+    return fill_path(f"/api/pipeline/runs/{{run}}{tail}", {"run": run_id})
 
 
 def _result(run: dict[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -15,6 +14,7 @@ from signet_actors.cli.memory_ids import named_if_unknown
 from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_result
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_table
+from signet_actors.operations.request_path import fill_path
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -133,7 +133,7 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: 
 
 
 def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> DaemonReply:
-    path = f"/api/memory/review-queue/{quote(proposal_id, safe='')}/{word}"
+    path = fill_path(f"/api/memory/review-queue/{{id}}/{word}", {"id": proposal_id})
     with named_if_unknown(proposal_id, kind="proposal"):
         return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Final, Generic, TypeVar, get_args
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,6 +15,7 @@ from signet_actors.client.errors import ClientError, InvalidReply, error_type
 from signet_actors.errors import ErrorCode, code_of_status
 from signet_actors.operations.headers import TRACE_HEADER, WARNINGS_HEADER, retry_after_ms
 from signet_actors.operations.operation import Operation
+from signet_actors.operations.request_path import fill_path
 
 ReplyT = TypeVar("ReplyT")
 
@@ -45,18 +46,18 @@ class Reply(Generic[ReplyT]):
 
 
 def encode_target(operation: Operation[Any, Any], path: Mapping[str, str], request: msgspec.Struct) -> str:
-    """Return path and query of a request. Raises TypeError if ``path`` has not exactly the parameters of the path."""
+    """Return path and query of a request.
+
+    Raises TypeError if ``path`` has not exactly the parameters of the path, and InvalidPathValue, a ValueError.
+    """
     template = operation.paths[0]
-    quoted = {name: quote(value, safe="") for name, value in path.items()}
     unknown = [name for name in path if "{" + name + "}" not in template]
     if unknown:
         raise TypeError(f"{operation.name} has no parameter {unknown[0]!r}: {template}")
     try:
-        target = template.format_map(quoted)
+        target = fill_path(template, path)
     except KeyError as missing:
         raise TypeError(f"{operation.name} needs the parameter {missing}: {template}") from None
-    if any(value in {"", ".", ".."} for value in path.values()):
-        raise ValueError(f"{operation.name}: a parameter of the path must not be empty or dots: {dict(path)}")
     if operation.in_body:
         return target
     fields = msgspec.to_builtins(request).items()  # a tuple stays one

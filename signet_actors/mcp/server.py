@@ -25,6 +25,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.operations.memories import GET_MEMORY
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.recall import RECALL
+from signet_actors.operations.request_path import InvalidPathValue
 from signet_actors.operations.tools import TOOLS, ToolRequest, input_schema, tool_request
 
 NAME: Final = "signet"
@@ -253,7 +254,8 @@ def _text_result(text: str, *, is_error: bool, structured_content: Any = None) -
 
 def _explained(error: SignetError) -> str:
     """Return the text of the error with what a model can do about it."""
-    advice = STATUS_ADVICE.get(getattr(error, "status", "")) or getattr(error, "remedy", "") or ADVICE.get(error.code)
+    code = ErrorCode.NOT_FOUND if isinstance(error, InvalidPathValue) else error.code
+    advice = STATUS_ADVICE.get(getattr(error, "status", "")) or getattr(error, "remedy", "") or ADVICE.get(code)
     text = error.detail.rstrip(".")
     return f"{text}. {advice[0].upper()}{advice[1:].rstrip('.')}." if advice else text
 

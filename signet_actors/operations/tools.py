@@ -18,6 +18,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import REMEMBER
+from signet_actors.operations.request_path import PARAMETER, fill_path
 from signet_actors.operations.request_reader import (
     AND_MORE,
     MAX_WARNINGS,
@@ -29,7 +30,6 @@ from signet_actors.operations.request_reader import (
 
 MAX_PATH_CHARS: Final = 500
 
-_PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -77,6 +77,7 @@ def _for_models(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
 def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, Any]) -> ToolRequest:
     """Return the request for a call of the tool. Raises InvalidRequest."""
     path = {name: _path_value(name, arguments.get(name)) for name in _path_parameters(operation)}
+    fill_path(operation.paths[0], path)  # refuses what cannot be an id
     offered = _offered_fields(tool, operation)
     known = {*path, *(name for field in offered for name in field.spellings)}
     unknown = [name for name in arguments if name not in known]
@@ -100,7 +101,7 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
 
 
 def _path_parameters(operation: Operation[Any]) -> list[str]:
-    return _PATH_PARAMETER.findall(operation.paths[0])
+    return PARAMETER.findall(operation.paths[0])
 
 
 def _offered_fields(tool: Tool, operation: Operation[Any]) -> list[RequestField]:

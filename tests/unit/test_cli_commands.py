@@ -165,9 +165,16 @@ def test_show_prints_fields_text_and_optionally_the_history(
     assert both["memory"]["id"] == both["history"]["memoryId"] == ID
 
 
-def test_an_id_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
-    assert signet("show", "../../api/status?x=1").exit_code == 1
-    assert daemon.asked[-1].path == "/api/memory/..%2F..%2Fapi%2Fstatus%3Fx%3D1"
+@pytest.mark.parametrize("id_", ["../../api/status?x=1", "jobs/1", "review-queue", ".."])
+def test_an_id_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result], id_: str) -> None:
+    result = signet("show", id_)
+    assert (result.exit_code, result.stderr) == (1, f"signet: id cannot be '{id_}'.\n")
+    assert {asked.path for asked in daemon.asked} <= {FOUND}
+
+
+def test_special_characters_of_an_id_are_quoted(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    signet("show", "a?b#c%")
+    assert daemon.asked[-1].path == "/api/memory/a%3Fb%23c%25"
 
 
 def test_a_missing_memory_ends_with_1_and_one_line(signet: Callable[..., Result]) -> None:

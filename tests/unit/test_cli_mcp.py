@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.support.scripted_daemon import ScriptedDaemon
 
-MEMORY = {"id": "m/1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
+MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
 
 
 def with_client(options: list[str], use: Callable[[Client], Awaitable[None]], *, mode: str = "auto") -> None:
@@ -38,36 +38,42 @@ def with_client(options: list[str], use: Callable[[Client], Awaitable[None]], *,
 def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: ScriptedDaemon) -> None:
     daemon.on("POST", "/api/memory/recall", {"results": [MEMORY], "warnings": ["w"]})
     daemon.on("POST", "/api/memory/remember", {"id": "m1"})
-    daemon.on("GET", "/api/memory/m%2F1", MEMORY)
+    daemon.on("GET", "/api/memory/m%201", MEMORY)
     daemon.on("GET", "/api/memories", {"memories": []})
-    daemon.on("PATCH", "/api/memory/m%2F1", {"id": "m/1"})
-    daemon.on("DELETE", "/api/memory/m%2F1", {"error": "Version conflict", "code": "conflict"}, status=409)
+    daemon.on("PATCH", "/api/memory/m%201", {"id": "m 1"})
+    daemon.on("DELETE", "/api/memory/m%201", {"error": "Version conflict", "code": "conflict"}, status=409)
 
     async def use(client: Client) -> None:
         found = await client.call_tool("memory_search", {"query": "what to drink", "wrong": 1})
         assert found.structured_content == {"results": [MEMORY], "warnings": ["w", "unknown argument: wrong"]}
         assert json.loads(found.content[0].text) == found.structured_content
         await client.call_tool("memory_store", {"content": "tea", "tags": ["a", "b"]})
-        await client.call_tool("memory_get", {"id": "m/1"})
+        await client.call_tool("memory_get", {"id": "m 1"})
         await client.call_tool("memory_list", {"limit": 3, "tags": ["a", "b"]})
-        await client.call_tool("memory_modify", {"id": "m/1", "reason": "r", "content": "mate"})
-        refused = await client.call_tool("memory_forget", {"id": "m/1", "reason": "r"})
+        await client.call_tool("memory_modify", {"id": "m 1", "reason": "r", "content": "mate"})
+        refused = await client.call_tool("memory_forget", {"id": "m 1", "reason": "r"})
         assert (refused.is_error, refused.content[0].text) == (True, "memory_forget failed: Version conflict")
-        read = await client.read_resource("signet://memory/m%2F1")
+        read = await client.read_resource("signet://memory/m%201")
         assert read.contents[0].text == "tea"
+        for id_ in ("review-queue", "jobs/1", "../status"):
+            refused = await client.call_tool("memory_get", {"id": id_})
+            assert refused.content[0].text == (
+                f"memory_get failed: id cannot be '{id_}'. "
+                "The results of memory_search and memory_list have the ids that exist."
+            )
         prompt = await client.get_prompt("recall", {"question": "what to drink"})
-        assert prompt.messages[0].content.text.endswith("- tea (2026-11-23, id m/1)")
+        assert prompt.messages[0].content.text.endswith("- tea (2026-11-23, id m 1)")
 
     with_client(["--url", daemon.url], use)
     asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
     assert asked == [
         ("POST", "/api/memory/recall", {}, {"query": "what to drink"}),
         ("POST", "/api/memory/remember", {}, {"who": "codex", "content": "tea", "tags": ["a", "b"]}),
-        ("GET", "/api/memory/m%2F1", {}, None),
+        ("GET", "/api/memory/m%201", {}, None),
         ("GET", "/api/memories", {"limit": "3", "tags": "a,b"}, None),
-        ("PATCH", "/api/memory/m%2F1", {}, {"reason": "r", "content": "mate"}),
-        ("DELETE", "/api/memory/m%2F1", {}, {"reason": "r"}),
-        ("GET", "/api/memory/m%2F1", {}, None),
+        ("PATCH", "/api/memory/m%201", {}, {"reason": "r", "content": "mate"}),
+        ("DELETE", "/api/memory/m%201", {}, {"reason": "r"}),
+        ("GET", "/api/memory/m%201", {}, None),
         ("POST", "/api/memory/recall", {}, {"query": "what to drink", "min_relevance": 0.5}),
     ]
     for one in daemon.asked:

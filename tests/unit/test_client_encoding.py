@@ -95,7 +95,7 @@ def test_an_object_cannot_stand_in_a_query() -> None:
         encode_target(LIST_MEMORIES, {}, Request(RecallTime("2026-01-01")))
 
 
-@pytest.mark.parametrize("value", ["a/b", "x?y", "%2e", "ü", "a b", "..%2f"])
+@pytest.mark.parametrize("value", ["x?y", "x#y", "%2e", "%2F", "ü", "a b", "..%2f", "search-1"])
 def test_a_parameter_of_the_path_cannot_leave_its_place(value: str) -> None:
     target = encode_target(GET_MEMORY, {"id": value}, GetMemoryRequest())
     path = urlsplit(target).path
@@ -104,9 +104,9 @@ def test_a_parameter_of_the_path_cannot_leave_its_place(value: str) -> None:
     assert unquote(path.rpartition("/")[2]) == value
 
 
-@pytest.mark.parametrize("value", ["", ".", ".."])
+@pytest.mark.parametrize("value", ["", ".", "..", "a/b", "../jobs/1", "jobs/1", "review-queue", "search"])
 def test_a_parameter_that_changes_the_path_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match=r"memories\.get"):
+    with pytest.raises(ValueError, match=r"^id "):
         encode_target(GET_MEMORY, {"id": value}, GetMemoryRequest())
 
 

@@ -76,7 +76,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_STOP", "_TRAILING_COMMENT"), SEARCHED),
         "_NUMBER": WHOLE,
     },
-    "cli.call": {"_PATH_PARAMETER": FIXED, "_option:sub": FIXED},  # of declared operations
+    "cli.call": {"_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
     "domain.prompt_terms": {"_MENTION": SEARCHED, "_METADATA": SEARCHED},
@@ -128,7 +128,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
-    "operations.tools": {"_CONTROL": SEARCHED, "_PATH_PARAMETER": FIXED},  # of declared operations
+    "operations.request_path": {"PARAMETER": FIXED},  # of declared operations
+    "operations.tools": {"_CONTROL": SEARCHED},
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
     "gateway.auth.request_guard": {"_HOST": WHOLE},
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},

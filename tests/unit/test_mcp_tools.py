@@ -71,9 +71,9 @@ def test_no_tool_lets_a_model_choose_the_agent_or_force_a_deletion() -> None:
 
 
 def test_arguments_of_a_change_are_its_body() -> None:
-    made = request("memory_modify", id="m 1/x", reason="wrong", tags=None, pinned=True)
+    made = request("memory_modify", id="m 1?x", reason="wrong", tags=None, pinned=True)
     assert made.operation.name == "memories.patch"
-    assert made.path == {"id": "m 1/x"}
+    assert made.path == {"id": "m 1?x"}
     assert (made.query, made.body) == ({}, {"reason": "wrong", "tags": None, "pinned": True})
 
 
@@ -103,7 +103,10 @@ def test_many_unknown_arguments_are_named_in_part() -> None:
     assert made.warnings[-1] == "and more"
 
 
-@pytest.mark.parametrize("value", [None, "", 7, "a\nb", "a\0b", "x" * 501, ["a"]])
+OTHER_PATHS = ["jobs/1", "review-queue", "search", "export", "..", ".", "m1/history"]
+
+
+@pytest.mark.parametrize("value", [None, "", 7, "a\nb", "a\0b", "x" * 501, ["a"], *OTHER_PATHS])
 def test_an_id_that_no_path_can_hold_is_refused(value: Any) -> None:
     with pytest.raises(InvalidRequest) as refused:
         request("memory_get", id=value)
