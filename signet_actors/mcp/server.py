@@ -42,6 +42,8 @@ UNCHANGING: Final[tuple[CacheableMethod, ...]] = (
 )
 """Methods whose results change only with another version of the daemon."""
 CACHE_MS: Final = 300_000
+MAX_REPLY_BYTES: Final = 1_000_000
+"""A model cannot read more, and the gateway would do nothing else while it encodes an answer of 8 MB for it."""
 RESOURCE_PREFIX: Final = "signet://memory/"
 PROMPT: Final = "recall"
 
@@ -205,12 +207,21 @@ class _Handlers:
         """Return the reply to a call of the tool. Raises SignetError."""
         request = tool_request(tool, operation, arguments)
         performed = await self._perform(request, context.request)
+        if len(performed.body) > MAX_REPLY_BYTES and not operation.has_effect:
+            raise ReplyTooLarge(f"the reply has {len(performed.body) / 1e6:.1f} MB, and 1 MB is the limit")
         body: dict[str, Any] = json.loads(performed.body)
         if performed.status >= 400:
             raise Refused(body)
         if request.warnings:
             body["warnings"] = [*body.get("warnings", ()), *request.warnings]
         return body
+
+
+class ReplyTooLarge(SignetError):
+    """The reply is too large for a model."""
+
+    code = ErrorCode.PAYLOAD_TOO_LARGE
+    remedy = "Ask for less: lower `limit`, or find what you need with memory_search"
 
 
 class Refused(SignetError):

@@ -197,7 +197,7 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
         title="List memories",
         description="List stored memories, newest first. To answer a question, use memory_search instead.",
         fields={
-            "limit": "",
+            "limit": "1 to 100; a value beyond counts as the nearest bound. For more, repeat the call with `offset`",
             "offset": "",
             "type": TYPE_FOR_MODELS,
             "tags": "Only memories with any of these tags",
@@ -206,6 +206,7 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
             "since": "",
             "until": "",
         },
+        most={"limit": 100},
     ),
 )
 MOST_USED: Final[Operation[MostUsedRequest, MostUsedReply]] = Operation(

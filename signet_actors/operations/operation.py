@@ -53,6 +53,7 @@ class Tool:
     - ``name``, ``title``, ``description``: what a model or its user reads.
     - ``fields``: the parameters of the path and the fields of the request that it offers, by their names in the Struct,
       each with its description; empty: that of the request.
+    - ``most``: the largest value of a number, where the operation allows more than a model should read.
     - ``destructive``: a call may overwrite or delete something. ``idempotent``: a repeated call changes nothing more.
     """
 
@@ -60,6 +61,7 @@ class Tool:
     title: str
     description: str
     fields: Mapping[str, str]
+    most: Mapping[str, int] = field(default_factory=dict)
     destructive: bool = False
     idempotent: bool = True
 
@@ -83,6 +85,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``lenient``: an invalid value counts as absent, with a warning; only a missing required field is refused.
     - ``lines``: the Struct of each line of a body of JSON Lines. The handler reads them, to refuse each line alone.
     - ``media_types``: those of a response that is not JSON.
+    - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
     - ``tool``: None if models are not offered the operation.
     """
 
@@ -107,6 +110,7 @@ class Operation(Generic[RequestT, ReplyT]):
     media_types: tuple[str, ...] = ()
     description: str = ""
     example: Mapping[str, Any] = field(default_factory=dict)
+    performs: bool = False
     tool: Tool | None = None
 
     @property

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import parse_integer
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.remember import REMEMBER
@@ -88,6 +89,7 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
     if operation.in_body:
         return ToolRequest(operation, path, {}, fields, warnings)
     query = {name: _query_value(name, value) for name, value in fields.items() if value is not None}
+    query |= {name: str(most) for name, most in tool.most.items() if _exceeds(query.get(name, ""), most)}
     return ToolRequest(operation, path, query, None, warnings)
 
 
@@ -120,6 +122,11 @@ def _path_value(name: str, value: Any) -> str:
             f"{name} must be at most {MAX_PATH_CHARS} characters without control characters", field=name
         )
     return value
+
+
+def _exceeds(text: str, most: int) -> bool:
+    """Return True if the operation would read the text as a number above ``most``."""
+    return parse_integer(text, 0, 0, most + 1) > most
 
 
 def _query_value(name: str, value: Any) -> str:

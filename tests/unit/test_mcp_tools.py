@@ -82,6 +82,14 @@ def test_arguments_of_a_read_are_its_query() -> None:
     assert (made.query, made.body) == ({"limit": "5", "tags": "a,b", "pinned": "true"}, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [(5, "5"), (100, "100"), (101, "100"), ("1000", "100"), (10**30, "100"), ("101x", "100"), ("x", "x")],
+)
+def test_a_list_for_a_model_has_at_most_a_hundred_rows(given: Any, sent: str) -> None:
+    assert request("memory_list", limit=given).query == {"limit": sent}
+
+
 def test_a_stored_memory_has_the_origin_that_its_model_does_not_name() -> None:
     stored = with_origin(request("memory_store", content="x", project=None), harness="codex", project="/p")
     assert stored.body == {"content": "x", "who": "codex", "project": "/p"}
