@@ -3,7 +3,7 @@
 A request passes in this order: the guard, the checks of target and encoding, routing, the owner check and the kill
 switch if the operation has them (with ``MAYBE_MEMORIES`` the handler applies it), the body, and the handler with its
 deadline, unless the client has disconnected. Every request gets exactly one response, with a trace id; errors are JSON.
-A request that a handler makes for its caller (MCP) begins with the kill switch.
+A request that a handler makes for its caller (MCP) begins with the owner check.
 
 Source: docs/architecture.md "The path of a remember", "The path of a recall"; docs/compatibility.md "Errors";
 docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
@@ -23,6 +23,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from signet_actors.errors import (
+    Busy,
     ErrorCode,
     InvalidRequest,
     MutationsFrozen,
@@ -46,6 +47,7 @@ from signet_actors.gateway.http.responses import (
 from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
+    BECOME_WRITE,
     IS_DISCONNECTED,
     OVERLOADED,
     SEND_RESPONSE,
@@ -83,18 +85,20 @@ class RequestContext:
 
     ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
     code of the response. ``warnings``: the parts of the request that had no effect. ``after_response``: what the
-    handler wants to do then.
+    handler wants to do then. ``peer``: both ends of its connection and its headers, by which its owner is known.
     """
 
     __slots__ = (
         "_send",
         "_send_response",
         "after_response",
+        "become_write",
         "code",
         "dispatch",
         "is_disconnected",
         "overloaded",
         "path",
+        "peer",
         "route",
         "status",
         "trace_id",
@@ -111,6 +115,8 @@ class RequestContext:
         self.is_disconnected: Callable[[], bool] | None = scope.pop(IS_DISCONNECTED, None)
         self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
         self.overloaded: bool = scope.pop(OVERLOADED, False)
+        self.become_write: Callable[[], bool] = scope.pop(BECOME_WRITE, lambda: True)
+        self.peer = scope.get("client"), scope.get("server"), scope.get("headers", ())
         self._send = send
         self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
         self.path: str | None = None
@@ -263,13 +269,7 @@ class Application:
         state = self.state
         headers: Headers = scope["headers"]
         operation = route.operation
-        if operation.owner_only:
-            try:
-                await require_owner(state, scope["client"], scope["server"], headers)
-            except SignetError as error:
-                self._log_guard(operation.method, error.detail)
-                raise
-        self._check_operation(operation)
+        await self._check_operation(operation, context)
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:
@@ -307,8 +307,14 @@ class Application:
             self._response_cache.store(route.path, answer, state.clock.monotonic_ns())
         return answer
 
-    def _check_operation(self, operation: Operation[Any]) -> None:
-        """Raise a SignetError if the operation is not served now, in a request of its own or within another one."""
+    async def _check_operation(self, operation: Operation[Any], context: RequestContext) -> None:
+        """Raise a SignetError if the client that made the request ``context`` is not served the operation now."""
+        if operation.owner_only:
+            try:
+                await require_owner(self.state, *context.peer)
+            except SignetError as error:
+                self._log_guard(operation.method, error.detail)
+                raise
         if operation.effect is Effect.MEMORIES and self.state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
 
@@ -326,19 +332,20 @@ class Application:
         return encode_response(reply, call.warnings)
 
     async def _perform(self, outer: RequestContext, request: InnerRequest) -> tuple[int, bytes]:
-        """Serve ``request`` within the request ``outer``, and return status and body.
+        """Serve ``request`` within the request ``outer``, and return status and body. It is counted and logged too.
 
         Its deadline is earlier than that of ``outer``, whose handler can then still answer.
         """
         state, operation = self.state, request.operation
-        if operation.owner_only:
-            raise TypeError(f"{operation.name} is served to the owner only, who is not known here")
+        started_ns = state.clock.monotonic_ns()
         route = self._first_routes[operation]
         context = RequestContext.within(outer, route)
         dispatch = current_dispatch() or track_dispatch()
 
         async def answer() -> EncodedResponse:
-            self._check_operation(operation)
+            await self._check_operation(operation, outer)
+            if operation.has_effect and not outer.become_write():
+                raise Busy
             context.warnings += query_warnings(operation, request.query)
             call = Call[Any](
                 state,
@@ -357,6 +364,9 @@ class Application:
             return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)
 
         encoded = await self._without_errors(context, answer())
+        context.status, context.code = encoded.status, encoded.code
+        with contextlib.suppress(Exception):  # metrics and logs must not fail the request
+            self._record(operation.method, context, state.clock.monotonic_ns() - started_ns)
         return encoded.status, encoded.body
 
     def _finish(self, context: RequestContext) -> None:

@@ -68,6 +68,7 @@ MCP: Final[Operation[McpRequest, McpReply]] = Operation(
     replies={200: McpReply, 202: None, 400: McpReply | Problem, 404: McpReply, 406: McpReply, 501: Problem},
     permission=Permission.RECALL,
     effect=Effect.MAYBE_MEMORIES,
+    performs=True,
     surfaces=("http",),
     description="Streamable HTTP without sessions; the reply is JSON. `Accept` must name application/json and "
     "text/event-stream. Each tool is an operation of this document, with its permission. In the query or a header: "

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,15 @@ from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
+from signet_actors.gateway.auth import ownership
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route
 from signet_actors.gateway.routes import ROUTES, mcp
+from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
-from signet_actors.protocol.searcher import GetMemory, ListMemories
+from signet_actors.protocol.memories import Memory
+from signet_actors.protocol.searcher import GetMemory, ListMemories, MemoryListed
 from signet_actors.protocol.writer import ForgetMemory
+from tests.support.bus_harness import eventually
 from tests.support.edge import Answered, RunningEdge, ScriptedBus
 from tests.support.routes import plain_route
 
@@ -202,6 +208,62 @@ def test_a_failure_of_another_process_is_a_text_too(edge: RunningEdge, error: Ex
     assert "bug 17" not in text_of(result)
 
 
+def test_a_reply_that_is_too_large_for_a_model_is_refused_with_advice(edge: RunningEdge) -> None:
+    fields: dict[str, Any] = {**dict.fromkeys(Memory.__struct_fields__), "tags": [], "content": "x" * 200_000}
+    edge.bus.answers[ListMemories] = MemoryListed([Memory(**fields)] * 6, 6, 6, 0, 0)
+    result = call(edge, "memory_list")
+    assert result["isError"]
+    assert text_of(result) == (
+        "memory_list failed: the reply has 1.2 MB, and 1 MB is the limit. "
+        "Ask for less: lower `limit`, or find what you need with memory_search."
+    )
+    assert "structuredContent" not in result
+
+
+class HeldBus(ScriptedBus):
+    """The writer answers nothing until ``released``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    async def ask_writer(self, request: Any, **_: Any) -> Any:
+        self.asked.append(request)
+        await asyncio.to_thread(self.released.wait, 30)
+        raise Unavailable("away")
+
+
+def test_a_tool_that_reads_is_a_read_and_one_that_changes_is_a_write(tmp_path: Path) -> None:
+    """docs/reliability.md R13: "Writes wait for the writer and reads mostly for searchers"; each has its own bound."""
+    bus = HeldBus()
+    bus.answers[ListMemories] = MemoryListed([], 0, 0, 0, 0)
+    routes, limits = ROUTES, ConnectionLimits(max_in_flight=1)
+    with RunningEdge(routes, tmp_path, bus=bus, limits=limits) as edge, ThreadPoolExecutor(1) as pool:
+        edge.state.redactor = Redactor()
+        writing = pool.submit(call, edge, "memory_forget", id="m1", reason="old")
+        eventually(lambda: len(bus.asked) == 1, within_s=30, what="the first change")
+        assert not call(edge, "memory_list")["isError"]
+        refused = call(edge, "memory_forget", id="m2", reason="old")
+        assert text_of(refused).startswith("memory_forget failed: The daemon is at capacity")
+        assert edge.request("DELETE", "/api/memory/m3", {"reason": "old"}).status == 503
+        assert edge.state.server_context is not None
+        assert (edge.state.server_context.admission.writes, edge.state.server_context.admission.reads) == (1, 0)
+        bus.released.set()
+        assert writing.result(30)["isError"]
+        assert edge.state.server_context.admission.in_flight == 0
+    assert [type(asked) for asked in bus.asked] == [ForgetMemory, ListMemories]
+
+
+def test_the_request_of_a_tool_is_counted_and_its_failure_is_logged(edge: RunningEdge) -> None:
+    call(edge, "memory_get", id="m1")
+    metrics = edge.state.request_metrics
+    assert metrics.responses == {("/api/memory/{id}", "GET", 5): 1, ("/mcp", "POST", 2): 1}
+    assert metrics.errors == {ErrorCode.UNAVAILABLE: 1}
+    assert edge.state.counters.server_errors == 1
+    lines = [(line["route"], line["status"], line["level"]) for line in edge.log_lines if line["event"] == "request"]
+    assert lines == [("/api/memory/{id}", 503, "warning"), ("/mcp", 200, "debug")]
+
+
 def test_a_call_acts_for_the_agent_of_the_headers_whatever_its_arguments_say(edge: RunningEdge) -> None:
     call(edge, "memory_list", {"x-signet-agent-id": "ada"}, agent_id="bob", limit=3)
     (asked,) = edge.bus.asked
@@ -302,13 +364,18 @@ def test_an_installation_without_the_sdk_says_what_to_install(
     assert "signet-actors[mcp]" in answered.body["error"]
 
 
-def test_an_operation_for_the_owner_is_not_served_within_another_request(tmp_path: Path) -> None:
+def test_an_operation_for_the_owner_is_served_within_another_request_of_the_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def handler(call: Call[Any]) -> HttpResponse:
         assert call.perform is not None
-        await call.perform(InnerRequest(FORGET_MEMORIES, {}, {}, {}, b"{}"))
-        return HttpResponse({})
+        status, body = await call.perform(InnerRequest(FORGET_MEMORIES, {}, {}, {}, b"{}"))
+        return HttpResponse(json.loads(body), status=status)
 
     route: Route = plain_route("GET", "/inner", handler)
     with RunningEdge([*ROUTES, route], tmp_path) as edge:
-        assert edge.request("GET", "/inner").status == 500
+        assert edge.request("GET", "/inner").body["code"] == "invalid_request"  # of the forget itself
+        monkeypatch.setattr(ownership, "peer_uid", lambda *_: 4711)
+        refused = edge.request("GET", "/inner")
+        assert (refused.status, refused.body["code"]) == (403, "forbidden")
         assert edge.bus.asked == []

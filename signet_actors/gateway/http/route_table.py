@@ -15,14 +15,18 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = {}
 
 
 class Endpoint:
-    """All routes of one path. ``allow`` is the value of an Allow header; ``writes``: the methods with an effect."""
+    """All routes of one path.
+
+    ``allow`` is the value of an Allow header. ``writes``: the methods with an effect of their own.
+    """
 
     __slots__ = ("_routes", "allow", "path", "writes")
 
     def __init__(self, path: str, routes: Sequence[Route]) -> None:
         self.path = path
         self._routes = {route.operation.method: route for route in routes}
-        self.writes = frozenset(method for method, route in self._routes.items() if route.operation.has_effect)
+        operations = {method: route.operation for method, route in self._routes.items()}
+        self.writes = frozenset(name for name, each in operations.items() if each.has_effect and not each.performs)
         self.allow = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
 
     def route(self, method: str) -> Route | None:

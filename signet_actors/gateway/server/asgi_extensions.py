@@ -15,6 +15,10 @@ was read, and by one task at a time.
 """
 OVERLOADED: Final = "signet.overloaded"
 """Key that is present if the request is a status probe that was admitted outside the limits."""
+BECOME_WRITE: Final = "signet.become_write"
+"""Key of a function by which an admitted read counts as a write from now on. It returns False if no more writes are
+admitted.
+"""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
 SEND_RESPONSE: Final = "signet.send_response"
 """Key of a coroutine function that sends a whole response: status, headers, body.

@@ -22,7 +22,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.asgi_extensions import IS_DISCONNECTED, OVERLOADED, SEND_RESPONSE, WAIT_DISCONNECTED
+from signet_actors.gateway.server.asgi_extensions import (
+    BECOME_WRITE,
+    IS_DISCONNECTED,
+    OVERLOADED,
+    SEND_RESPONSE,
+    WAIT_DISCONNECTED,
+)
 from signet_actors.gateway.server.framing import (
     BODY_TIMEOUT,
     BUSY,
@@ -379,6 +385,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope[IS_DISCONNECTED] = lambda: cycle.disconnected
         scope[WAIT_DISCONNECTED] = functools.partial(_wait_disconnected, cycle)
         scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
+        scope[BECOME_WRITE] = functools.partial(ticket.become_write, self.limits)
         if ticket.probe_path:
             scope[OVERLOADED] = True
         task = self.loop.create_task(self._run(cycle, app) if ticket.is_limited else cycle.run_asgi(app))

@@ -278,6 +278,18 @@ class Ticket:
         self._count(1)
         return True
 
+    def become_write(self, limits: ConnectionLimits) -> bool:
+        """Count a read as a write from now on; return False and change nothing if no more writes are admitted."""
+        if self._is_write or not self._started:
+            return True
+        if self._admission.is_full(limits, is_write=True):
+            self._admission.shed += 1
+            return False
+        self._count(-1)
+        self._is_write = True
+        self._count(1)
+        return True
+
     def release(self) -> None:
         """Return everything that the request holds. Safe to call twice."""
         admission = self._admission
