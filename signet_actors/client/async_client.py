@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 import msgspec
@@ -18,6 +17,9 @@ from signet_actors.client.methods import Methods
 from signet_actors.operations.import_export import MemoryLine
 from signet_actors.operations.operation import Operation
 
+if TYPE_CHECKING:
+    import asyncio
+
 T = TypeVar("T")
 ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
@@ -26,7 +28,8 @@ RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 class AsyncClient(Methods):
     """A client of one daemon whose methods are awaited; the arguments are those of ``Client``.
 
-    ``close`` it, or use it in an ``async with`` block. After a call was cancelled, its change may have been applied.
+    ``close`` it, or use it in an ``async with`` block. Its connections belong to the event loop of its first call: each
+    loop needs a client of its own. After a call was cancelled, its change may have been applied.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class AsyncClient(Methods):
             actor_type=actor_type,
         )
         self._http = httpx.AsyncClient(transport=transport, **client_options(location))
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,6 +67,7 @@ class AsyncClient(Methods):
 
     async def close(self) -> None:
         """Close the connections."""
+        self._check_loop()
         await self._http.aclose()
 
     async def call(
@@ -98,16 +103,25 @@ class AsyncClient(Methods):
             return None
         return await self._send(step)
 
+    def _check_loop(self) -> None:
+        """Raise RuntimeError in another event loop than that of the first call."""
+        import asyncio  # noqa: PLC0415 - as above
+
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if loop is not self._loop:
+            raise RuntimeError("this AsyncClient belongs to another event loop; make a client in each loop")
+
     async def _send(self, send: Send) -> HttpReply | Lost:
-        ends_s = time.monotonic() + send.timeout_s
+        self._check_loop()
         try:
             response = await self._http.send(build_request(self._http, send), stream=True)
             try:
-                body = Body(response, ends_s)
-                async for chunk in response.aiter_raw():
-                    body.add(chunk, time.monotonic())
+                body = Body(response)
+                async for chunk in response.aiter_bytes():
+                    body.add(chunk)
                 return body.reply()
             finally:
                 await response.aclose()
-        except httpx.TransportError as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             return lost(error, send.url)

@@ -99,15 +99,14 @@ class Client(Methods):
         return self._send(step)
 
     def _send(self, send: Send) -> HttpReply | Lost:
-        ends_s = time.monotonic() + send.timeout_s
         try:
             response = self._http.send(build_request(self._http, send), stream=True)
             try:
-                body = Body(response, ends_s)
-                for chunk in response.iter_raw():
-                    body.add(chunk, time.monotonic())
+                body = Body(response)
+                for chunk in response.iter_bytes():
+                    body.add(chunk)
                 return body.reply()
             finally:
                 response.close()
-        except httpx.TransportError as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             return lost(error, send.url)

@@ -75,7 +75,9 @@ class Conflicting(Refused):
 
 
 class TemporarilyRefused(Refused):
-    """The daemon is busy, restarts, or asks for fewer requests, and the time of the call is over: 429 or 503."""
+    """The daemon is busy, restarts, or asks for fewer requests (429, 503), or no connection was free; it was too late
+    for another attempt.
+    """
 
 
 class DaemonFailed(ClientError):

@@ -67,10 +67,12 @@ class Pause:
 class Loss(Enum):
     """Why there is no response.
 
-    NOT_SENT: there was no connection. TIMED_OUT, BROKEN: the daemon may have received the request.
+    NOT_SENT: no daemon was there to connect to. NO_CONNECTION: all connections of this client were in use, so nothing
+    was sent. TIMED_OUT, BROKEN: the daemon may have received the request.
     """
 
     NOT_SENT = "not_sent"
+    NO_CONNECTION = "no_connection"
     TIMED_OUT = "timed_out"
     BROKEN = "broken"
 
@@ -92,7 +94,8 @@ Exchange: TypeAlias = Generator["Send | Pause", Outcome, T]
 class Limits:
     """How long a call may take, in seconds.
 
-    ``total_s``: all attempts and the waits between them. ``attempt_s``: one attempt. ``start_s``: waiting for a daemon
+    ``total_s``: all attempts and the waits between them. ``attempt_s``: one attempt, from the wait for a free
+    connection to the end of the response. ``start_s``: waiting for a daemon
     that does not listen, for example because it restarts.
     """
 
@@ -231,6 +234,8 @@ def _no_reply(operation: Operation[Any, Any], lost: Lost, request_id: str) -> Cl
     if lost.loss is Loss.NOT_SENT:
         advice = "" if ADVICE in lost.detail else f"; {ADVICE}"
         return DaemonUnreachable(f"{lost.detail}{advice}", request_id=request_id)
+    if lost.loss is Loss.NO_CONNECTION:
+        return TemporarilyRefused(f"{lost.detail}; nothing was sent", code=ErrorCode.BUSY, request_id=request_id)
     if operation.has_effect:
         return NoReply(f"{lost.detail}; whether the change was applied is unknown", request_id=request_id)
     return NoReply(lost.detail, code=ErrorCode.UNAVAILABLE, request_id=request_id)

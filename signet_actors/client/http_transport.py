@@ -1,13 +1,15 @@
 """What both clients share of httpx: the options, and what its exceptions mean.
 
-Proxies and ``.netrc`` are not used: the daemon is on this machine, refuses requests through a proxy, and its token is
-for nobody else.
+Proxies and ``.netrc`` are not used: the daemon is on this machine, refuses requests through a proxy, and must be the
+only one to receive its token.
 
 Source: docs/decisions.md 41.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -20,6 +22,8 @@ from signet_actors.errors import InvalidRequest
 
 MAX_CONNECTIONS: Final = 100
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
+PHASES: Final = ("pool", "connect", "write", "read")
+MIN_WAIT_S: Final = 0.001
 DEFAULT_ACTOR: Final = "python-client"
 DEFAULT_ACTOR_TYPE: Final = "sdk"
 
@@ -62,27 +66,50 @@ def build_request(client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx
     """Return the request; header values are sent as UTF-8. Raises InvalidRequest for a URL that httpx cannot use."""
     headers = [(name.encode(), value.encode()) for name, value in send.headers.items()]
     headers.append((b"accept-encoding", b"identity"))  # the body is read as it comes
-    timeout = httpx.Timeout(send.timeout_s)
+    extensions = {"timeout": TimeLeft(time.monotonic() + send.timeout_s)}
     try:
-        return client.build_request(send.method, send.url, headers=headers, content=send.body, timeout=timeout)
+        return client.build_request(send.method, send.url, headers=headers, content=send.body, extensions=extensions)
     except httpx.InvalidURL as error:
         raise InvalidRequest(f"{send.url} is not a URL ({error})") from error
+
+
+class TimeLeft(Mapping[str, float]):
+    """The timeouts of a request for httpx: each phase (``pool``, ``connect``, ``write``, ``read``) may take what the
+    earlier ones have left of its time.
+    """
+
+    def __init__(self, ends_s: float) -> None:
+        self._ends_s = ends_s
+
+    @property
+    def is_over(self) -> bool:
+        """True if no time is left."""
+        return time.monotonic() > self._ends_s
+
+    def __getitem__(self, phase: str) -> float:
+        return max(self._ends_s - time.monotonic(), MIN_WAIT_S)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PHASES)
+
+    def __len__(self) -> int:
+        return len(PHASES)
 
 
 class Body:
     """The body of a response while it is read: its chunks, the time by which it must end, and its size."""
 
-    def __init__(self, response: httpx.Response, ends_s: float) -> None:
+    def __init__(self, response: httpx.Response) -> None:
         self._response = response
-        self._ends_s = ends_s
+        self._time_left: TimeLeft = response.request.extensions["timeout"]
         self._chunks: list[bytes] = []
         self._size = 0
 
-    def add(self, chunk: bytes, now_s: float) -> None:
+    def add(self, chunk: bytes) -> None:
         """Add a chunk. Raises httpx.ReadTimeout and httpx.ReadError: httpx limits only the wait for each chunk."""
         self._chunks.append(chunk)
         self._size += len(chunk)
-        if now_s > self._ends_s:
+        if self._time_left.is_over:
             raise httpx.ReadTimeout("the response did not end in time")
         if self._size > MAX_REPLY_BYTES:
             raise httpx.ReadError("the response is too large")
@@ -93,7 +120,7 @@ class Body:
         return HttpReply(self._response.status_code, headers, b"".join(self._chunks))
 
 
-def lost(error: httpx.TransportError, url: str) -> Lost:
+def lost(error: httpx.RequestError, url: str) -> Lost:
     """Return what a failed request means: whether the daemon may have received it. Raises an error of our making."""
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
         raise error
@@ -102,7 +129,7 @@ def lost(error: httpx.TransportError, url: str) -> Lost:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Lost(Loss.NOT_SENT, f"no daemon answers at {address}")
     if isinstance(error, httpx.PoolTimeout):
-        return Lost(Loss.TIMED_OUT, f"all {MAX_CONNECTIONS} connections to {address} were in use")
+        return Lost(Loss.NO_CONNECTION, f"all {MAX_CONNECTIONS} connections to {address} were in use")
     if isinstance(error, httpx.TimeoutException):
         return Lost(Loss.TIMED_OUT, f"no answer in time from {address}")
     return Lost(Loss.BROKEN, f"the connection to {address} was lost")

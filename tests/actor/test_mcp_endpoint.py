@@ -156,7 +156,7 @@ def test_discovery_answers_the_newest_specification_and_asks_no_process(edge: Ru
     assert edge.bus.asked == []
 
 
-def test_a_version_that_nobody_knows_is_refused_with_the_known_ones(edge: RunningEdge) -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones(edge: RunningEdge) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2099-01-01",
         "io.modelcontextprotocol/clientCapabilities": {},

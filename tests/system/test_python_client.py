@@ -37,7 +37,7 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
-PATIENT = Limits(total_s=60, attempt_s=30, start_s=60)
+LONG = Limits(total_s=60, attempt_s=30, start_s=60)
 """For tests that restart daemons on a busy machine."""
 
 
@@ -49,7 +49,7 @@ def url_of(daemon: LiveDaemon) -> str:
 def client(daemon: LiveDaemon, room: HttpClient) -> Iterator[Client]:
     """A client that acts for an agent with an empty store."""
     agent = room.headers["x-signet-agent-id"]
-    with Client(url_of(daemon), agent=agent, session="s1", actor="crew", limits=PATIENT) as made:
+    with Client(url_of(daemon), agent=agent, session="s1", actor="builder", limits=LONG) as made:
         yield made
 
 
@@ -86,7 +86,7 @@ def test_a_memory_is_stored_found_changed_forgotten_and_recovered(client: Client
 
     events = client.history(first.id).history
     assert [event.event for event in events] == ["created", "updated", "deleted", "recovered"]
-    assert {(event.changed_by, event.actor_type, event.session_id) for event in events} == {("crew", "sdk", "s1")}
+    assert {(event.changed_by, event.actor_type, event.session_id) for event in events} == {("builder", "sdk", "s1")}
     assert len({event.request_id for event in events}) == 4
     assert conflict.value.request_id not in {event.request_id for event in events}
 
@@ -114,7 +114,7 @@ def test_memories_are_exported_and_imported(client: Client, daemon: LiveDaemon, 
     assert [memory.content for memory in memories] == [f"fact number {number} of the export" for number in range(3)]
 
     other = empty_rooms().headers["x-signet-agent-id"]
-    with Client(url_of(daemon), agent=other, limits=PATIENT) as importer:
+    with Client(url_of(daemon), agent=other, limits=LONG) as importer:
         lines = [MemoryLine(content=memory.content, tags=memory.tags) for memory in memories]
         done = importer.import_memories([*lines, MemoryLine(content="x", created_at="never")])
         assert (done.imported, done.deduped) == (3, 0)
@@ -141,7 +141,7 @@ def test_fifty_calls_at_once_are_all_answered(daemon: LiveDaemon, room: HttpClie
     agent = room.headers["x-signet-agent-id"]
 
     async def go() -> tuple[list[Any], list[Any]]:
-        async with AsyncClient(url_of(daemon), agent=agent, limits=PATIENT) as client:
+        async with AsyncClient(url_of(daemon), agent=agent, limits=LONG) as client:
             written = await asyncio.gather(*(client.remember(f"parallel fact number {n}") for n in range(50)))
             read = await asyncio.gather(*(client.get(reply.id) for reply in written))
             return written, read
@@ -159,7 +159,7 @@ def contents(daemon: LiveDaemon) -> list[str]:
 def test_a_memory_whose_answer_was_lost_with_the_gateway_is_stored_once() -> None:
     """The gateway is killed after the writer has committed and before the client is answered."""
     killed = {"SIGNET_SYNC_POINTS": "gateway.reply_received=kill@1/1"}
-    with live_daemon(environ=killed) as daemon, Client(url_of(daemon), limits=PATIENT) as client:
+    with live_daemon(environ=killed) as daemon, Client(url_of(daemon), limits=LONG) as client:
         reply = client.remember("stored once")
         assert isinstance(reply, RememberReply)
         assert daemon.every_process()["gateway"]["incarnation"] == 2
@@ -172,7 +172,7 @@ def test_a_memory_whose_answer_was_lost_with_the_whole_daemon_is_stored_once() -
     """The daemon is killed between the commit and the answer, and is back later at another port."""
     with live_daemon(started=False) as daemon, ThreadPoolExecutor(1) as thread:
         daemon.start(SIGNET_SYNC_POINTS="gateway.reply_received=sleep:20000@1/1")
-        with Client(workspace=daemon.workspace, limits=PATIENT) as client:
+        with Client(workspace=daemon.workspace, limits=LONG) as client:
             waiting = thread.submit(client.remember, "stored once")
             eventually(lambda: contents(daemon) == ["stored once"], within_s=30, what="the commit")
             daemon.kill_supervisor()
@@ -186,7 +186,7 @@ def test_a_memory_whose_answer_was_lost_with_the_whole_daemon_is_stored_once() -
 
 
 def test_a_write_while_the_writer_restarts_is_repeated_until_it_is_back() -> None:
-    with live_daemon() as daemon, Client(url_of(daemon), limits=PATIENT) as client:
+    with live_daemon() as daemon, Client(url_of(daemon), limits=LONG) as client:
         for number in range(3):
             daemon.kill("writer")
             stored(client, f"note number {number}")
@@ -194,13 +194,13 @@ def test_a_write_while_the_writer_restarts_is_repeated_until_it_is_back() -> Non
 
 
 def test_a_daemon_that_hangs_is_reported_in_time_and_served_again_after_its_replacement() -> None:
-    with live_daemon() as daemon, Client(url_of(daemon), limits=PATIENT) as client:
+    with live_daemon() as daemon, Client(url_of(daemon), limits=LONG) as client:
         daemon.kill("gateway", signal.SIGSTOP)
         with (
-            Client(url_of(daemon), limits=Limits(total_s=0.4, attempt_s=0.2)) as hurried,
+            Client(url_of(daemon), limits=Limits(total_s=0.4, attempt_s=0.2)) as short,
             pytest.raises(NoReply, match="whether the change was applied is unknown"),
         ):
-            hurried.remember("perhaps")
+            short.remember("perhaps")
         stored(client, "certainly")
         assert "certainly" in contents(daemon)
 
@@ -219,14 +219,14 @@ def test_a_daemon_that_is_not_there_is_a_clear_error() -> None:
     with live_daemon() as daemon:
         url, workspace = url_of(daemon), daemon.workspace
         assert daemon.stop() == 0
-        hurried = Limits(start_s=0.2)
+        short = Limits(start_s=0.2)
         with (
-            Client(url, limits=hurried) as client,
+            Client(url, limits=short) as client,
             pytest.raises(DaemonUnreachable, match=f"no daemon answers at {url}; start it with `signet start`"),
         ):
             client.recall("x")
         with (
-            Client(workspace=workspace, limits=hurried) as client,
+            Client(workspace=workspace, limits=short) as client,
             pytest.raises(DaemonUnreachable, match=f"no daemon runs on {workspace}; start it with `signet start`"),
         ):
             client.recall("x")

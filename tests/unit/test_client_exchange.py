@@ -123,6 +123,17 @@ def test_a_change_is_repeated_under_the_key_of_its_first_attempt(failure: HttpRe
     assert {send.body for send in daemon.sent} == {b'{"content":"x"}'}
 
 
+def test_a_client_without_a_free_connection_has_sent_nothing() -> None:
+    """docs/reliability.md "HTTP outcomes": the outcome is unknown only if the daemon may have received the request."""
+    daemon = Daemon([Lost(Loss.NO_CONNECTION, "all 100 connections are in use"), reply(STORED)])
+    assert remember(daemon).id == "m1"
+    daemon = Daemon([Lost(Loss.NO_CONNECTION, "all 100 connections are in use")], takes_s=10)
+    with pytest.raises(TemporarilyRefused, match=r"^all 100 connections are in use; nothing was sent$") as raised:
+        remember(daemon)
+    assert raised.value.code == "busy"
+    assert len(daemon.sent) > 1
+
+
 def test_two_calls_have_different_keys_and_a_read_has_none() -> None:
     daemon = Daemon([reply(STORED), reply(STORED), reply(IDENTITY)])
     remember(daemon)

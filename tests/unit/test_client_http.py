@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from signet_actors.client import (
@@ -19,8 +23,12 @@ from signet_actors.client import (
     NoReply,
     NotPermitted,
     TemporarilyRefused,
+    http_transport,
 )
+from signet_actors.client.exchange import Send
+from signet_actors.client.http_transport import build_request
 from signet_actors.operations.remember import RememberReply
+from tests.support.held_workspace import held_workspace
 from tests.support.scripted_daemon import ScriptedDaemon
 
 STORED = {
@@ -77,6 +85,7 @@ def test_a_call_sends_its_request_and_returns_the_declared_reply(daemon: Scripte
     assert asked.headers["authorization"] == "Bearer t"
     assert asked.headers["x-signet-agent-id"].encode("latin-1").decode() == "Ärger"
     assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["accept-encoding"] == "identity"
     assert "x-signet-owner-token" not in asked.headers
 
 
@@ -112,6 +121,93 @@ def test_a_daemon_that_does_not_answer_is_reported_in_time(daemon: ScriptedDaemo
     with pytest.raises(NoReply, match=r"no answer in time from http://127\.0\.0\.1.*is unknown"):
         perform(daemon.url, remember, limits=HURRIED)
     assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
+
+
+@both
+def test_a_client_whose_connections_are_all_in_use_says_that_nothing_was_sent(
+    daemon: ScriptedDaemon, perform: Perform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_transport, "MAX_CONNECTIONS", 1)
+    daemon.on("GET", "/health/live", {"status": "live"})
+
+    def blocking_act(client: Client) -> None:
+        held = client._http.build_request("GET", f"{daemon.url}/health/live")
+        with contextlib.closing(client._http.send(held, stream=True)):
+            remember(client)
+
+    async def async_act(client: AsyncClient) -> None:
+        held = client._http.build_request("GET", f"{daemon.url}/health/live")
+        async with contextlib.aclosing(await client._http.send(held, stream=True)):
+            await remember(client)
+
+    with pytest.raises(TemporarilyRefused, match=r"^all 1 connections to .* were in use; nothing was sent$"):
+        perform(daemon.url, blocking_act if perform is blocking else async_act, limits=HURRIED)
+    assert [asked.path for asked in daemon.asked] == ["/health/live"]
+
+
+def test_each_wait_of_a_request_has_what_the_earlier_ones_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``attempt_s``: "from the wait for a free connection to the end of the response"."""
+    now_s = 1000.0
+    monkeypatch.setattr(http_transport.time, "monotonic", lambda: now_s)
+    with httpx.Client() as client:
+        send = Send("GET", "http://127.0.0.1:9/", {}, None, timeout_s=10)
+        timeouts = build_request(client, send).extensions["timeout"]
+    left = []
+    for phase in ("pool", "connect", "write", "read"):
+        left.append(timeouts.get(phase))
+        now_s += 4
+    assert left == [10, 6, 2, pytest.approx(0, abs=0.01)]
+    assert timeouts.is_over
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    assert request.url.path == "/api/memory/remember"
+    return httpx.Response(200, json=STORED)
+
+
+def test_a_transport_of_a_test_can_replace_the_connections() -> None:
+    """``Client``: the transport "replaces the connections of httpx, for example in tests"."""
+    transport = httpx.MockTransport(answer)
+    for perform in (blocking, awaited):
+        assert perform("http://127.0.0.1:9", remember, transport=transport).id == "m1"
+
+
+def test_a_client_of_another_event_loop_says_so() -> None:
+    client = AsyncClient("http://127.0.0.1:9", transport=httpx.MockTransport(answer))
+    assert asyncio.run(remember(client)).id == "m1"
+    for act in (lambda: remember(client), client.close):
+        with pytest.raises(RuntimeError, match="belongs to another event loop; make a client in each loop"):
+            asyncio.run(act())
+
+
+@both
+def test_each_call_goes_to_the_daemon_that_runs_now(tmp_path: Path, perform: Perform) -> None:
+    """docs/guides/python.md "Where the daemon is": the daemon that runs on the workspace."""
+    daemons = [ScriptedDaemon(), ScriptedDaemon()]
+    ports = [urlsplit(daemon.url).port or 0 for daemon in daemons]
+    for number, daemon in enumerate(daemons):
+        daemon.on(*REMEMBER, {**STORED, "id": f"m{number}"})
+
+    def blocking_act(client: Client) -> list[str]:
+        ids = []
+        for port in ports:
+            with held_workspace(tmp_path, port):
+                ids.append(remember(client).id)
+        return ids
+
+    async def async_act(client: AsyncClient) -> list[str]:
+        ids = []
+        for port in ports:
+            with held_workspace(tmp_path, port):
+                ids.append((await remember(client)).id)
+        return ids
+
+    try:
+        act = blocking_act if perform is blocking else async_act
+        assert perform(None, act, workspace=tmp_path) == ["m0", "m1"]
+    finally:
+        for daemon in daemons:
+            daemon.close()
 
 
 @both

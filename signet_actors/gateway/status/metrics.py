@@ -148,7 +148,11 @@ OWN: Final = tuple(
         ("actor_incarnation", _ACTOR, "Number of the current incarnation of the process"),
         ("queue_depth", ("queue",), "Unanswered requests to the writer, and queries that wait for a searcher"),
         ("searchers_known", (), "Searchers that are registered with the gateway"),
-        ("http_requests_total", ("route", "method", "status"), "Requests answered by the application; a call of a tool also counts as one of its operation"),
+        (
+            "http_requests_total",
+            ("route", "method", "status"),
+            "Requests answered by the application, and those of tool calls",
+        ),
         ("http_request_duration_seconds", ("route",), "Time from the request's head to its response"),
         ("http_errors_total", ("code",), "Requests answered with an error, by error code"),
         (
