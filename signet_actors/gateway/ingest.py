@@ -76,10 +76,11 @@ class FieldRedactor:
     """Redact the fields beside the content, and collect the kinds of secrets in ``redactions``.
 
     A secret in a type, a scope or the name of an agent is refused instead: two different names must never become equal.
+    ``redaction.memories: false`` keeps the secrets of what is ``for_memories``; all else is redacted always.
     """
 
-    def __init__(self, state: GatewayState) -> None:
-        self._redactor = state.redactor if state.config.redaction.memories else None
+    def __init__(self, state: GatewayState, *, for_memories: bool = True) -> None:
+        self._redactor = state.redactor if state.config.redaction.memories or not for_memories else None
         self.redactions: Kinds = ()
 
     def clean(self, text: str) -> str:

@@ -49,6 +49,16 @@ class CutText(FieldType):
         return sanitize_text(given.value[: self.max_chars]).strip() or ABSENT
 
 
+@dataclass(frozen=True, kw_only=True)
+class HookContent(Content):
+    """A content of any length: one that is too long must be told from one that is missing."""
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, str):
+            raise given.invalid("must be a string")
+        return sanitize_text(given.value)
+
+
 Prompt = Annotated[str, CutText()]
 InjectLimit = Annotated[
     int | None,
@@ -94,7 +104,7 @@ class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel",
     """A memory to store; prefixes count as in ``/api/memory/remember``."""
 
     harness: Annotated[str, Text(missing="harness and content are required")]
-    content: Annotated[str, Content(missing="harness and content are required")]
+    content: Annotated[str, HookContent(missing="harness and content are required")]
     type: Annotated[str, MemoryType()] | None = None
     who: str | None = None
     tags: Annotated[tuple[str, ...], Tags()] | None = None

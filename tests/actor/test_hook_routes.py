@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
-from signet_actors.config.schema import Config, GatewayConfig, HooksConfig, UserPromptSubmitConfig
+from signet_actors.config.schema import Config, GatewayConfig, HooksConfig, RedactionConfig, UserPromptSubmitConfig
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.sessions.table import CLAIM_MS
 from signet_actors.protocol.memories import Filters
@@ -42,6 +43,7 @@ BODIES: dict[str, dict[str, Any]] = {
     AFTER: {"harness": "codex", "summary": "We chose vim."},
 }
 SHORT = "id 01a208b3-2318-7802"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ID = "01a208b3-2318-7802-8a5f-bc64ce92bc22"
 
 
@@ -101,6 +103,68 @@ def test_any_other_wrong_type_counts_as_absent_and_is_named(api: MemoryApi, path
     assert "skipped" not in body
     for name in odd:
         assert any(warning.startswith(f"{name} must be ") for warning in body["warnings"]), name
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
+    ("fields", "headers", "named"),
+    [
+        ({"agentId": "a/b"}, {}, "agentId"),
+        ({"agent_id": "a" * 999}, {}, "agent_id"),
+        ({}, {"x-signet-agent-id": "a/b"}, "x-signet-agent-id"),
+        ({"sessionKey": "k" * 501}, {}, "sessionKey"),
+        ({}, {"x-signet-session-key": "agent:a/b:c"}, "x-signet-session-key"),
+        ({"changed_by": "a\nb"}, {}, "changed_by"),
+        ({"scope": "s" * 501}, {}, "scope"),
+    ],
+)
+def test_a_name_of_the_caller_that_is_not_valid_counts_as_absent(
+    api: MemoryApi, path: str, fields: dict[str, str], headers: dict[str, str], named: str
+) -> None:
+    body = post(api, path, headers, **fields)
+    assert "skipped" not in body
+    (warning,) = [warning for warning in body["warnings"] if warning.startswith(named)]
+    assert warning.endswith("; the value is ignored")
+    assert api.request("GET", "/api/sessions").json["count"] == 0
+
+
+@pytest.mark.parametrize("redact", [True, False])
+def test_a_secret_in_the_type_of_a_memory_counts_as_absent(tmp_path: Path, redact: bool) -> None:
+    api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=redact)))
+    api.bus.script[Remember] = remembered
+    body = post(api, REMEMBER, type=SECRET.lower())
+    assert body["saved"] is True
+    assert (api.bus.only(Remember).body.memory.type == SECRET.lower()) is not redact
+    assert ("warnings" in body) is redact
+
+
+def test_a_content_that_is_too_long_is_no_missing_one(api: MemoryApi) -> None:
+    body = post(api, REMEMBER, content="x" * 1_000_001)
+    assert (body["saved"], body["skipped"], body["reason"]) == (False, True, "payload_too_large")
+    assert body["warnings"] == ["content must be at most 1000000 bytes; it is not stored"]
+    assert api.bus.asked == []
+
+
+def test_no_secret_in_the_names_of_a_session_is_stored_even_if_memories_keep_theirs(tmp_path: Path) -> None:
+    api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=False)))
+    api.bus.script |= {
+        GetSession: SessionFound(),
+        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: 7}),
+        RecordSessions: SessionsRecorded(),
+        SetBypass: SessionsRecorded(),
+    }
+
+    async def start_and_store() -> None:
+        body = {"harness": f"codex {SECRET}", "sessionKey": SECRET, "project": f"/p/{SECRET}"}
+        await api.requested("POST", START, json.dumps(body).encode(), {})
+        await api.requested("POST", f"/api/sessions/{SECRET}/bypass", b'{"enabled": true}', {})
+        await api.state.ledger.flush()
+
+    asyncio.run(start_and_store())
+    stored = [sent.body for sent in api.bus.asked if isinstance(sent.body, RecordSessions | SetBypass)]
+    assert len(stored) == 2
+    assert SECRET not in str(stored)
+    assert "codex" in str(stored)
 
 
 @pytest.mark.parametrize("path", BODIES)

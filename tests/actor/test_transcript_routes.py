@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.config.schema import Config, TranscriptsConfig
+from signet_actors.config.schema import Config, RedactionConfig, TranscriptsConfig
 from signet_actors.errors import StorageFull, Unavailable
 from signet_actors.gateway.routes import transcripts as routes
 from signet_actors.protocol.sessions import GetSession, SessionFound
@@ -212,6 +213,9 @@ def test_a_body_is_read_whatever_its_content_type(api: MemoryApi) -> None:
         ({"sessionKey": "", "sessionId": "s-2"}, "s-2", "default"),
         ({"sessionKey": "agent:ann:main"}, "agent:ann:main", "ann"),
         ({"sessionKey": "s-3", "agentId": "bob"}, "s-3", "bob"),
+        ({"sessionId": "agent:bob:x"}, "agent:bob:x", "default"),
+        ({"sessionId": "agent:bob:x", "agentId": "ann"}, "agent:bob:x", "ann"),
+        ({"sessionKey": "s-4", "agentId": "a/b"}, "s-4", "default"),
     ],
 )
 def test_the_session_and_its_agent(api: MemoryApi, fields: dict[str, str], session: str, agent: str) -> None:
@@ -224,6 +228,41 @@ def test_the_session_is_the_one_that_the_transcript_names(api: MemoryApi) -> Non
     assert end(api, transcript=json.dumps(line)).json["sessionKey"] == "from-the-file"
 
 
+def test_a_transcript_is_not_stored_for_the_agent_that_it_names_itself(api: MemoryApi) -> None:
+    line = {"type": "user", "sessionId": "agent:bob:x", "message": {"role": "user", "content": "hi"}}
+    assert end(api, transcript=json.dumps(line)).json["sessionKey"] == "agent:bob:x"
+    assert stored(api).agent_id == "default"
+    assert {sent.body.agent_id for sent in api.bus.asked if isinstance(sent.body, GetSession)} == {"default"}
+
+
+@pytest.mark.parametrize("where", ["header", "transcript", "sessionId"])
+def test_a_bypass_holds_wherever_the_session_is_named(api: MemoryApi, where: str) -> None:
+    api.bus.script[GetSession] = lambda query: SessionFound(bypassed=query.session_key == "off")
+    line = {"type": "user", "sessionId": "off", "message": {"role": "user", "content": "hi"}}
+    talk = json.dumps(line) if where == "transcript" else TALK
+    headers = {"x-signet-session-key": "off"} if where == "header" else {}
+    fields = {"sessionId": "off"} if where == "sessionId" else {}
+    assert skipped(end(api, headers, transcript=talk, **fields)) == "bypassed"
+    assert stores(api) == []
+
+
+@pytest.mark.parametrize("failure", [Unavailable(), None])
+def test_nothing_is_stored_while_it_is_not_known_whether_the_session_is_bypassed(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch, failure: Exception | None
+) -> None:
+    api.bus.script[GetSession] = failure
+    if failure is None:
+
+        async def hang(*_: Any, **__: Any) -> Any:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(api.bus, "ask_searcher", hang)
+    assert end(api, transcript=TALK, sessionKey="s").status == 503
+    line = {"type": "user", "sessionId": "in-the-file", "message": {"role": "user", "content": "hi"}}
+    assert end(api, transcript=json.dumps(line)).status == 503
+    assert stores(api) == []
+
+
 def test_a_retry_without_a_session_has_the_same_name(api: MemoryApi) -> None:
     first, again = (end(api, transcript=TALK).json["sessionKey"] for _ in range(2))
     assert first == again
@@ -233,8 +272,6 @@ def test_a_retry_without_a_session_has_the_same_name(api: MemoryApi) -> None:
 
 
 def test_secrets_are_removed_before_the_writer_sees_them_also_if_memories_keep_theirs(tmp_path: Path) -> None:
-    from signet_actors.config.schema import RedactionConfig
-
     api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=False)))
     api.bus.script[GetSession] = SessionFound()
     api.bus.script[StoreTurns] = TranscriptStored(added=1)
@@ -244,8 +281,16 @@ def test_secrets_are_removed_before_the_writer_sees_them_also_if_memories_keep_t
     assert answer.json["redactions"] == ["github-token"]
 
 
-def test_a_secret_in_a_field_is_removed(api: MemoryApi) -> None:
-    end(api, transcript=TALK, sessionKey=KEY, cwd=f"/tmp/{KEY}")
+@pytest.mark.parametrize("memories", [True, False])
+def test_a_secret_in_a_field_is_removed_whatever_holds_for_memories(tmp_path: Path, memories: bool) -> None:
+    api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=memories)))
+    api.bus.script |= {GetSession: SessionFound(), StoreTurns: TranscriptStored(added=2)}
+    line = {"type": "user", "sessionId": f"s {KEY}", "message": {"role": "user", "content": "hi"}}
+    for fields in ({"transcript": TALK, "sessionKey": KEY}, {"transcript": TALK, "sessionId": KEY}):
+        end(api, cwd=f"/tmp/{KEY}", **fields)
+    end(api, transcript=json.dumps(line), project=KEY)
+    api.request("POST", END, {"harness": f"codex {KEY}", "transcript": TALK}, {"x-signet-session-key": KEY})
+    assert len(stores(api)) == 4
     assert KEY not in str(api.bus.asked)
 
 

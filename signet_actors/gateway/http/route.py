@@ -29,7 +29,7 @@ from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -43,7 +43,8 @@ ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
-_CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "scope", "changed_by", "changedBy")
+_CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "x-signet-agent-id", "x-signet-session-key")
+_CALLER_PROPERTIES: Final = ("session_key", "agent_id", "read", "principal", "idempotency")
 _DIRECTORY_FIELDS: Final = ("project", "cwd")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -182,7 +183,7 @@ class Call(Generic[RequestT]):
             return None
         if len(canonical) > MAX_NAME_CHARS:
             raise InvalidRequest(f"{key[0]} must be at most {MAX_NAME_CHARS} characters", field=key[0])
-        return FieldRedactor(self.state).digest(canonical)
+        return FieldRedactor(self.state, for_memories=False).digest(canonical)
 
     @cached_property
     def request_key(self) -> str | None:
@@ -195,6 +196,31 @@ class Call(Generic[RequestT]):
             return None
         target = f"{self.agent_id}\0{self.route.path}?{sorted(self.query.items())}\0{mark}"
         return hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest()
+
+    def ignore_invalid_names(self) -> None:
+        """Leave out what names caller or session and is not valid, with a warning for each, instead of raising it."""
+        while True:
+            try:
+                for name in _CALLER_PROPERTIES:
+                    getattr(self, name)
+            except InvalidRequest as error:
+                self._leave_out(error)
+            else:
+                return
+
+    def _leave_out(self, error: InvalidRequest) -> None:
+        """Leave out the field, parameter or header of the error. Raises it if there is none."""
+        named = error.field or ""
+        given = {*self.body, *self.query, *self.headers}
+        names = {named, named.lower()} & given or given.intersection(_CALLER_FIELDS)
+        if not names:
+            raise error
+        self.warnings.append(f"{error.detail}; the value is ignored")
+        self.body = {name: value for name, value in self.body.items() if name not in names}
+        self.query = {name: value for name, value in self.query.items() if name not in names}
+        self.headers = {name: value for name, value in self.headers.items() if name not in names}
+        for name in _CALLER_PROPERTIES:
+            self.__dict__.pop(name, None)
 
     def with_request(self, request: OtherT, *, session_id: str | None = None) -> Call[OtherT]:
         """Return the same call with another request, and with ``session_id`` for a principal that names none."""
@@ -336,13 +362,6 @@ def _text(source: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
-def _without_invalid_names(body: Mapping[str, Any], warnings: list[str]) -> Mapping[str, Any]:
-    """Return ``body`` without the fields that name the caller and are no text."""
-    invalid = [name for name in _CALLER_FIELDS if body.get(name) is not None and not isinstance(body[name], str)]
-    warnings += [f"{name} must be a string; the value is ignored" for name in invalid]
-    return {name: value for name, value in body.items() if name not in invalid} if invalid else body
-
-
 def _line(value: str, field: str) -> str | None:
     """Return ``value`` as one line of limited length that the store can hold; None if it is blank."""
     if len(value) > MAX_PRINCIPAL_CHARS or _CONTROL.search(value):
@@ -361,12 +380,13 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     in_json = operation.in_body and operation.lines is None
     in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
     directories = [name for name in _DIRECTORY_FIELDS if name in operation.request.__struct_fields__]
+    for_memories = operation.effect is not Effect.OTHER
 
     async def endpoint(call: Call[RequestT]) -> HttpResponse:
         if in_json:
             call.body = call.json_object(required=operation.body_required)
-            if lenient:
-                call.body = _without_invalid_names(call.body, call.warnings)
+        if lenient:
+            call.ignore_invalid_names()
         call.request = read_request(
             operation.request,
             body=call.body if in_json else None,
@@ -376,8 +396,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             lenient=lenient,
         )
         if has_effect:
-            redactor = FieldRedactor(call.state)
-            call.request = redacted(redactor, call.request)
+            redactor = FieldRedactor(call.state, for_memories=for_memories)
+            call.request = redacted(redactor, call.request, ignored=call.warnings if lenient else None)
             call.redactions = redactor.redactions
         if directories and call.state.config.projects.identity == "repository":
             call.request = await _with_projects(call.state.projects, call.request, directories)
@@ -409,10 +429,11 @@ def filters_of(request: FilterFields) -> Filters:
     )
 
 
-def redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
+def redacted(redactor: FieldRedactor, request: RequestT, *, ignored: list[str] | None = None) -> RequestT:
     """Return ``request`` without the secrets in its fields. Raises InvalidRequest.
 
-    Handlers call it only for what they read themselves: the items of a batch, the lines of an import.
+    With a list ``ignored``, a value that would be refused counts as absent, and the list gets a warning. Handlers call
+    it only for what they read themselves: the items of a batch, the lines of an import.
     """
     changed: dict[str, Any] = {}
     for each in request_fields(type(request)):
@@ -422,7 +443,13 @@ def redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
         elif each.type.secret is SecretRule.KEEP or not value:
             continue
         elif each.type.secret is SecretRule.REFUSE:
-            clean = redactor.identifier(value, each.spellings[0])
+            try:
+                clean = redactor.identifier(value, each.spellings[0])
+            except InvalidRequest as error:
+                if ignored is None:
+                    raise
+                ignored.append(f"{error.detail}; the value is ignored")
+                clean = each.default
         elif each.type.secret is SecretRule.DIGEST:
             clean = redactor.digest(value)
         else:

@@ -14,13 +14,14 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
-from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
 from signet_actors.gateway.routes.recall import recall_memories, search_memories
 from signet_actors.gateway.routes.remember import store_text
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
+from signet_actors.operations.field_types import MAX_CONTENT_BYTES
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
     HOOK_RECALL,
@@ -165,6 +166,9 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
 
     async def work(session: HookSession) -> HookRememberReply | HookRememberChunksReply:
         call.refuse_if_frozen()
+        if len(request.content.encode()) > MAX_CONTENT_BYTES:
+            call.warnings.append(f"content must be at most {MAX_CONTENT_BYTES} bytes; it is not stored")
+            raise Skipped(ErrorCode.PAYLOAD_TOO_LARGE.value)
         fields = RememberRequest(
             content=request.content,
             type=request.type,

@@ -70,7 +70,9 @@ async def renew(call: Call[NoFields]) -> HttpResponse:
 def _session(call: Call[Any]) -> KnownSession:
     """Return the session that the path names. Raises NotFound."""
     key = canonical_session_key(call.path["key"])
-    session = None if key is None else call.state.sessions.find(FieldRedactor(call.state).digest(key))
+    session = (
+        None if key is None else call.state.sessions.find(FieldRedactor(call.state, for_memories=False).digest(key))
+    )
     if session is None:
         raise NotFound("Session not found")
     return session

@@ -59,7 +59,10 @@ MAX_REPLY_ROWS: Final = 10_000
 
 
 async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
-    """Store the turns of the session that are not stored yet, durably before replying."""
+    """Store the turns of the session that are not stored yet, durably before replying.
+
+    A key in ``sessionId`` or in the transcript names no agent: whoever wrote it need not be the caller.
+    """
     request = call.request
     if parse_flag(call.headers.get(NO_HOOKS_HEADER)):
         return _nothing_stored("no_hooks")
@@ -106,7 +109,7 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
     state = call.state
     try:
         async with asyncio.timeout(CONTEXT_WAIT_S):
-            await state.ledger.context(key, _agent_of(call, key), trace_id=call.trace_id)
+            await state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     except TimeoutError:
         raise Unavailable("it is not known yet whether memory is switched off for this session") from None
     session = state.sessions.find(key, ended=True)
@@ -158,7 +161,9 @@ def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
     """Return the session that the transcript names, or a name made from what is captured."""
     request = call.request
     if found.transcript.session_key is not None:
-        named = FieldRedactor(call.state).digest(session_key(found.transcript.session_key)[:MAX_NAME_CHARS])
+        named = FieldRedactor(call.state, for_memories=False).digest(
+            session_key(found.transcript.session_key)[:MAX_NAME_CHARS]
+        )
         if named:
             return named
     basis = hashlib.sha256(request.harness.encode())
@@ -192,7 +197,7 @@ async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int
             done = await call.ask_writer(
                 StoreTurns(
                     session_key=key,
-                    agent_id=_agent_of(call, key),
+                    agent_id=call.agent_id,
                     format=found.transcript.format,
                     turns=part,
                     previous=previous,
@@ -246,7 +251,7 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
 
 
 def _agent_of(call: Call[Any], key: str) -> str:
-    """Return the agent that the request names, else that of the session key."""
+    """Return the agent that the request names, else that of the session key in the path."""
     return call.agent_id if call.names_agent() else agent_from_session_key(key) or call.agent_id
 
 
