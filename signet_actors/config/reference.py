@@ -28,7 +28,6 @@ WITHOUT_EFFECT: Final = (
     "memory.pipelineV2.repair.dedupSemanticThreshold",
     "memory.pipelineV2.repair.dedupBatchSize",
     "memory.pipelineV2.documents",
-    "memory.pipelineV2.continuity",
     "memory.pipelineV2.telemetry",
     "memory.pipelineV2.hints.poll",
     "memory.pipelineV2.dampening",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 MAX_FORWARD_JUMP_MS = 48 * HOUR_MS
 """A clock that is ahead of the high-water mark by more than this, plus the elapsed time, has jumped."""
 MAX_BACKWARD_JUMP_MS = 5 * 60_000
@@ -17,11 +18,14 @@ CONFIRM_AFTER_MS = HOUR_MS
 """The sweep that confirms a jump comes at least this much later; two sweeps in quick succession prove nothing."""
 
 
+CHECKPOINT_WINDOW = "continuity.retentionDays"
+
+
 class Step(NamedTuple):
     """One step of the sweep.
 
-    ``window`` names the attribute of ``config.retention`` with its age limit in milliseconds. ``after`` lists the steps
-    that must have nothing left to do before this one may run.
+    ``window`` names its age limit (``retention/periodic/purge.py`` reads it from the configuration). ``after`` lists
+    the steps that must have nothing left to do before this one may run.
     """
 
     name: str
@@ -40,6 +44,7 @@ STEPS = (
     Step("provider_usage", "history_retention_ms"),
     Step("sessions", "session_retention_ms"),
     Step("transcripts", "transcript_retention_ms"),
+    Step("session_checkpoints", CHECKPOINT_WINDOW),
 )
 """The mandatory order. References to a tombstone go before the tombstone, and runs before the history that explains
 them.

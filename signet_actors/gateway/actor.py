@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 DRAIN_RESERVE_MS = 500
 """The part of the drain grace that is reserved for closing the bus after the last request."""
 LAST_FLUSH_S = 0.3
-"""The part of it in which what sessions received last is stored."""
+"""The part of it in which what sessions received last, and what they did, is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Gateway:
             accepting.cancel()
         await serving
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(state.ledger.stop(), LAST_FLUSH_S)
+            await asyncio.wait_for(asyncio.gather(state.ledger.stop(), state.checkpoints.stop()), LAST_FLUSH_S)
         self.log.info("drained")
         return ExitCode.OK
 

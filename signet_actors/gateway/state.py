@@ -17,6 +17,7 @@ from signet_actors.gateway.limits import ChunkWriteLimiter, VectorWaitLimiter
 from signet_actors.gateway.previous_embedder import PreviousEmbedder
 from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.server.load_shedding import ServerContext
+from signet_actors.gateway.sessions.checkpoints import SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.status.readiness import Readiness, readiness
@@ -24,7 +25,7 @@ from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
-from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.runtime.messaging.bus_client import BusClient
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -88,6 +89,7 @@ class GatewayState:
     sessions: SessionTable = field(init=False)
     ledger: RecallLedger = field(init=False)
     projects: Projects = field(init=False)
+    checkpoints: SessionCheckpoints = field(init=False)
     prompts_in_flight: int = 0
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
@@ -101,6 +103,14 @@ class GatewayState:
         self.sessions = SessionTable(self.clock)
         self.projects = Projects(self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
+        self.checkpoints = SessionCheckpoints(
+            self.bus,
+            self.clock,
+            self.log,
+            lambda: new_id(self.clock, self.rng),
+            lambda: self.config.memory.pipeline_v2.continuity,
+            lambda text: self.redactor.clean(text)[0],
+        )
         self.reconfigure(self.config)
 
     @property

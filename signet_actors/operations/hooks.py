@@ -124,8 +124,10 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
     """A session whose context is about to be compacted."""
 
     harness: Annotated[str, Text(missing="harness is required")]
-    session_context: Annotated[Prompt | None, not_yet("is not stored yet")] = None
-    message_count: Annotated[int, Clamped(low=0, high=1_000_000), not_yet("is not stored yet")] | None = None
+    session_context: Annotated[Prompt | None, Meta(description="Part of the checkpoint")] = None
+    message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
+        None
+    )
     transcript_path: Annotated[LongText | None, not_yet("is not read here")] = None
 
 
@@ -224,11 +226,15 @@ class HookRecallSkipped(HookOutcome, frozen=True, kw_only=True, rename="camel"):
 
 
 class PreCompactionReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
-    """What to tell the model before the compaction; ``instructions`` is another name of ``guidelines``."""
+    """What to tell the model before the compaction; ``instructions`` is another name of ``guidelines``.
+
+    ``checkpointId``: the session's checkpoint, if it is on disk.
+    """
 
     summary_prompt: str = ""
     guidelines: str = ""
     instructions: str = ""
+    checkpoint_id: str | UnsetType = UNSET
 
 
 class CompactionCompleteReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):

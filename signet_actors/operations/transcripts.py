@@ -127,8 +127,9 @@ class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True)
 class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
     """What was stored, on disk. ``memories_saved`` is always 0; ``queued``: a job will extract memories from it.
 
-    ``turns`` counts the turns of this capture, ``new_turns`` the stored rows that it added. ``skipped`` with
-    ``reason``: nothing was stored, and a retry would not change that.
+    ``turns`` counts the turns of this capture, ``new_turns`` the stored rows that it added. ``checkpoint_id``: the
+    session's checkpoint, if it is on disk. ``skipped`` with ``reason``: nothing was stored, and a retry would not
+    change that.
     """
 
     memories_saved: int = 0
@@ -138,6 +139,7 @@ class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
     format: str | UnsetType = UNSET
     turns: int | UnsetType = UNSET
     new_turns: int | UnsetType = UNSET
+    checkpoint_id: str | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     skipped: Literal[True] | UnsetType = UNSET

@@ -10,6 +10,7 @@ import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
+from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
@@ -471,6 +472,7 @@ SearcherQuery = (
     | FindSessionStart
     | PipelineQuery
     | TranscriptQuery
+    | CheckpointQuery
 )
 SearcherReply = (
     Recalled
@@ -493,5 +495,6 @@ SearcherReply = (
     | SessionStartFound
     | PipelineAnswer
     | TranscriptQueryReply
+    | CheckpointQueryReply
     | Failure
 )

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.checkpoints import CheckpointRecorded, RecordCheckpoint
 from signet_actors.protocol.leases import (
     AdvanceHighWaterMark,
     CompleteJob,
@@ -457,6 +458,7 @@ TransactionCommand = (
     | AdvanceHighWaterMark
     | RecordSessions
     | SetBypass
+    | RecordCheckpoint
     | TranscriptCommand
 )
 """The commands that run in a transaction."""
@@ -480,6 +482,7 @@ WriterReply = (
     | BackupProgress
     | WritesDisabled
     | SessionsRecorded
+    | CheckpointRecorded
     | PipelineReply
     | TranscriptCommandReply
     | Failure

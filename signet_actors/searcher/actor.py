@@ -14,6 +14,7 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
+from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
 from signet_actors.protocol.searcher import (
@@ -48,6 +49,7 @@ from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.queries import (
     candidates,
+    checkpoints,
     embeddings,
     forget,
     import_export,
@@ -427,5 +429,9 @@ class Searcher:
                 return transcripts.get(snapshot, query), []
             case SearchSessions():
                 return transcripts.search(snapshot, query), []
+            case ListCheckpoints():
+                return checkpoints.list_checkpoints(snapshot, query), []
+            case FindRecovery():
+                return checkpoints.recovery(snapshot, query), []
             case _:
                 assert_never(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from signet_actors.protocol.checkpoints import RecordCheckpoint
 from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
@@ -42,6 +43,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
+    checkpoints,
     chunks,
     embeddings,
     hints,
@@ -73,7 +75,7 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
     that has completed no target is sent again.
     """
-    if isinstance(command, ReconcileJobs | RecordSessions | SetBypass):
+    if isinstance(command, ReconcileJobs | RecordSessions | SetBypass | RecordCheckpoint):
         return False  # it is safe to repeat, and writes nothing when nothing is missing
     return not isinstance(reply, ManyForgotten) or bool(reply.results)
 
@@ -146,6 +148,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return sessions.record(context, command)
         case SetBypass():
             return sessions.set_bypass(context, command)
+        case RecordCheckpoint():
+            return checkpoints.record(context, command)
         case StoreTurns():
             return transcripts.store(context, command)
         case ForgetTranscript():

@@ -37,6 +37,7 @@ _VOLATILE_KEYS: Final = frozenset(
         "uptime",
         "version_of_daemon",
         "confirmToken",
+        "checkpointId",
         "durationMs",
         "totalMs",
         "bytes",

@@ -16,6 +16,7 @@ from typing import Any
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
+from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
@@ -68,6 +69,7 @@ def fill(room: PipelineHarness) -> None:
         stored = room.ask(RememberChunks(whole, parts, people))
     room.ask(ForgetMemory(id=stored.ids[1], reason="outdated", principal=people))
     keep_transcripts(room)
+    keep_checkpoints(room)
     carry_out(room)
 
 
@@ -76,9 +78,17 @@ def keep_transcripts(room: PipelineHarness) -> None:
     long = "a line of a golden log\n" * 1500
     turns = [Turn("user", "Where is the golden ferry?", "2026-01-01T09:00:00.000Z"), Turn("assistant", long)]
     for agent, session in (("default", "golden"), ("cleo", "golden"), ("default", "forgotten")):
-        rows = [CapturedTurn(*row[:3], cjk_bigrams(row.text), *row[3:]) for row in stored_turns(turns, str)]
+        rows = [CapturedTurn(*row[:4], cjk_bigrams(row.text), *row[4:]) for row in stored_turns(turns, str)]
         room.ask(StoreTurns(session, agent, "codex", tuple(rows), harness="codex", project="golden"))
     room.ask(ForgetTranscript("forgotten", "default", Principal()))
+
+
+def keep_checkpoints(room: PipelineHarness) -> None:
+    """A checkpoint of a session that goes on, and one of a session that ended."""
+    made = NewCheckpoint("golden-1", "periodic", "- Prompts: 10, 5 min", 10, ("golden ferry",), project="/golden")
+    room.ask(RecordCheckpoint("golden", "default", made))
+    ended = NewCheckpoint("golden-2", "session_end", "- Prompts: 1 in all, 0 min", 1, harness="codex")
+    room.ask(RecordCheckpoint("golden", "cleo", ended, ended=True))
 
 
 def carry_out(room: PipelineHarness) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_actors.config.pipeline_schema import ContinuityConfig, MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config
 from signet_actors.domain.retention import (
     CONFIRM_AFTER_MS,
@@ -17,6 +18,7 @@ from signet_actors.domain.retention import (
     check_clock,
     cutoff_ms,
 )
+from signet_actors.retention.periodic.purge import window_ms
 
 NOW = 1_771_668_000_000
 DAY = 24 * HOUR_MS
@@ -35,15 +37,23 @@ def test_the_steps_have_the_mandatory_order() -> None:
         "provider_usage",
         "sessions",
         "transcripts",
+        "session_checkpoints",
     ]
 
 
 def test_every_step_has_a_configured_window_and_follows_its_dependencies() -> None:
     seen: set[str] = set()
     for step in STEPS:
-        assert getattr(Config().retention, step.window) >= HOUR_MS
+        assert window_ms(Config(), step) >= HOUR_MS
         assert set(step.after) <= seen
         seen.add(step.name)
+
+
+def test_session_checkpoints_are_kept_for_the_configured_days() -> None:
+    continuity = ContinuityConfig(retention_days=3)
+    config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(continuity=continuity)))
+    (step,) = [step for step in STEPS if step.name == "session_checkpoints"]
+    assert (window_ms(Config(), step), window_ms(config, step)) == (7 * DAY, 3 * DAY)
 
 
 def test_a_cutoff_is_the_window_before_now_and_never_before_the_epoch() -> None:

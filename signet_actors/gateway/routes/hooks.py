@@ -18,7 +18,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
 from signet_actors.gateway.routes.recall import recall_memories, search_memories
-from signet_actors.gateway.routes.remember import store_text
+from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES
@@ -105,6 +105,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
 
     async def work(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
+        checkpoints = call.state.checkpoints
+        checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
+        checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if not call.state.config.hooks.user_prompt_submit.enabled:
             return UserPromptReply(engine="disabled", session_known=known)
         if not terms.search_text:
@@ -181,6 +184,7 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
         stored = await store_text(
             call.with_request(fields, session_id=session.key), await prepare_remembered_text(call.state, fields.content)
         )
+        note_remembered(call, stored)
         return _saved(stored)
 
     return await run_hook(call, WRITE_BUDGET_MS, work, HookRememberSkipped(), stores=True)
@@ -211,16 +215,33 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
     """Return what to tell the model, with the memories that need not be stored again."""
 
     async def work(session: HookSession) -> PreCompactionReply:
-        stored = await _stored_already(call, session)
+        made, stored = await asyncio.gather(_checkpoint(call, session), _stored_already(call, session))
         guidelines = f"{GUIDELINES}\n\nStored already, for reference:\n{stored}" if stored else GUIDELINES
         return PreCompactionReply(
             summary_prompt=f"{SUMMARY_PROMPT}\n\n<guidelines>\n{guidelines}\n</guidelines>",
             guidelines=guidelines,
             instructions=guidelines,
+            checkpoint_id=UNSET if made is None else made,
             session_known=session.known if session.key is not None else UNSET,
         )
 
     return await run_hook(call, READ_BUDGET_MS, work, PreCompactionReply())
+
+
+async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) -> str | None:
+    """Make the checkpoint with which the session goes on after the compaction; return its id if it is on disk."""
+    request = call.request
+    context = request.session_context or ""
+    if request.message_count is not None:
+        context = f"{request.message_count} messages. {context}"
+    return await call.state.checkpoints.make_soon(
+        session.key,
+        call.agent_id,
+        "pre_compaction",
+        harness=request.harness,
+        project=request.project or (None if session.context is None else session.context.project),
+        context=context or None,
+    )
 
 
 async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:

@@ -82,6 +82,7 @@ async def recall_memories(call: Call[Any], query: str, fields: RecallFields, tim
     """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
     context = await _context(call)
     if context is not None:
+        call.state.checkpoints.searched(context.key, context.agent_id, query)
         await call.hold(context.lock)
     return await _recall(call, query, fields, time, context)
 

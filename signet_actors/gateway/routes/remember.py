@@ -42,7 +42,15 @@ from signet_actors.protocol.writer import (
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
-    return HttpResponse(await store_text(call, await prepare_remembered_text(call.state, call.request.content)))
+    stored = await store_text(call, await prepare_remembered_text(call.state, call.request.content))
+    note_remembered(call, stored)
+    return HttpResponse(stored)
+
+
+def note_remembered(call: Call[Any], stored: RememberReply | RememberChunksReply) -> None:
+    """Note for the next checkpoint of the caller's session what it stored."""
+    ids = stored.ids if isinstance(stored, RememberChunksReply) else [stored.id]
+    call.state.checkpoints.remembered(call.session_key, call.agent_id, ids)
 
 
 async def store_text(call: Call[RememberRequest], text: PreparedMemory) -> RememberReply | RememberChunksReply:

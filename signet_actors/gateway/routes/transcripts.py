@@ -52,6 +52,8 @@ from signet_actors.protocol.transcripts import (
     TranscriptTurn,
 )
 
+CLEARED: Final = "clear"
+"""The reason of an end after which the session's context is not wanted any more."""
 PAGE_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 4 << 20
 MAX_REPLY_ROWS: Final = 10_000
@@ -72,21 +74,25 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     if refusal is not None:
         return refusal
     if request.transcript is None and request.transcript_path is None:
+        await _end_checkpoint(call, named)
         return _skipped(call, "there is neither transcript nor transcriptPath")
     try:
         found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: _capture(call, named))
     except (TranscriptRefused, TranscriptTooLong) as refused:
+        await _end_checkpoint(call, named)
         return _skipped(call, str(refused))
     refusal = None if key == named else await _refusal(call, key, path)
     if refusal is not None:
         return refusal
     if not found.parts:
+        await _end_checkpoint(call, key)
         return HttpResponse(SessionEndReply(session_key=key, format=found.transcript.format, turns=0, new_turns=0))
     _warn(call, found)
     added = await _store(call, found, key)
     if added is None:
         return _nothing_stored("the transcript of this session was forgotten")
     call.state.sessions.end(key, path)
+    checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
         SessionEndReply(
@@ -95,9 +101,24 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
             format=found.transcript.format,
             turns=len(found.transcript.turns),
             new_turns=added,
+            checkpoint_id=UNSET if checkpoint is None else checkpoint,
             redacted=redaction.redacted,
             redactions=redaction.redactions,
         )
+    )
+
+
+async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:
+    """Note the end of the session in a checkpoint; return its id if it is on disk."""
+    request = call.request
+    if key is None:
+        return None
+    return await call.state.checkpoints.end(
+        key,
+        call.agent_id,
+        harness=request.harness,
+        project=request.project or request.cwd,
+        cleared=request.reason == CLEARED,
     )
 
 
@@ -220,7 +241,7 @@ async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int
 async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     """Return the conversation of a session, from ``after`` on, as far as one reply may be long."""
     key, after = session_key(call.path["key"]), call.request.after
-    agent_id = _agent_of(call, key)
+    agent_id = agent_of(call, key)
     turns: list[TranscriptTurn] = []
     size = 0
     while True:
@@ -250,7 +271,7 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     )
 
 
-def _agent_of(call: Call[Any], key: str) -> str:
+def agent_of(call: Call[Any], key: str) -> str:
     """Return the agent that the request names, else that of the session key in the path."""
     return call.agent_id if call.names_agent() else agent_from_session_key(key) or call.agent_id
 
@@ -299,7 +320,7 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
 async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
     """Erase the caller's transcript of the session for good."""
     key = session_key(call.path["key"])
-    agent_id = _agent_of(call, key)
+    agent_id = agent_of(call, key)
     erased = 0
     while True:
         done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal))

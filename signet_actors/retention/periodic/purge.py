@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.retention import STEPS, ClockDecision, Step, check_clock, cutoff_ms
+from signet_actors.domain.retention import CHECKPOINT_WINDOW, DAY_MS, STEPS, ClockDecision, Step, check_clock, cutoff_ms
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.protocol.leases import AdvanceHighWaterMark
 from signet_actors.protocol.message import Failure
@@ -35,6 +35,14 @@ FOLLOW_UP_MS = 60_000
 PAUSE_MS = 10
 """The wait between two batches, so that callers' writes are not queued behind an unbroken purge."""
 RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
+
+
+def window_ms(config: Config, step: Step) -> int:
+    """Return the age limit of the step: a key of ``retention``, or that of session checkpoints."""
+    if step.window == CHECKPOINT_WINDOW:
+        return config.memory.pipeline_v2.continuity.retention_days * DAY_MS
+    window: int = getattr(config.retention, step.window)
+    return window
 
 
 class Purge:
@@ -117,7 +125,7 @@ class Purge:
             if any(done.step in step.after and done.more for done in self.steps):
                 self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left to purge"
                 continue
-            cutoff = iso(cutoff_ms(now_ms, getattr(self._config.retention, step.window)))
+            cutoff = iso(cutoff_ms(now_ms, window_ms(self._config, step)))
             for purged in self._batches(step, cutoff):
                 if purged is None:
                     return

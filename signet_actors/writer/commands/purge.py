@@ -23,7 +23,7 @@ from signet_actors.store.writes import purge as purge_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import history, memory_changes, transcripts
+from signet_actors.writer.commands import checkpoints, history, memory_changes, transcripts
 
 _CHANGES_KEPT = 50_000
 _MARK, _JUMP = "retention_high_water_mark", "retention_suspected_leap_since"
@@ -120,6 +120,7 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "provider_usage": _provider_usage,
     "sessions": _sessions,
     "transcripts": transcripts.purge,
+    "session_checkpoints": checkpoints.purge,
 }
 
 

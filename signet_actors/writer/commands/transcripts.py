@@ -25,6 +25,7 @@ from signet_actors.protocol.transcripts import (
     TranscriptStored,
 )
 from signet_actors.store.engine import WriteTransaction
+from signet_actors.store.writes import checkpoints
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import KeyedTurn, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
@@ -164,7 +165,9 @@ def _is_longer_form(turn: CapturedTurn, last: KeyedTurn) -> bool:
 
 
 def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForgotten:
-    """Erase turns within the budget of a commit, and mark the transcript. Raises SignetError for an autonomous actor.
+    """Erase the session's checkpoints, and turns within the budget of a commit, and mark the transcript.
+
+    Raises SignetError for an autonomous actor.
 
     Source: docs/decisions.md 38.
     """
@@ -174,6 +177,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
     if found is None:
         return TranscriptForgotten(turns=0, more=False, found=False)
     erased, more = _erase(context, found.seq, ByteBudget())
+    checkpoints.erase(context.tx, command.session_key, command.agent_id)
     if found.forgotten_at is None:
         rows.mark_forgotten(context.tx, found.seq, context.now)
     return TranscriptForgotten(turns=erased, more=more)

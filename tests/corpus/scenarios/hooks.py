@@ -28,6 +28,11 @@ def _without_ids(body: Any) -> Any:
     }
 
 
+def _without_numbers(body: Any) -> Any:
+    """Return the body without the ids of memories."""
+    return {**body, "checkpoints": [{**each, "recent_remembers": "<ids>"} for each in body["checkpoints"]]}
+
+
 def _hook(name: str, hook: str, body: Any, **more: Any) -> Step:
     return post(name, f"/api/hooks/{hook}", body, **more)
 
@@ -62,6 +67,12 @@ _HOOKS: Final = Scenario(
         _hook("recall", "recall", {"harness": "codex", "query": "staging database port", "limit": 1}),
         _hook("recall nothing", "recall", {"harness": "codex", "query": "penguins", "min_relevance": 0.9}),
         _hook("before a compaction", "pre-compaction", _SESSION, view=_without_ids),
+        get("the checkpoints of a session", "/api/checkpoints/s-1", view=_without_numbers),
+        get("the checkpoints of a project", f"/api/checkpoints?project={_PROJECT}/&limit=1", view=_without_numbers),
+        get("the checkpoints of another agent", "/api/checkpoints/s-1?agentId=ann"),
+        get("checkpoints without a project", "/api/sessions/checkpoints"),
+        post("a checkpoint", "/api/checkpoints", {"sessionKey": "s-9", "context": "half done"}),
+        post("a checkpoint without a session", "/api/checkpoints", {}),
         _hook("after a compaction", "compaction-complete", {**_SESSION, "summary": "We moved the login form."}),
         get("sessions", "/api/sessions"),
         get("a session", "/api/sessions/s-1"),

@@ -1,0 +1,348 @@
+"""What sessions do since their last checkpoint, and the checkpoints that are made of it.
+
+A hook only notes what happened. A periodic checkpoint is stored ``WINDOW_MS`` later; what else happens to the session
+until then becomes part of the same checkpoint. One that a response names is on disk. Secrets are cut out by a thread,
+before anything is stored; until then the text is only in this process.
+
+Source: memory-pipeline.txt "Session Checkpoints"; docs/decisions.md 26; docs/guides/hooks.md "Checkpoints".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from signet_actors.config.pipeline_schema import ContinuityConfig
+from signet_actors.domain.checkpoints import (
+    CONTEXT_CHARS,
+    MAX_QUERIES,
+    MAX_REMEMBERS,
+    QUERY_CHARS,
+    RECENT_PROMPTS,
+    CheckpointTrigger,
+    Draft,
+    digest,
+    latest,
+    normalized_project,
+    prompt_line,
+)
+from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.bus_client import BusClient
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+WINDOW_MS: Final = 2500
+RETRY_MS: Final = 1000
+MAX_SESSIONS: Final = 256
+"""Of which this process knows what they did; of more, the one that was used longest ago is dropped."""
+STORE_WAIT_S: Final = 0.5
+"""The longest that a hook waits for its checkpoint, which is stored later then."""
+_TEXT_CHARS: Final = 4096
+"""Of a prompt or a context that are searched for secrets; less of them is kept."""
+_MS: Final = 1_000_000
+
+T = TypeVar("T")
+
+
+class Activity:
+    """What a session of one agent did. ``draft``: the checkpoint whose window is open, ``unsaved`` if it changed since.
+
+    ``ending``: the session has reported its end, which is stored with the next write; ``over``: that is stored.
+    """
+
+    def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
+        self.key = key
+        self.agent_id = agent_id
+        self.began_ms = self.interval_ms = now_ms
+        self.harness: str | None = None
+        self.project: str | None = None
+        self.prompt_count = self.all_prompts = 0
+        self.prompts: deque[str] = deque(maxlen=RECENT_PROMPTS)
+        self.queries: tuple[str, ...] = ()
+        self.remembers: tuple[str, ...] = ()
+        self.draft: Draft | None = None
+        self.draft_id = ""
+        self.closes_ns = self.retry_ns = 0
+        self.unsaved = self.ending = self.over = False
+        self.lock = asyncio.Lock()
+
+    @property
+    def is_new(self) -> bool:
+        """True if something happened that is in no checkpoint."""
+        return bool(self.prompt_count or self.queries or self.remembers)
+
+
+class SessionCheckpoints:
+    """The sessions by key and agent, the last used one last. One event loop only."""
+
+    def __init__(
+        self,
+        bus: BusClient,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        new_id: Callable[[], str],
+        settings: Callable[[], ContinuityConfig],
+        without_secrets: Callable[[str], str],
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._log = log
+        self._new_id = new_id
+        self._settings = settings
+        self._without_secrets = without_secrets
+        self._sessions: OrderedDict[tuple[str, str], Activity] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self._wake: asyncio.Event | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether checkpoints are made at all."""
+        return self._settings().enabled
+
+    def prompted(self, key: str | None, agent_id: str, *, harness: str, project: str | None, text: str) -> None:
+        """Note a prompt, and make a checkpoint if it completes the number of ``continuity.promptInterval``."""
+        if key is None or not self.enabled:
+            return
+        activity = self._of(key, agent_id, harness, project)
+        activity.prompts.append(text[:_TEXT_CHARS])
+        activity.prompt_count += 1
+        activity.all_prompts += 1
+        if activity.prompt_count >= self._settings().prompt_interval:
+            self._draft(activity, "periodic")
+        self._schedule()
+
+    def searched(self, key: str | None, agent_id: str, query: str) -> None:
+        """Note that memories were searched for."""
+        if key is not None and query and self.enabled:
+            activity = self._of(key, agent_id)
+            activity.queries = latest((*activity.queries, query[:_TEXT_CHARS]), MAX_QUERIES)
+            self._schedule()
+
+    def remembered(self, key: str | None, agent_id: str, ids: Iterable[str]) -> None:
+        """Note that memories were stored."""
+        if key is not None and self.enabled:
+            activity = self._of(key, agent_id)
+            activity.remembers = latest((*activity.remembers, *ids), MAX_REMEMBERS)
+            self._schedule()
+
+    async def make(
+        self,
+        key: str,
+        agent_id: str,
+        trigger: CheckpointTrigger,
+        *,
+        harness: str | None = None,
+        project: str | None = None,
+        context: str | None = None,
+    ) -> str | None:
+        """Store a checkpoint now; return its id, None if the session's transcript was forgotten. Raises SignetError."""
+        activity = self._of(key, agent_id, harness, project)
+        self._draft(activity, trigger, context)
+        self._schedule()
+        named = activity.draft_id
+        return named if await self._store(activity) else None
+
+    async def make_soon(
+        self, key: str | None, agent_id: str, trigger: CheckpointTrigger, **more: str | None
+    ) -> str | None:
+        """Like ``make``, for a hook: return None if it is not stored in a moment; it is stored later then."""
+        if key is None or not self.enabled:
+            return None
+        return await _in_a_moment(self.make(key, agent_id, trigger, **more))
+
+    async def end(self, key: str, agent_id: str, *, harness: str, project: str | None, cleared: bool) -> str | None:
+        """Note the end of the session, with a checkpoint unless its context was ``cleared``; return its id."""
+        if not self.enabled:
+            return None
+        activity = self._of(key, agent_id, harness, project)
+        activity.ending = True
+        if cleared:
+            activity.draft, activity.unsaved = None, False
+        else:
+            self._draft(activity, "session_end")
+        self._schedule()
+        return await _in_a_moment(self._ended(activity))
+
+    async def settle(self, agent_id: str, *, key: str | None, project: str | None) -> None:
+        """Store what the session, or the agent's sessions of the project, did until now; wait for it for a moment."""
+        wanted = normalized_project(project)
+        found = [
+            activity
+            for activity in self._sessions.values()
+            if activity.agent_id == agent_id
+            and (activity.is_new or activity.unsaved)
+            and (activity.key == key if key is not None else normalized_project(activity.project) == wanted)
+        ]
+        for activity in found:
+            if activity.is_new:
+                self._draft(activity, "periodic")
+        if found:
+            self._schedule()
+            await _in_a_moment(self._all_stored(found))
+
+    async def store_due(self) -> float | None:
+        """Store what is due; return the seconds until something else is, None if nothing happened since."""
+        now_ns, now_ms = self._clock.monotonic_ns(), self._clock.wall_ms()
+        interval_ms = self._settings().time_interval_ms
+        for at, activity in list(self._sessions.items()):
+            if activity.draft is None and activity.is_new and now_ms >= activity.interval_ms + interval_ms:
+                self._draft(activity, "periodic")
+            if now_ns < max(activity.closes_ns, activity.retry_ns):
+                continue
+            try:
+                await self._store(activity)
+            except SignetError as error:
+                self._log.info("session_checkpoint_delayed", error=error.detail)
+                return RETRY_MS / 1000
+            if not activity.unsaved:
+                activity.draft = None
+                if activity.over:
+                    self._sessions.pop(at, None)
+        waits = [self._wait_ms(activity, interval_ms) for activity in self._sessions.values()]
+        return min((wait / 1000 for wait in waits if wait is not None), default=None)
+
+    async def stop(self) -> None:
+        """Store what is in no checkpoint yet."""
+        if self._task is not None:
+            self._task.cancel()
+        left = list(self._sessions.values())
+        for activity in left:
+            if activity.is_new:
+                self._draft(activity, "periodic")
+        try:
+            await self._all_stored(left)
+        except SignetError as error:
+            self._log.warning("session_checkpoints_not_stored", error=error.detail)
+
+    def _wait_ms(self, activity: Activity, interval_ms: int) -> float | None:
+        now_ns = self._clock.monotonic_ns()
+        if activity.draft is not None or activity.ending or activity.over:
+            return max(0.0, (max(activity.closes_ns, activity.retry_ns) - now_ns) / _MS)
+        if activity.is_new:
+            return max(0.0, activity.interval_ms + interval_ms - self._clock.wall_ms())
+        return None
+
+    def _of(self, key: str, agent_id: str, harness: str | None = None, project: str | None = None) -> Activity:
+        at = (key, agent_id)
+        activity = self._sessions.get(at)
+        if activity is None:
+            activity = self._sessions[at] = Activity(key, agent_id, self._clock.wall_ms())
+            while len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(at)
+        activity.ending = activity.over = False
+        activity.harness = harness or activity.harness
+        activity.project = project or activity.project
+        return activity
+
+    def _draft(self, activity: Activity, trigger: CheckpointTrigger, context: str | None = None) -> None:
+        """Make a checkpoint of what happened since the last one, or extend the one whose window is open."""
+        now_ms = self._clock.wall_ms()
+        draft = Draft(
+            trigger,
+            activity.project,
+            activity.prompt_count,
+            activity.all_prompts,
+            now_ms - activity.began_ms,
+            tuple(activity.prompts),
+            activity.queries,
+            activity.remembers,
+            context[:_TEXT_CHARS] if context else None,
+        )
+        activity.prompt_count, activity.queries, activity.remembers = 0, (), ()
+        activity.interval_ms = now_ms
+        if activity.draft is None:
+            activity.draft_id = self._new_id()
+            activity.closes_ns = self._clock.monotonic_ns() + WINDOW_MS * _MS
+        else:
+            draft = activity.draft.merged(draft)
+        activity.draft, activity.unsaved = draft, True
+
+    async def _ended(self, activity: Activity) -> str | None:
+        named = activity.draft_id if activity.draft is not None else None
+        return named if await self._store(activity) else None
+
+    async def _all_stored(self, activities: Iterable[Activity]) -> None:
+        await asyncio.gather(*map(self._store, activities))
+
+    async def _store(self, activity: Activity) -> bool:
+        """Store what is not stored of the session; return False if its transcript was forgotten. Raises SignetError."""
+        async with activity.lock:
+            draft, ended = activity.draft, activity.ending
+            if not (activity.unsaved or ended):
+                return True
+            new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
+            try:
+                done = await self._bus.ask_writer(
+                    RecordCheckpoint(activity.key, activity.agent_id, new, ended=ended), trace_id=""
+                )
+            except SignetError:
+                activity.retry_ns = self._clock.monotonic_ns() + RETRY_MS * _MS
+                raise
+            if activity.draft is draft:
+                activity.unsaved = False
+                if ended and activity.ending:
+                    activity.ending, activity.over = False, True
+            return done.stored
+
+    def _composed(self, activity: Activity, draft: Draft) -> NewCheckpoint:
+        """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""
+        clean = self._cleaned
+        project = clean(draft.project or "") or None
+        lines = (prompt_line(clean(text)) for text in draft.prompts)
+        queries = tuple(line[:QUERY_CHARS] for line in map(prompt_line, map(clean, draft.queries)) if line)
+        shown = Draft(
+            draft.trigger,
+            project,
+            draft.prompt_count,
+            draft.all_prompts,
+            draft.duration_ms,
+            tuple(line for line in lines if line),
+            queries,
+            draft.remembers,
+            clean(draft.context)[:CONTEXT_CHARS] if draft.context else None,
+        )
+        return NewCheckpoint(
+            id=activity.draft_id,
+            trigger=draft.trigger,
+            digest=digest(shown),
+            prompt_count=draft.prompt_count,
+            memory_queries=queries,
+            recent_remembers=draft.remembers,
+            harness=clean(activity.harness or "") or None,
+            project=project,
+        )
+
+    def _cleaned(self, text: str) -> str:
+        try:
+            return self._without_secrets(text)
+        except InvalidRequest:  # more secrets than one text may have
+            return ""
+
+    def _schedule(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._run())
+        elif self._wake is not None:
+            self._wake.set()
+
+    async def _run(self) -> None:
+        wake = self._wake = asyncio.Event()
+        while (wait_s := await self.store_due()) is not None:
+            try:
+                await asyncio.wait_for(wake.wait(), wait_s)
+            except TimeoutError:
+                continue
+            wake.clear()
+
+
+async def _in_a_moment(work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of ``work`` if it succeeds in ``STORE_WAIT_S``; it goes on otherwise."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait({task}, timeout=STORE_WAIT_S)
+    return task.result() if task.done() and not task.cancelled() and task.exception() is None else None

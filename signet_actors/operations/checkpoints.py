@@ -1,0 +1,138 @@
+"""Checkpoints of sessions: list those of a project or of a session, and make one.
+
+Source: architecture.txt "HTTP API"; memory-pipeline.txt "Session Checkpoints"; docs/compatibility.md "Hooks and
+sessions".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.checkpoints import CONTEXT_CHARS
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import Clamped, SecretRule, Text
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
+from signet_actors.operations.request_fields import CallerFields, LongText
+from signet_actors.operations.transcripts import OwnAgent
+
+MAX_LISTED: Final = 500
+Listed = Annotated[int, Clamped(low=1, high=MAX_LISTED), Meta(description="Checkpoints to return, the newest first")]
+
+
+class ProjectCheckpointsRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """Of which project."""
+
+    project: Annotated[
+        str,
+        Text(secret=SecretRule.KEEP, max_chars=4096, missing="project query parameter required"),
+        Meta(description="The path of the project"),
+    ]
+    limit: Listed = 50
+
+
+class SessionCheckpointsRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """How many checkpoints of the session."""
+
+    limit: Listed = 50
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A checkpoint. ``trigger``: periodic, pre_compaction, session_end, agent or explicit.
+
+    ``prompt_count``: prompts since the previous checkpoint. ``memory_queries`` and ``recent_remembers`` are arrays as
+    JSON text; the second one has the ids of memories that the session stored.
+    """
+
+    id: str
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    project_normalized: str | None
+    trigger: str
+    digest: str
+    prompt_count: int
+    memory_queries: str
+    recent_remembers: str
+    created_at: str
+
+
+class CheckpointsReply(msgspec.Struct, frozen=True):
+    """Checkpoints that the caller may read, the newest first."""
+
+    checkpoints: list[Checkpoint]
+    count: int
+
+
+class MakeCheckpointRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
+    """The session, with what is to be noted about it."""
+
+    harness: Annotated[str, Text(), Meta(description="The program that runs the agent")] | None = None
+    project: LongText | None = None
+    context: (
+        Annotated[
+            str,
+            Text(max_chars=4096),
+            Meta(description=f"What to note, of which {CONTEXT_CHARS} characters are kept"),
+        ]
+        | None
+    ) = None
+
+
+class MakeCheckpointReply(msgspec.Struct, frozen=True):
+    """The checkpoint is on disk, or ``reason`` says why there is none: disabled, bypassed, or forgotten."""
+
+    stored: bool
+    id: str | UnsetType = UNSET
+    skipped: Literal[True] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
+
+
+LIST: Final[Operation[ProjectCheckpointsRequest, CheckpointsReply]] = Operation(
+    name="checkpoints.list",
+    summary="Session checkpoints of a project",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/checkpoints", "/api/sessions/checkpoints"),
+    request=ProjectCheckpointsRequest,
+    example={"project": "/home/you/shop", "limit": 1},
+    replies={200: CheckpointsReply, 400: Problem, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+)
+LIST_SESSION: Final[Operation[SessionCheckpointsRequest, CheckpointsReply]] = Operation(
+    name="checkpoints.of_session",
+    summary="Checkpoints of a session",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/checkpoints/{key}",),
+    request=SessionCheckpointsRequest,
+    example={"key": "s-1"},
+    replies={200: CheckpointsReply, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+)
+MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
+    name="checkpoints.make",
+    summary="Make a checkpoint of a session",
+    tag="Sessions",
+    method="POST",
+    paths=("/api/checkpoints",),
+    request=MakeCheckpointRequest,
+    example={"sessionKey": "s-1", "harness": "generic", "context": "The login form is half moved to the new router."},
+    replies={200: MakeCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.OTHER,
+    keyed=False,
+    owner_only=True,
+    description="`sessionKey` is required. The checkpoint has the trigger `explicit`.",
+)
+OPERATIONS: Final = (LIST, LIST_SESSION, MAKE)

@@ -1,0 +1,98 @@
+"""Messages about checkpoints of sessions: to the writer, and to searchers.
+
+Source: memory-pipeline.txt "Session Checkpoints"; docs/decisions.md 35.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.domain.checkpoints import CheckpointTrigger
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Message, Request
+
+
+class NewCheckpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A checkpoint without secrets. A later one with the same ``id`` replaces it."""
+
+    id: str
+    trigger: CheckpointTrigger
+    digest: str
+    prompt_count: int
+    memory_queries: tuple[str, ...] = ()
+    recent_remembers: tuple[str, ...] = ()
+    harness: str | None = None
+    project: str | None = None
+
+
+class CheckpointRecorded(Message, frozen=True, tag="writer.checkpoint_recorded"):
+    """It is on disk; ``stored`` is false if the transcript of the session was forgotten, and nothing is stored."""
+
+    stored: bool
+
+
+class RecordCheckpoint(Request[CheckpointRecorded], frozen=True, tag="writer.record_checkpoint"):
+    """Store a checkpoint of the session, and delete its oldest ones beyond the configured number. Safe to repeat.
+
+    ``ended``: the session reported its end. Without a ``checkpoint`` only that is stored.
+    """
+
+    session_key: str
+    agent_id: str
+    checkpoint: NewCheckpoint | None = None
+    ended: bool = False
+
+
+class StoredCheckpoint(msgspec.Struct, frozen=True):
+    """A stored checkpoint; the lists are JSON text."""
+
+    id: str
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    project_normalized: str | None
+    trigger: str
+    digest: str
+    prompt_count: int
+    memory_queries: str
+    recent_remembers: str
+    created_at: str
+    ended: int
+
+
+class CheckpointsFound(Message, frozen=True, tag="searcher.checkpoints_found"):
+    """Checkpoints, the newest first."""
+
+    checkpoints: list[StoredCheckpoint]
+
+
+class ListCheckpoints(Request[CheckpointsFound], frozen=True, tag="searcher.list_checkpoints"):
+    """List the checkpoints that the caller may read, of a session or of a normalized project."""
+
+    read: ReadScope
+    limit: int
+    session_key: str | None = None
+    project: str | None = None
+
+
+class RecoveryFound(Message, frozen=True, tag="searcher.recovery_found"):
+    """The checkpoint with which a session goes on, None if there is none."""
+
+    checkpoint: StoredCheckpoint | None = None
+
+
+class FindRecovery(Request[RecoveryFound], frozen=True, tag="searcher.find_recovery"):
+    """Find the agent's newest checkpoint of the session if it goes on (``same_session``), else of the project.
+
+    That of the project counts only if its session has not reported its end.
+    """
+
+    agent_id: str
+    session_key: str | None = None
+    same_session: bool = False
+    project: str | None = None
+
+
+CheckpointQuery = ListCheckpoints | FindRecovery
+CheckpointQueryReply = CheckpointsFound | RecoveryFound

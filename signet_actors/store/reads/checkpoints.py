@@ -1,0 +1,40 @@
+"""Checkpoints of sessions that a caller may read.
+
+The read policy is that of memories (``read_policy``): the alias of ``session_checkpoints`` is ``m`` for that reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+
+_COLUMNS: Final = ", ".join(
+    'm."trigger"' if name == "trigger" else f"m.{name}" for name in StoredCheckpoint.__struct_fields__
+)
+_LIST: Final = f"SELECT {_COLUMNS} FROM session_checkpoints m WHERE {{}} ORDER BY m.seq DESC LIMIT :limit"
+_NEWEST: Final = (
+    f"SELECT {_COLUMNS} FROM session_checkpoints m WHERE m.agent_id = :agent_id AND {{}} ORDER BY m.seq DESC LIMIT 1"
+)
+
+
+def readable(snapshot: Snapshot, query: ListCheckpoints) -> list[StoredCheckpoint]:
+    """Return the checkpoints of the query's session or project that the caller may read, the newest first."""
+    given = {"session_key": query.session_key, "project_normalized": query.project}
+    conditions: list[tuple[str, dict[str, Any]]] = [
+        (f"m.{column} = :{column}", {column: value}) for column, value in given.items() if value is not None
+    ]
+    where, bindings = conjunction(*conditions, readable_in_any_scope(snapshot, query.read.agent_id))
+    rows = snapshot.rows(_LIST.format(where), {**bindings, "limit": query.limit})
+    return [StoredCheckpoint(*row) for row in rows]
+
+
+def newest(
+    snapshot: Snapshot, agent_id: str, *, session_key: str | None = None, project: str | None = None
+) -> StoredCheckpoint | None:
+    """Return the agent's own newest checkpoint of the session, or else of the normalized project."""
+    column, value = ("session_key", session_key) if session_key is not None else ("project_normalized", project)
+    row = snapshot.one(_NEWEST.format(f"m.{column} = :value"), {"agent_id": agent_id, "value": value})
+    return None if row is None else StoredCheckpoint(*row)

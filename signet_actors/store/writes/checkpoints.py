@@ -1,0 +1,73 @@
+"""Statements about ``session_checkpoints``.
+
+Source: memory-pipeline.txt "Session Checkpoints".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.store.engine import WriteTransaction
+
+
+class CheckpointRow(NamedTuple):
+    """A row of ``session_checkpoints``; ``ended`` is 0 or 1."""
+
+    id: str
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    project_normalized: str | None
+    trigger: str
+    digest: str
+    prompt_count: int
+    memory_queries: str
+    recent_remembers: str
+    ended: int
+    created_at: str
+
+
+_KEYS: Final = ("id", "session_key", "agent_id")
+_COLUMNS: Final = {name: '"trigger"' if name == "trigger" else name for name in CheckpointRow._fields}
+_PUT: Final = (
+    f"INSERT INTO session_checkpoints ({', '.join(_COLUMNS.values())})"
+    f" VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{column} = excluded.{column}" for name, column in _COLUMNS.items() if name not in _KEYS)
+)
+_OWN: Final = "c.session_key = :session_key AND c.agent_id = :agent_id"
+_TRIM: Final = (
+    "DELETE FROM session_checkpoints WHERE seq IN (SELECT c.seq FROM session_checkpoints c"
+    f" WHERE {_OWN} AND c.seq <= (SELECT d.seq FROM session_checkpoints d"
+    " WHERE d.session_key = :session_key AND d.agent_id = :agent_id ORDER BY d.seq DESC LIMIT 1 OFFSET :most))"
+)
+_END: Final = (
+    "UPDATE session_checkpoints SET ended = 1 WHERE session_key = :session_key AND agent_id = :agent_id AND ended = 0"
+)
+_ERASE: Final = "DELETE FROM session_checkpoints WHERE session_key = :session_key AND agent_id = :agent_id"
+_DELETE_OLD: Final = (
+    "DELETE FROM session_checkpoints WHERE seq IN (SELECT c.seq FROM session_checkpoints c"
+    " WHERE c.created_at < :cutoff ORDER BY c.created_at LIMIT :limit)"
+)
+
+
+def put(tx: WriteTransaction, row: CheckpointRow, most: int) -> None:
+    """Store the checkpoint, and delete the oldest ones of its session beyond ``most``."""
+    tx.execute(_PUT, row._asdict())
+    tx.execute(_TRIM, {"session_key": row.session_key, "agent_id": row.agent_id, "most": most})
+
+
+def mark_ended(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
+    """Note at all checkpoints of the session that it has ended."""
+    tx.execute(_END, {"session_key": session_key, "agent_id": agent_id})
+
+
+def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
+    """Delete all checkpoints of the session."""
+    tx.execute(_ERASE, {"session_key": session_key, "agent_id": agent_id})
+
+
+def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:
+    """Delete at most ``limit`` checkpoints from before the cutoff, the oldest first; return how many."""
+    tx.execute(_DELETE_OLD, {"cutoff": cutoff, "limit": limit})
+    return tx.changes()

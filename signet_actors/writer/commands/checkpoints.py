@@ -1,0 +1,49 @@
+"""Store checkpoints of sessions, and note the end of a session.
+
+Source: memory-pipeline.txt "Session Checkpoints".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.domain.checkpoints import normalized_project
+from signet_actors.protocol.checkpoints import CheckpointRecorded, RecordCheckpoint
+from signet_actors.store.writes import checkpoints as rows
+from signet_actors.store.writes import transcripts
+from signet_actors.store.writes.checkpoints import CheckpointRow
+from signet_actors.writer.command_context import CommandContext
+
+
+def record(context: CommandContext, command: RecordCheckpoint) -> CheckpointRecorded:
+    """Store the checkpoint unless the user had the session forgotten."""
+    transcript = transcripts.find(context.tx, command.agent_id, command.session_key)
+    if transcript is not None and transcript.forgotten_at is not None:
+        return CheckpointRecorded(stored=False)
+    if command.ended:
+        rows.mark_ended(context.tx, command.session_key, command.agent_id)
+    new = command.checkpoint
+    if new is None:
+        return CheckpointRecorded(stored=True)
+    row = CheckpointRow(
+        id=new.id,
+        session_key=command.session_key,
+        agent_id=command.agent_id,
+        harness=new.harness,
+        project=new.project,
+        project_normalized=normalized_project(new.project),
+        trigger=new.trigger,
+        digest=new.digest,
+        prompt_count=new.prompt_count,
+        memory_queries=msgspec.json.encode(new.memory_queries).decode(),
+        recent_remembers=msgspec.json.encode(new.recent_remembers).decode(),
+        ended=int(command.ended),
+        created_at=context.now,
+    )
+    rows.put(context.tx, row, context.config.memory.pipeline_v2.continuity.max_checkpoints_per_session)
+    return CheckpointRecorded(stored=True)
+
+
+def purge(context: CommandContext, cutoff: str, limit: int) -> int:
+    """Delete at most ``limit`` checkpoints from before the cutoff."""
+    return rows.delete_before(context.tx, cutoff, limit)

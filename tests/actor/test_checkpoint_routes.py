@@ -1,0 +1,264 @@
+"""Checkpoints of sessions: what makes one, what it says, who may read it, and that hooks answer without it.
+
+A real daemon serves the requests; the windows of time and what a store that fails does to them are tested with a
+scripted bus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from signet_actors.config.pipeline_schema import ContinuityConfig
+from signet_actors.errors import Unavailable
+from signet_actors.gateway.sessions.checkpoints import RETRY_MS, WINDOW_MS, SessionCheckpoints
+from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+from tests.support.memory_api import RecordingBus, SetClock
+
+HERE = "/home/ada/shop"
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+CONFIG = "memory: {pipelineV2: {continuity: {promptInterval: 3, maxCheckpointsPerSession: 4}}}\n"
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon(config=CONFIG) as started:
+        yield started
+        assert started.faults() == []
+
+
+def hook(client: Client, name: str, **fields: Any) -> Any:
+    return client.post(f"/api/hooks/{name}", {"harness": "claude-code", "project": HERE, **fields}).ok()
+
+
+def of_session(client: Client, key: str, **query: Any) -> list[dict[str, Any]]:
+    found = client.get(f"/api/checkpoints/{key}", **query).ok()
+    assert found["count"] == len(found["checkpoints"])
+    return found["checkpoints"]  # type: ignore[no-any-return]
+
+
+def test_a_periodic_checkpoint_is_made_after_the_configured_number_of_prompts(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "remember", content="The form uses formkit", sessionKey="periodic")
+    hook(daemon.api, "recall", query="which port has staging?", sessionKey="periodic")
+    for text in ("fix the login form", "and its tests", "then deploy the shop"):
+        assert of_session(daemon.api, "periodic") == []
+        hook(daemon.api, "user-prompt-submit", userPrompt=text, sessionKey="periodic")
+    eventually(lambda: of_session(daemon.api, "periodic"), what="the checkpoint")
+    (one,) = of_session(daemon.api, "periodic")
+    assert (one["trigger"], one["prompt_count"], one["harness"]) == ("periodic", 3, "claude-code")
+    assert (one["project"], one["project_normalized"], one["agent_id"]) == (HERE, HERE, "default")
+    assert "- Recent prompt: then deploy the shop" in one["digest"]
+    assert json.loads(one["memory_queries"])[0] == "which port has staging?"
+    (remembered,) = json.loads(one["recent_remembers"])
+    assert daemon.api.memory(remembered)["content"] == "The form uses formkit"
+    assert "formkit" not in json.dumps(one), "a checkpoint does not copy memories"
+
+
+def test_the_checkpoint_before_a_compaction_is_on_disk_when_the_hook_answers(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey="compacted")
+    answer = hook(daemon.api, "pre-compaction", sessionKey="compacted", sessionContext="half done", messageCount=80)
+    assert answer["guidelines"]
+    (one,) = of_session(daemon.api, "compacted")
+    assert (one["id"], one["trigger"], one["prompt_count"]) == (answer["checkpointId"], "pre_compaction", 1)
+    assert "- Context: 80 messages. half done" in one["digest"]
+
+
+def test_triggers_within_the_window_make_one_checkpoint(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey="window")
+    first = hook(daemon.api, "pre-compaction", sessionKey="window")["checkpointId"]
+    hook(daemon.api, "user-prompt-submit", userPrompt="and its tests", sessionKey="window")
+    second = daemon.api.post("/api/checkpoints", {"sessionKey": "window", "context": "noted"}).ok()
+    (one,) = of_session(daemon.api, "window")
+    assert first == second["id"] == one["id"]
+    assert (one["trigger"], one["prompt_count"], second["stored"]) == ("explicit", 2, True)
+    assert "login form" in one["digest"]
+    assert "and its tests" in one["digest"]
+
+
+def test_the_end_of_a_session_makes_a_checkpoint_and_an_end_by_clear_does_not(daemon: LiveDaemon) -> None:
+    talk = "User: fix the form\nAssistant: done"
+    for key, reason in (("ended", "logout"), ("cleared", "clear")):
+        hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey=key)
+        hook(daemon.api, "session-end", sessionKey=key, transcript=talk, reason=reason)
+    (one,) = of_session(daemon.api, "ended")
+    assert (one["trigger"], one["prompt_count"]) == ("session_end", 1)
+    assert "- Prompts: 1 in all" in one["digest"]
+    assert of_session(daemon.api, "cleared") == []
+
+
+def test_the_end_of_a_session_without_a_transcript_is_noted_too(daemon: LiveDaemon) -> None:
+    assert hook(daemon.api, "session-end", sessionKey="bare")["skipped"] is True
+    assert [one["trigger"] for one in of_session(daemon.api, "bare")] == ["session_end"]
+
+
+def test_a_project_lists_the_checkpoints_of_its_sessions_the_newest_first(daemon: LiveDaemon) -> None:
+    for key in ("one", "two"):
+        daemon.api.post("/api/checkpoints", {"sessionKey": f"listed-{key}", "project": "/home/ada/listed/"}).ok()
+    for path in ("/api/checkpoints", "/api/sessions/checkpoints"):
+        found = daemon.api.get(path, project="/home/ada/listed").ok()
+        assert [one["session_key"] for one in found["checkpoints"]] == ["listed-two", "listed-one"]
+    assert daemon.api.get("/api/checkpoints", project="/home/ada/listed", limit=1).ok()["count"] == 1
+    assert daemon.api.get("/api/checkpoints", project="/home/ada").ok() == {"checkpoints": [], "count": 0}
+    assert daemon.api.get("/api/checkpoints").refused(400)["error"] == "project query parameter required"
+
+
+def test_an_agent_reads_its_own_checkpoints_alone(daemon: LiveDaemon) -> None:
+    daemon.agent("bob").post("/api/checkpoints", {"sessionKey": "shared", "project": "/home/bob"}).ok()
+    assert of_session(daemon.api, "shared") == []
+    assert daemon.api.get("/api/checkpoints", project="/home/bob").ok()["count"] == 0
+    assert len(of_session(daemon.agent("bob"), "shared")) == 1
+    daemon.api.post("/api/checkpoints", {"sessionKey": "agent:bob:main"}).ok()
+    assert len(of_session(daemon.api, "agent:bob:main")) == 1, "the key names the agent"
+
+
+def test_no_secret_reaches_a_checkpoint(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "user-prompt-submit", userPrompt=f"my token is {KEY}", sessionKey="secret", project=f"/tmp/{KEY}")
+    hook(daemon.api, "recall", query=f"who made {KEY}?", sessionKey="secret")
+    hook(daemon.api, "pre-compaction", sessionKey="secret", sessionContext=f"export GITHUB_TOKEN={KEY}")
+    (one,) = of_session(daemon.api, "secret")
+    assert "[REDACTED:github-token]" in one["digest"]
+    files = [each for each in daemon.workspace.rglob("*") if each.is_file()]
+    assert all(KEY.encode() not in each.read_bytes() for each in files)
+
+
+def test_a_bypassed_session_has_no_checkpoints(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", sessionKey="off")
+    daemon.api.post("/api/sessions/off/bypass", {"enabled": True}).ok()
+    for name, fields in (("user-prompt-submit", {"userPrompt": "x"}), ("pre-compaction", {}), ("session-end", {})):
+        assert hook(daemon.api, name, sessionKey="off", **fields)["bypassed"] is True
+    made = daemon.api.post("/api/checkpoints", {"sessionKey": "off"}).ok()
+    assert (made["stored"], made["reason"]) == (False, "bypassed")
+    assert of_session(daemon.api, "off") == []
+
+
+def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
+    assert daemon.api.post("/api/checkpoints", {"harness": "x"}).refused(400)["error"] == "sessionKey is required"
+
+
+def test_without_continuity_nothing_is_noted() -> None:
+    with live_daemon(config="memory: {pipelineV2: {continuity: {enabled: false, promptInterval: 1}}}\n") as daemon:
+        hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey="s")
+        assert "checkpointId" not in hook(daemon.api, "pre-compaction", sessionKey="s")
+        made = daemon.api.post("/api/checkpoints", {"sessionKey": "s"}).ok()
+        assert (made["stored"], made["reason"]) == (False, "disabled")
+        assert daemon.stop() == 0
+        assert daemon.read("SELECT count(*) FROM session_checkpoints") == [(0,)]
+
+
+class Noted:
+    """Session checkpoints over a scripted bus, with a clock that only a test advances."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.bus = RecordingBus({RecordCheckpoint: CheckpointRecorded(stored=True)})
+        self.clock = SetClock()
+        self.made = SessionCheckpoints(
+            self.bus,  # type: ignore[arg-type]
+            self.clock,
+            structlog.get_logger(),
+            iter(map(str, range(1000))).__next__,
+            lambda: ContinuityConfig(**settings),
+            lambda text: text,
+        )
+
+    def prompt(self, key: str = "s", text: str = "x") -> None:
+        self.made.prompted(key, "default", harness="codex", project="/p", text=text)
+
+    @property
+    def stored(self) -> list[NewCheckpoint | None]:
+        return [sent.body.checkpoint for sent in self.bus.asked]
+
+
+def run(scenario: Callable[[Noted], Any], **settings: Any) -> None:
+    async def whole() -> None:
+        noted = Noted(**settings)
+        noted.made._schedule = lambda: None  # type: ignore[method-assign]
+        await scenario(noted)
+
+    asyncio.run(whole())
+
+
+def test_a_periodic_checkpoint_is_stored_when_its_window_of_2500_ms_has_passed() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.prompt(text="first")
+        noted.clock.now_ms += WINDOW_MS - 1
+        assert await noted.made.store_due() == pytest.approx(0.001)
+        noted.prompt(text="second")
+        noted.clock.now_ms += 1
+        await noted.made.store_due()
+        (one,) = noted.stored
+        assert one is not None
+        assert (WINDOW_MS, one.prompt_count) == (2500, 2)
+        noted.prompt(text="third")
+        noted.clock.now_ms += WINDOW_MS
+        await noted.made.store_due()
+        assert [each.prompt_count for each in noted.stored if each] == [2, 1]
+
+    run(scenario, prompt_interval=1)
+
+
+def test_a_periodic_checkpoint_is_made_after_the_configured_time_if_something_happened() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.prompt()
+        assert await noted.made.store_due() == pytest.approx(60)
+        noted.clock.now_ms += 60_000
+        await noted.made.store_due()
+        noted.clock.now_ms += WINDOW_MS
+        assert await noted.made.store_due() is None
+        assert [each.trigger for each in noted.stored if each] == ["periodic"]
+        noted.clock.now_ms += 600_000
+        assert await noted.made.store_due() is None
+        assert len(noted.stored) == 1, "nothing happened since"
+
+    run(scenario, time_interval_ms=60_000)
+
+
+def test_a_checkpoint_that_cannot_be_stored_is_tried_again_with_what_happened_since() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.bus.script[RecordCheckpoint] = Unavailable("away")
+        noted.prompt()
+        assert await noted.made.make_soon("s", "default", "pre_compaction") is None
+        noted.clock.now_ms += WINDOW_MS
+        assert await noted.made.store_due() == RETRY_MS / 1000
+        noted.prompt()
+        noted.made.searched("s", "default", "harbour")
+        assert await noted.made.make_soon("s", "default", "pre_compaction") is None
+        noted.bus.script[RecordCheckpoint] = CheckpointRecorded(stored=True)
+        noted.clock.now_ms += WINDOW_MS
+        assert await noted.made.store_due() is None
+        last = noted.stored[-1]
+        assert last is not None
+        assert (last.id, last.prompt_count, last.memory_queries) == ("0", 2, ("harbour",))
+
+    run(scenario)
+
+
+def test_the_end_of_a_session_is_stored_later_if_the_writer_is_away() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.bus.script[RecordCheckpoint] = Unavailable("away")
+        noted.prompt()
+        assert await noted.made.end("s", "default", harness="codex", project="/p", cleared=True) is None
+        noted.bus.script[RecordCheckpoint] = CheckpointRecorded(stored=True)
+        noted.clock.now_ms += RETRY_MS
+        await noted.made.store_due()
+        last = noted.bus.asked[-1].body
+        assert (last.checkpoint, last.ended) == (None, True)
+        assert await noted.made.store_due() is None
+
+    run(scenario)
+
+
+def test_what_happened_is_stored_when_the_daemon_stops() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.prompt("a")
+        noted.prompt("b")
+        await noted.made.stop()
+        assert [sent.body.session_key for sent in noted.bus.asked] == ["a", "b"]
+
+    run(scenario)

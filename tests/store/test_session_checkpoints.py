@@ -1,0 +1,165 @@
+"""What is kept of the checkpoints of sessions, who may read them, and when they go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.pipeline_schema import ContinuityConfig, MemoryConfig, PipelineV2Config
+from signet_actors.config.schema import Config
+from signet_actors.protocol.checkpoints import (
+    FindRecovery,
+    ListCheckpoints,
+    NewCheckpoint,
+    RecordCheckpoint,
+    StoredCheckpoint,
+)
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
+from signet_actors.protocol.writer import PurgeStep
+from signet_actors.searcher.queries import checkpoints
+from signet_actors.store.reads import checkpoints as stored
+from tests.support.store_room import StoreRoom, kept_sound, plan_of
+
+LATER = "2026-03-01T00:00:00.000Z"
+
+
+def made(number: int, **fields: Any) -> NewCheckpoint:
+    return NewCheckpoint(f"c{number}", fields.pop("trigger", "periodic"), f"- Prompts: {number}", number, **fields)
+
+
+def record(room: StoreRoom, number: int, *, session: str = "s", agent: str = "default", **fields: Any) -> bool:
+    ended = fields.pop("ended", False)
+    done = room.ask(RecordCheckpoint(session, agent, made(number, **fields), ended=ended))
+    return bool(done.stored)
+
+
+def listed(room: StoreRoom, agent: str = "default", limit: int = 50, **where: Any) -> list[StoredCheckpoint]:
+    with room.reader.open_snapshot() as view:
+        query = ListCheckpoints(ReadScope(agent), limit, **where)
+        return checkpoints.list_checkpoints(view, query).checkpoints
+
+
+def ids(room: StoreRoom, agent: str = "default", **where: Any) -> list[str]:
+    return [each.id for each in listed(room, agent, **where)]
+
+
+def recovered(room: StoreRoom, agent: str = "default", **where: Any) -> str | None:
+    with room.reader.open_snapshot() as view:
+        found = checkpoints.recovery(view, FindRecovery(agent, **where)).checkpoint
+    return None if found is None else found.id
+
+
+def test_a_checkpoint_is_read_as_it_was_recorded(room: StoreRoom) -> None:
+    fields = {
+        "memory_queries": ("ferry", "pier"),
+        "recent_remembers": ("m1",),
+        "harness": "codex",
+        "project": "/p/../q/",
+    }
+    record(room, 7, trigger="pre_compaction", **fields)
+    (one,) = listed(room, session_key="s")
+    assert (one.id, one.session_key, one.agent_id, one.trigger) == ("c7", "s", "default", "pre_compaction")
+    assert (one.harness, one.project, one.project_normalized) == ("codex", "/p/../q/", "/q")
+    assert (one.digest, one.prompt_count, one.created_at) == ("- Prompts: 7", 7, "2026-01-01T00:00:00.000Z")
+    assert (json.loads(one.memory_queries), json.loads(one.recent_remembers)) == (["ferry", "pier"], ["m1"])
+
+
+def test_a_checkpoint_that_is_recorded_again_replaces_its_former_state(room: StoreRoom) -> None:
+    record(room, 1)
+    record(room, 2)
+    room.ask(RecordCheckpoint("s", "default", NewCheckpoint("c1", "explicit", "- Prompts: 9", 9)))
+    assert [(one.id, one.prompt_count, one.trigger) for one in listed(room, session_key="s")] == [
+        ("c2", 2, "periodic"),
+        ("c1", 9, "explicit"),
+    ]
+
+
+def test_the_newest_come_first_and_no_more_than_asked_for(room: StoreRoom) -> None:
+    for number in range(4):
+        record(room, number, project="/p")
+    assert ids(room, project="/p", limit=2) == ["c3", "c2"]
+    assert ids(room, project="/other") == []
+
+
+def test_the_checkpoints_of_an_agent_are_read_by_it_alone(room: StoreRoom) -> None:
+    record(room, 1, agent="cleo", project="/p")
+    record(room, 2, project="/p")
+    assert (ids(room, project="/p"), ids(room, "cleo", project="/p")) == (["c2"], ["c1"])
+    assert (ids(room, session_key="s"), ids(room, "cleo", session_key="s")) == (["c2"], ["c1"])
+    assert (recovered(room, project="/p"), recovered(room, "cleo", project="/p")) == ("c2", "c1")
+
+
+def test_the_oldest_checkpoints_of_a_session_go_beyond_its_configured_number(tmp_path: Path) -> None:
+    continuity = ContinuityConfig(max_checkpoints_per_session=3)
+    config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(continuity=continuity)))
+    with kept_sound(StoreRoom(tmp_path, config=config)) as room:
+        record(room, 0, session="other")
+        record(room, 9, agent="cleo")
+        for number in range(1, 6):
+            record(room, number)
+        assert ids(room, session_key="s") == ["c5", "c4", "c3"]
+        assert (ids(room, session_key="other"), ids(room, "cleo", session_key="s")) == (["c0"], ["c9"])
+
+
+def test_old_checkpoints_are_purged_by_index_and_a_step_at_a_time(room: StoreRoom) -> None:
+    record(room, 1)
+    record(room, 2)
+    room.clock.advance(90 * 86_400_000)
+    record(room, 3)
+    asked: list[str] = []
+    room.connection.exec_trace = lambda _cursor, sql, _bindings: asked.append(sql) or True
+    first, second = (room.ask(PurgeStep("session_checkpoints", LATER, 1)) for _ in range(2))
+    room.connection.exec_trace = None
+    assert (first.count, first.more, second.count) == (1, True, 1)
+    assert ids(room, session_key="s") == ["c3"]
+    for sql in (sql for sql in asked if sql.startswith("DELETE FROM session_checkpoints")):
+        assert not [line for line in plan_of(room.connection, sql) if line.startswith("SCAN") and "INDEX" not in line]
+
+
+@pytest.mark.parametrize("column", ["session_key", "project_normalized"])
+def test_checkpoints_are_found_by_index(room: StoreRoom, column: str) -> None:
+    plan = plan_of(room.connection, stored._NEWEST.format(f"m.{column} = :value"))
+    assert [line for line in plan if "USING INDEX idx_session_checkpoints_" in line], plan
+    assert not [line for line in plan if "TEMP B-TREE" in line], plan
+
+
+def test_a_session_without_an_end_is_found_by_its_project_and_an_ended_one_is_not(room: StoreRoom) -> None:
+    assert recovered(room, project="/p") is None
+    record(room, 1, session="crashed", project="/p/")
+    assert recovered(room, project="/p") == "c1"
+    assert recovered(room, project="/q") is None
+    record(room, 2, session="next", project="/p", trigger="session_end", ended=True)
+    assert recovered(room, project="/p") is None
+
+
+def test_an_end_without_a_checkpoint_ends_the_earlier_ones(room: StoreRoom) -> None:
+    record(room, 1, project="/p")
+    room.ask(RecordCheckpoint("s", "default", ended=True))
+    assert ids(room, session_key="s") == ["c1"]
+    assert recovered(room, project="/p") is None
+    record(room, 2, project="/p")  # the session goes on
+    assert recovered(room, project="/p") == "c2"
+
+
+def test_a_session_goes_on_with_its_own_checkpoint_even_if_it_ended(room: StoreRoom) -> None:
+    record(room, 1, trigger="session_end", ended=True, project="/p")
+    record(room, 2, session="other", project="/p")
+    assert recovered(room, session_key="s", same_session=True, project="/p") == "c1"
+    assert recovered(room, session_key="s", project="/p") == "c2"
+    assert recovered(room, session_key="unknown", same_session=True, project="/p") == "c2"
+
+
+def test_forgetting_a_transcript_erases_the_checkpoints_and_later_ones_are_not_stored(room: StoreRoom) -> None:
+    room.ask(StoreTurns("s", "default", "text", (CapturedTurn(b"1", 0, "user", "the zeppelin"),)))
+    record(room, 1)
+    record(room, 2, agent="cleo")
+    room.ask(ForgetTranscript("s", "default", Principal()))
+    assert ids(room, session_key="s") == []
+    assert ids(room, "cleo", session_key="s") == ["c2"]
+    assert record(room, 3) is False
+    assert ids(room, session_key="s") == []
