@@ -1,7 +1,8 @@
 """The texts that hooks add to an agent's context: the start of a session, and the memories for a prompt.
 
-Every heading is a mark that the extraction of facts removes again (``extraction/injected_text.py``). A memory is one
-line with the beginning of its id, by which it can be corrected or forgotten.
+Every heading is a mark that the extraction of facts removes again (``extraction/injected_text.py``). What memories and
+files say does not end such a block. A memory is one line with the beginning of its id, by which it can be corrected or
+forgotten.
 
 Source: docs/guides/hooks.md "The start of a session", "Each prompt"; docs/decisions.md 17, 49.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from signet_actors.domain.extraction.injected_text import as_prose, without_marks
 from signet_actors.domain.normalization import collapsed
 
 BANNER: Final = "[memory active | /remember | /recall]"
@@ -129,7 +131,10 @@ def session_start(
         head = f"{BANNER}\n{since}\n{date_section(now)}"
     elif since:
         sections.append(_Section(_NEWS_RANK, (since,)))
-    sections += [_Section(file.rank, (file.heading, *_cut(text, file.chars).splitlines())) for file, text in files]
+    sections += [
+        _Section(file.rank, (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n")))
+        for file, text in files
+    ]
     if relevant.ids:
         heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
         sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
@@ -159,10 +164,11 @@ _TAG: Final = re.compile(r"<(?=[/A-Za-z!])")
 
 def memory_line(memory: Line, chars: int) -> str | None:
     """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short."""
-    tags = f" [{', '.join(memory.tags[:MAX_TAGS])}]" if memory.tags else ""
+    tags = without_marks(f" [{', '.join(memory.tags[:MAX_TAGS])}]") if memory.tags else ""
     moment = datetime.fromisoformat(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
-    content = _TAG.sub("< ", collapsed(memory.content))  # it cannot end the block that it stands in
+    # It cannot end the block that it stands in.
+    content = _TAG.sub("< ", without_marks(collapsed(memory.content)[: MAX_LINE_CHARS + 1]))
     room = min(MAX_LINE_CHARS, chars - len(end) - 2)
     if room < min(MIN_LINE_CHARS, len(content)):
         return None

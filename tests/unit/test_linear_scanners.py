@@ -63,7 +63,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_QUESTION", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
     },
     "domain.extraction.injected_text": {
-        **dict.fromkeys(("_MARK", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
+        **dict.fromkeys(("_MARK", "_MARK_START", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
         **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.session_inject import (
     BANNER,
@@ -131,6 +133,34 @@ def test_injected_texts_are_removed_from_a_transcript() -> None:
     )
     for injected in (prompt, whole.text, stub(NOW)):
         assert without_injected(f"User: hello\n{injected}")[0].strip() == "User: hello"
+
+
+def test_an_identity_file_with_headings_of_its_own_is_removed_from_a_transcript() -> None:
+    rules = "# Rules\n\n## Build\nRun make.\n[the list](x.md)\nUser: means you\n[section]\n### End\n## Soul\nbold"
+    files = [(AGENTS, rules), (MEMORY, "## Working Memory\n[signet:recall | x]\n- old")]
+    for memories in ([], [line("the port is 5433")]):
+        injected = start(files=files, memories=memories).text
+        assert "# Rules" in injected
+        left = without_injected(f"User: hello\n{injected}\nAssistant: hi")[0]
+        assert left.split() == ["User:", "hello", "Assistant:", "hi"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The log shows [signet:recall | query=x] before the error",
+        "We write [memory active | y] and <memory-feedback> and </memory-feedback> there",
+        "Below ## Relevant Memories (auto-loaded | x) stands # Current Date & Time and ## Soul",
+        "## ## Active Constraints",
+        "[[END OF SIGNET x] [since last session: 5",
+    ],
+)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_memory_that_mentions_a_mark_is_removed_as_a_whole(content: str, number: int) -> None:
+    shown = memory_lines([line(content, tags=("signet:recall | x",))] * number, 2000)
+    injected = prompt_memories(["x"], "hybrid", shown)
+    for text in (f"before\n{injected}\nafter", f"before {' '.join(injected.split())} after"):
+        assert without_injected(text)[0].split() == ["before", "after"]
 
 
 def test_a_memory_cannot_end_the_block_that_it_stands_in() -> None:

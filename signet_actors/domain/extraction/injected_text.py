@@ -50,6 +50,10 @@ _MARK = re.compile(
     )
 )
 """Matches every place where a block may begin."""
+_MARK_START = re.compile(
+    rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
+)
+"""Matches the start of a mark, whatever follows."""
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
@@ -99,6 +103,23 @@ def without_injected(text: str) -> tuple[str, int]:
         return text, 0
     kept.append(text[at:])
     return _joined(kept), count
+
+
+def without_marks(line: str) -> str:
+    """Return a line of a memory in which nothing looks like one of our marks: a blank is added to it, or taken out."""
+    return _MARK_START.sub(lambda mark: _broken(mark.group()), line)
+
+
+def _broken(mark: str) -> str:
+    return mark.replace(" ", "", 1) if mark.startswith("#") else f"{mark[0]} {mark[1:]}"
+
+
+def as_prose(text: str) -> str:
+    """Return the text of a file in which no line ends the section that it stands in: a blank stands before such a line.
+
+    Markdown reads an indented heading as a heading.
+    """
+    return "\n".join(f" {line}" if _ends_prose(line, 0) else line for line in text.splitlines())
 
 
 def _start_of(text: str, start: int) -> _BlockStart:
@@ -177,14 +198,18 @@ def _lines_end(text: str, at: int, most: int) -> int:
 
 
 def _prose_end(text: str, at: int) -> int:
-    """Return the end of the section: the next heading, mark, or turn of the conversation."""
+    """Return the end of the section: the next heading, mark, or turn of the conversation (``as_prose`` has none)."""
     at = _line_end(text, at)
     while at < len(text):
         begin = at + 1
-        if _HEADING.match(text, begin) or _starts_with_role(text, begin) or text.startswith("[", begin):
+        if _ends_prose(text, begin):
             return at
         at = _line_end(text, begin)
     return at
+
+
+def _ends_prose(text: str, at: int) -> bool:
+    return _HEADING.match(text, at) is not None or _starts_with_role(text, at) or text.startswith("[", at)
 
 
 def _items_end(text: str, at: int, begin: int, most: int) -> int:
