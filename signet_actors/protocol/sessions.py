@@ -19,7 +19,10 @@ MAX_RECEIVED: Final = 2000
 
 
 class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state of a session of one agent. Times are ISO text."""
+    """The state of a session of one agent. Times are ISO text.
+
+    ``started_epoch``: the epoch in which it received the text of its start, ``start_key`` the key of that request.
+    """
 
     session_key: str
     agent_id: str
@@ -28,6 +31,8 @@ class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
     context_epoch: int = 0
     harness: str | None = None
     project: str | None = None
+    started_epoch: int | None = None
+    start_key: str | None = None
 
 
 class ReturnedMemory(msgspec.Struct, frozen=True, omit_defaults=True):

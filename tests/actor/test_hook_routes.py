@@ -189,7 +189,7 @@ def test_a_hook_answers_200_when_nothing_inside_answers(api: MemoryApi, path: st
 
 @pytest.mark.parametrize("path", [START, PROMPT, RECALL])
 def test_a_hook_answers_200_in_its_time_when_a_searcher_does_not(tmp_path: Path, path: str) -> None:
-    api = MemoryApi(tmp_path, config=Config(gateway=GatewayConfig(request_timeout_ms=200)))
+    api = MemoryApi(tmp_path, config=Config(gateway=GatewayConfig(request_timeout_ms=1000)))
 
     async def hang(*_: Any, **__: Any) -> Any:
         await asyncio.Event().wait()

@@ -81,6 +81,27 @@ def test_what_an_earlier_process_stored_is_left_out(bus: RecordingBus) -> None:
     run(bus, work)
 
 
+@pytest.mark.parametrize(
+    ("stored", "started"),
+    [
+        (SessionContext("s", "default", AT, AT, 2, "codex"), False),
+        (SessionContext("s", "default", AT, AT, 2, "codex", started_epoch=1, start_key="k"), False),
+        (SessionContext("s", "default", AT, AT, 2, "codex", started_epoch=2, start_key="k"), True),
+    ],
+)
+def test_a_start_that_an_earlier_process_answered_counts_in_its_epoch_only(
+    bus: RecordingBus, stored: SessionContext, started: bool
+) -> None:
+    bus.script[GetSession] = SessionFound(stored)
+
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        assert context.started is started
+        assert context.is_answered("k") is started
+
+    run(bus, work)
+
+
 def test_a_session_that_cannot_be_read_is_read_again_at_the_next_request(bus: RecordingBus) -> None:
     bus.script[GetSession] = Unavailable("away")
 

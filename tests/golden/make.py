@@ -123,7 +123,7 @@ def carry_out(room: PipelineHarness) -> None:
     reserved = room.ask(ReserveCalls("scripted", calls=3, tokens=900, model="qwen3:4b"))
     room.ask(RecordUsage("scripted", "qwen3:4b", reserved.day, tokens_in=700, tokens_out=90, reserved_tokens=900))
     began = "2026-01-01T00:00:00.000Z"
-    session = SessionContext("golden-session", "default", began, began, 1, harness="codex", project="/golden")
+    session = SessionContext("golden-session", "default", began, began, 1, "codex", "/golden", 1, "first")
     returned = ReturnedMemory("golden-session", "default", 1, changed.id, request_key="first")
     room.ask(RecordSessions((session,), (returned,)))
 

@@ -67,6 +67,18 @@ def test_recording_twice_changes_nothing_and_an_epoch_never_goes_back(room: Stor
     assert state.returned == [ReturnedRow(one.id, 1, "first")]
 
 
+def test_the_last_start_of_a_session_is_kept_beside_later_changes(room: StoreRoom) -> None:
+    room.ask(RecordSessions((context(started_epoch=0, start_key="first"),)))
+    room.ask(RecordSessions((context(epoch=1),)))
+    state = found(room).context
+    assert state is not None
+    assert (state.context_epoch, state.started_epoch, state.start_key) == (1, 0, "first")
+    room.ask(RecordSessions((context(epoch=1, started_epoch=1),)))
+    state = found(room).context
+    assert state is not None
+    assert (state.started_epoch, state.start_key) == (1, None)
+
+
 def test_a_new_epoch_has_received_nothing(room: StoreRoom) -> None:
     one = room.remember("one")
     room.ask(RecordSessions((context(),), (ReturnedMemory("s", "default", 0, one.id),)))

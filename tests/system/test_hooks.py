@@ -229,6 +229,27 @@ def test_a_bypass_holds_after_a_kill_that_follows_its_answer_at_once(daemon: Liv
         assert "bypassed" not in answer
 
 
+def test_a_restart_does_not_change_what_a_start_gets(daemon: LiveDaemon) -> None:
+    def started(key: str) -> str:
+        body = {"harness": "x", "sessionKey": "restarted", "project": HERE}
+        text: str = daemon.api.post("/api/hooks/session-start", body, Idempotency_Key=key).ok()["inject"]
+        return text
+
+    def restart(column: str, value: Any) -> None:
+        sql = f"SELECT count(*) FROM session_contexts WHERE session_key = 'restarted' AND {column} = ?"
+        eventually(lambda: daemon.read(sql, value) == [(1,)], what="stored")
+        daemon.kill("gateway")
+        daemon.wait_ready()
+
+    assert "billing-pdf" in started("first")
+    restart("started_epoch", 0)
+    assert "billing-pdf" in started("first"), "a retry gets the same"
+    assert "billing-pdf" not in started("second"), "the session has it already"
+    hook(daemon.api, "compaction-complete", summary="We fixed the fax.", sessionKey="restarted", project=HERE)
+    restart("context_epoch", 1)
+    assert "billing-pdf" in started("third"), "the model no longer has it"
+
+
 def test_a_memory_is_stored_once_however_often_a_hook_is_repeated(daemon: LiveDaemon) -> None:
     body = {"harness": "x", "content": "The spool is drained every minute", "idempotencyKey": "spool-1"}
     answers = [daemon.api.post("/api/hooks/remember", body, Idempotency_Key="spool-1").ok() for _ in range(3)]

@@ -222,7 +222,8 @@ class RecallLedger:
         if stored is not None:
             context.stored = True
             context.epoch, context.harness, context.project = stored.context_epoch, stored.harness, stored.project
-            context.started = stored.harness is not None  # only the start of a session names it
+            context.started = stored.started_epoch == stored.context_epoch
+            context.start_key = stored.start_key if context.started else None
         for row in found.returned:
             context.received[row.memory_id] = row.seq
             if row.request_key is not None:
@@ -277,4 +278,6 @@ def _state_of(context: Context) -> SessionContext:
         context_epoch=context.epoch,
         harness=context.harness,
         project=context.project,
+        started_epoch=context.epoch if context.started else None,
+        start_key=context.start_key,
     )

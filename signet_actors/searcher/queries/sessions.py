@@ -51,6 +51,8 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
             project=found.project,
             started_at=found.started_at,
             last_active_at=found.last_active_at,
+            started_epoch=found.started_epoch,
+            start_key=found.start_key,
         ),
         returned=[ReturnedRow(*row) for row in returned],
         bypassed=bypassed,

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from signet_actors.store.engine import Snapshot
 
 _CONTEXT: Final = (
-    "SELECT c.context_epoch, c.harness, c.project, c.started_at, c.last_active_at"
+    "SELECT c.context_epoch, c.harness, c.project, c.started_at, c.last_active_at, c.started_epoch, c.start_key"
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
@@ -39,6 +39,8 @@ class StoredContext(NamedTuple):
     project: str | None
     started_at: str
     last_active_at: str
+    started_epoch: int | None
+    start_key: str | None
 
 
 def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContext | None:

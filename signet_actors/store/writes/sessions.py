@@ -32,6 +32,8 @@ class ContextRow(NamedTuple):
     project: str | None
     started_at: str
     last_active_at: str
+    started_epoch: int | None
+    start_key: str | None
 
 
 _PUT: Final = (
@@ -42,7 +44,9 @@ _PUT: Final = (
     " THEN excluded.context_epoch ELSE session_contexts.context_epoch END,"
     " harness = coalesce(excluded.harness, session_contexts.harness),"
     " project = coalesce(excluded.project, session_contexts.project),"
-    " last_active_at = excluded.last_active_at"
+    " last_active_at = excluded.last_active_at,"
+    " start_key = CASE WHEN excluded.started_epoch IS NULL THEN session_contexts.start_key ELSE excluded.start_key END,"
+    " started_epoch = coalesce(excluded.started_epoch, session_contexts.started_epoch)"
 )
 _SET_BYPASSED: Final = (
     "UPDATE session_contexts SET bypassed = :bypassed WHERE session_key = :session_key AND bypassed <> :bypassed"

@@ -24,6 +24,8 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
                 project=one.project,
                 started_at=one.started_at,
                 last_active_at=one.last_active_at,
+                started_epoch=one.started_epoch,
+                start_key=one.start_key,
             ),
         )
     rows = [
@@ -48,6 +50,8 @@ def set_bypass(context: CommandContext, command: SetBypass) -> SessionsRecorded:
                 project=None,
                 started_at=command.started_at,
                 last_active_at=context.now,
+                started_epoch=None,
+                start_key=None,
             ),
         )
     session_rows.set_bypassed(context.tx, command.session_key, bypassed=command.bypassed)
