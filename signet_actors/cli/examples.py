@@ -32,6 +32,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "recover": ("signet recover 01a2059b-7c1e-7e35",),
     "export": ("signet export memories.jsonl", "signet export - --agent alice | gzip > alice.jsonl.gz"),
     "import": ("signet import memories.jsonl", "signet import ~/notes --from markdown"),
+    "backfill": (
+        "signet backfill --dry-run",
+        "signet backfill codex --since 'last month'",
+        "signet backfill --export ~/Downloads/conversations.json",
+    ),
     "pipeline": ("signet pipeline",),
     "pipeline runs": ("signet pipeline runs --memory 01a2059b-7c1e-7e35",),
     "pipeline show": ("signet pipeline show 0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50",),

@@ -25,7 +25,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.import_file import refuse_other_name, refuse_without_line
-from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState
+from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState, cache_directory
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.output_file import is_standard_output, is_stream, new_output, refuse_target
 from signet_actors.cli.presentation import (
@@ -41,7 +41,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, Requ
 from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
@@ -159,7 +159,7 @@ def _import_other(
         for warning in findings.warnings:
             print_message(f"warning: {one_line(warning)}")
         address = invocation.client().address
-        state = ImportState(path, agent, str(address.workspace or address), lines, _cache(invocation.environ))
+        state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
         progress = _import_resumably(invocation, lines, agent, state)
         _name_sources(lines, progress.refusals)
     for sentence in findings.unreadable:
@@ -169,12 +169,6 @@ def _import_other(
     _report(invocation, progress, leftOut=findings.unreadable, filesWithoutText=findings.without_text)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
-
-
-def _cache(environ: Mapping[str, str]) -> Path:
-    """Return the directory for files of this user that may be deleted (XDG Base Directory Specification)."""
-    given = Path(environ.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / ".cache") / "signet"
 
 
 def _name_sources(lines: BinaryIO, refusals: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
 import click
 import msgspec
@@ -20,6 +20,9 @@ from signet_actors.cli.presentation import print_message
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.file_draft import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KEPT_REFUSALS = 1000
 CONNECTIONS = 2
@@ -180,3 +183,9 @@ class ImportState:
                 " it begins anew."
             )
         self._is_reported = True
+
+
+def cache_directory(environ: Mapping[str, str]) -> Path:
+    """Return the directory for files of this user that may be deleted (XDG Base Directory Specification)."""
+    given = Path(environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / ".cache") / "signet"

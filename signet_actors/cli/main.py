@@ -48,6 +48,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("recover", "memories", "recover", "Recover a deleted memory."),
     ("export", "import_export", "export", "Write memories to a file of JSON lines."),
     ("import", "import_export", "import_", "Store the memories of a file of JSON lines."),
+    ("backfill", "backfill", "backfill", "Store the past sessions of your agents as transcripts."),
     ("pipeline", "pipeline", "pipeline", "Show the pipeline's status and runs; undo a run."),
     (
         "providers",

@@ -9,15 +9,14 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final
+import tempfile
+from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.importers.source import DATABASE_MAGIC, NotThisFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-TIMEOUT_S: Final = 600
 
 
 def is_database(path: Path) -> bool:
@@ -31,21 +30,38 @@ def is_database(path: Path) -> bool:
 
 def rows_of(path: Path, tables: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of those tables that the database has; raise NotThisFormat if it cannot be read."""
-    tool = [sys.executable, "-P", "-m", "signet_actors.writer", "--rows", str(path.absolute()), "--parent"]
-    ran = subprocess.run(
-        [*tool, str(os.getpid()), *(part for table in tables for part in ("--table", table))],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    if ran.returncode:
-        said = ran.stderr.decode(errors="replace").strip().splitlines()
-        raise NotThisFormat(f"{path} cannot be read: {said[-1] if said else 'the reading process failed'}")
     found: dict[str, list[dict[str, Any]]] = {}
-    for text in ran.stdout.splitlines():
-        table, row = json.loads(text)
+    for table, row in each_row(path, tables):
         rows = found.setdefault(table, [])
         if row is not None:
             rows.append(row)
     return found
+
+
+def each_row(path: Path, tables: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield each row with its table, table by table; first None for each table that the database has.
+
+    Raises NotThisFormat if it cannot be read.
+    """
+    tool = [sys.executable, "-P", "-m", "signet_actors.writer", "--rows", str(path.absolute()), "--parent"]
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [*tool, str(os.getpid()), *(part for table in tables for part in ("--table", table))],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as reader,
+    ):
+        try:
+            assert reader.stdout is not None
+            for text in reader.stdout:
+                table, row = json.loads(text)
+                yield table, row
+            failed = reader.wait() != 0
+        finally:
+            reader.kill()
+        if failed:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().splitlines()
+            raise NotThisFormat(f"{path} cannot be read: {said[-1] if said else 'the reading process failed'}")

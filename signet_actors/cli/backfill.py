@@ -1,0 +1,354 @@
+"""The command backfill: store the sessions that programs kept on this machine as transcripts.
+
+Sessions are sent one at a time through the same operation as the hook at the end of a session, oldest first, with
+pauses in between. Sending one again is harmless, because the daemon stores only the turns that it lacks.
+
+Source: docs/guides/backfill.md; docs/guides/transcripts.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from signet_actors.cli.backfill_progress import BackfillProgress
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.past_sessions import chat_export, line_files, opencode
+from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    counted,
+    one_line,
+    print_json,
+    print_message,
+    print_result,
+    progress_bar,
+    size_text,
+)
+from signet_actors.cli.tables import print_table
+from signet_actors.cli.times import SINCE, time_text
+from signet_actors.domain.timestamps import epoch_ms, iso
+from signet_actors.errors import ErrorCode, OutcomeUnknown, RequestRefused, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
+
+SOURCES: Final[Mapping[str, Callable[[Mapping[str, str]], Iterator[PastSession]]]] = {
+    "claude-code": line_files.claude_code,
+    "codex": line_files.codex,
+    "opencode": opencode.sessions,
+}
+PATH: Final = "/api/hooks/session-end"
+PART_CHARS: Final = 512 * 1024
+"""Text of one request, if the daemon does not read the file itself; far below the limit of a request's body."""
+LONGEST_PAUSE_S: Final = 2.0
+CLIENT_WAIT_S: Final = 120.0
+ATTEMPTS: Final = 4
+SHOWN_LEFT_OUT: Final = 20
+
+
+@dataclass
+class Outcome:
+    """What became of the sessions. ``left_out`` has those that were not stored, each with the reason."""
+
+    stored: int = 0
+    new_turns: int = 0
+    nothing_new: int = 0
+    unchanged: int = 0
+    running: int = 0
+    redacted: int = 0
+    left_out: list[dict[str, str]] = field(default_factory=list)
+
+    def leave_out(self, session: str, reason: str) -> None:
+        """Add a session, or a file, that was not stored."""
+        self.left_out.append({"session": session, "reason": reason})
+
+
+@click.command()
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=click.Choice(tuple(SOURCES)))
+@click.option(
+    "--export", metavar="FILE", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
+)
+@click.option("--since", metavar="TIME", type=SINCE, help="Only sessions that went on then or later.")
+@click.option("--project", metavar="DIR", help="Only sessions in this directory or below.")
+@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@agent_option
+@shared_options
+@click.pass_obj
+def backfill(
+    invocation: Invocation,
+    sources: tuple[str, ...],
+    export: Path | None,
+    since: str | None,
+    project: str | None,
+    dry_run: bool,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    """Store the past sessions of your agents as transcripts.
+
+    Reads what claude-code, codex and opencode (default: all of them) have kept on this machine, or an export of
+    conversations. Secrets are removed before anything is stored. After an interruption, the same command continues;
+    later it stores what is new. Exit code 1 if a session was left out.
+    """
+    if export is not None and sources:
+        raise click.UsageError("`--export` reads a file; leave out the SOURCE")
+    outcome = Outcome()
+    sessions = _chosen(_found(invocation, sources, export, outcome), since, project)
+    progress = BackfillProgress.read(invocation, agent)
+    waiting = progress.without_done(sessions)
+    outcome.unchanged = len(sessions) - len(waiting)
+    if dry_run:
+        _show(invocation, waiting, outcome)
+        return
+    if waiting:
+        client = invocation.client(timeout_s=CLIENT_WAIT_S)
+        client.retry_window_s = CLIENT_WAIT_S
+        client.print_warnings = False
+        running = {session.get("key") for session in client.get("/api/sessions").records("sessions")}
+        if progress.is_outdated(client):
+            waiting, outcome.unchanged = sessions, 0
+        _refuse_unless_wanted(waiting, agent, to_ask=not yes)
+        outcome.running = sum(session.key in running for session in waiting)
+        waiting = [session for session in waiting if session.key not in running]
+        _store_all(client, waiting, agent, outcome, progress, by_path=invocation.url is None)
+    _report(invocation, outcome)
+    if outcome.left_out:
+        click.get_current_context().exit(REFUSED)
+
+
+def _found(
+    invocation: Invocation, sources: Sequence[str], export: Path | None, outcome: Outcome
+) -> Iterator[PastSession]:
+    if export is not None:
+        yield from chat_export.sessions(export)
+        return
+    for name in sources or SOURCES:
+        try:
+            yield from SOURCES[name](invocation.environ)
+        except Unreadable as error:
+            outcome.leave_out(name, str(error))
+
+
+def _chosen(found: Iterator[PastSession], since: str | None, project: str | None) -> list[PastSession]:
+    """Return the sessions that the options choose, oldest first; of a session that is there twice, the last state."""
+    since_ms = None if since is None else epoch_ms(since)
+    if since is not None and since_ms is None:
+        raise click.BadParameter(f"{since!r} is no time such as 2026-01-31, `yesterday` or `last week`")
+    below = None if project is None else Path(project).expanduser()
+    directories = () if below is None else (Path(os.path.abspath(below)), Path(os.path.realpath(below)))
+    sessions = {
+        session.name: session
+        for session in sorted(found, key=lambda session: (session.modified_ms, session.key))
+        if (since_ms is None or session.modified_ms >= since_ms)
+        and (below is None or any(map(session.is_below, directories)))
+    }
+    return list(sessions.values())
+
+
+def _refuse_unless_wanted(sessions: Sequence[PastSession], agent: str | None, *, to_ask: bool) -> None:
+    """Show what was found and ask whether to store it; raise RequestRefused if the answer is no."""
+    if not to_ask:
+        return
+    for source, group in _grouped(sessions, lambda session: session.source).items():
+        print_message(f"{source}: {counted(len(group), 'session')}, {_size(group)}, {_period(group)}")
+    if not ask_confirmation(
+        f"Store {counted(len(sessions), 'session')} as transcripts of the agent {agent or 'default'}?"
+    ):
+        raise RequestRefused("nothing was stored", code=ErrorCode.CONFIRM_REQUIRED)
+
+
+def _store_all(
+    client: DaemonClient,
+    sessions: Sequence[PastSession],
+    agent: str | None,
+    outcome: Outcome,
+    progress: BackfillProgress,
+    *,
+    by_path: bool,
+) -> None:
+    """Send all sessions, and save the progress."""
+    done = 0
+    with progress_bar("stored", sum(session.size for session in sessions)) as advance:
+        try:
+            for number, session in enumerate(sessions):
+                began = time.monotonic()
+                _store(client, session, agent, outcome, progress, by_path=by_path)
+                done = number + 1
+                advance(sum(session.size for session in sessions[:done]))
+                if done < len(sessions):  # half of the time is left to the daemon's other callers
+                    time.sleep(min(time.monotonic() - began, LONGEST_PAUSE_S))
+        except (KeyboardInterrupt, SignetError):
+            print_message(f"\nStopped after {done} of {counted(len(sessions), 'session')}; the same command continues.")
+            raise
+        finally:
+            progress.write()
+
+
+def _store(
+    client: DaemonClient,
+    session: PastSession,
+    agent: str | None,
+    outcome: Outcome,
+    progress: BackfillProgress,
+    *,
+    by_path: bool,
+) -> None:
+    """Send one session, and count what became of it."""
+    about = {
+        "harness": session.source,
+        "sessionKey": session.key,
+        "project": session.project,
+        "capturedAt": session.modified_at if session.modified_ms else None,
+        "reason": "backfill",
+        "agentId": agent,
+    }
+    replies: list[DaemonReply] = []
+    try:
+        if by_path and session.path is not None:
+            replies = [_send(client, {**about, "transcriptPath": str(session.path)})]
+        if not replies or _is_unread_path(replies[0]):
+            replies = [_send(client, {**about, "transcript": part}) for part in _parts(session.messages())]
+    except Unreadable as error:
+        outcome.leave_out(session.name, str(error))
+        return
+    except RequestRefused as error:
+        if error.code not in (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.INVALID_REQUEST):
+            raise
+        outcome.leave_out(session.name, error.detail)
+        return
+    skipped = next((reply for reply in replies if reply.body.get("skipped")), None)
+    if skipped is not None:
+        outcome.leave_out(session.name, str(skipped.body.get("reason")))
+        return
+    new_turns = sum(int(reply.body["newTurns"]) for reply in replies)
+    outcome.new_turns += new_turns
+    outcome.stored += new_turns > 0
+    outcome.nothing_new += new_turns == 0
+    outcome.redacted += any(reply.body.get("redacted") is True for reply in replies)
+    progress.add(session, is_kept=any(reply.body.get("stored") is True for reply in replies))
+
+
+def _is_unread_path(reply: DaemonReply) -> bool:
+    """Return whether the daemon could not or may not read the file, as in a container."""
+    return reply.body.get("skipped") is True and str(reply.body.get("reason")).startswith("transcriptPath")
+
+
+def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield the messages in parts that fit into a request. The daemon appends one to the other."""
+    part: list[Message] = []
+    chars = 0
+    for message in messages:
+        if part and chars + len(message["content"]) > PART_CHARS:
+            yield part
+            part, chars = [], 0
+        part.append(message)
+        chars += len(message["content"])
+    if part:
+        yield part
+
+
+def _send(client: DaemonClient, body: Mapping[str, Any]) -> DaemonReply:
+    """Send the request; repeat it while its outcome is unknown."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return client.send("POST", PATH, body)
+        except (OutcomeUnknown, RequestRefused) as error:
+            if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _show(invocation: Invocation, sessions: Sequence[PastSession], outcome: Outcome) -> None:
+    """Print what would be stored, by source and project."""
+    groups = _grouped(sessions, lambda session: (session.source, session.project or ""))
+    if invocation.as_json:
+        rows = [
+            {
+                "source": source,
+                "project": project or None,
+                "sessions": len(group),
+                "bytes": sum(session.size for session in group),
+                "oldest": iso(min(session.modified_ms for session in group)),
+                "newest": iso(max(session.modified_ms for session in group)),
+            }
+            for (source, project), group in groups.items()
+        ]
+        print_json({"found": rows, "unchanged": outcome.unchanged, "leftOut": outcome.left_out})
+        return
+    print_table(
+        ("source", "project", "sessions", "size", "newest"),
+        [
+            (source, project, len(group), _size(group), time_text(iso(max(one.modified_ms for one in group))))
+            for (source, project), group in groups.items()
+        ],
+        none="There is nothing to store.",
+    )
+    if sessions:
+        print_message(f"{counted(len(sessions), 'session')}, {_size(sessions)}; nothing was stored")
+    if outcome.unchanged:
+        print_message(f"{counted(outcome.unchanged, 'session')} stored before")
+    _print_left_out(outcome)
+
+
+def _grouped(sessions: Sequence[PastSession], by: Callable[[PastSession], Any]) -> dict[Any, list[PastSession]]:
+    groups: dict[Any, list[PastSession]] = defaultdict(list)
+    for session in sessions:
+        groups[by(session)].append(session)
+    return dict(sorted(groups.items()))
+
+
+def _size(sessions: Sequence[PastSession]) -> str:
+    return size_text(sum(session.size for session in sessions))
+
+
+def _period(sessions: Sequence[PastSession]) -> str:
+    days = [iso(session.modified_ms)[:10] for session in sessions if session.modified_ms]
+    return f"{min(days)} to {max(days)}" if days else "of unknown date"
+
+
+def _report(invocation: Invocation, outcome: Outcome) -> None:
+    if invocation.as_json:
+        counts = asdict(outcome)
+        print_json(
+            {
+                "stored": counts["stored"],
+                "newTurns": counts["new_turns"],
+                "nothingNew": counts["nothing_new"],
+                "unchanged": counts["unchanged"],
+                "running": counts["running"],
+                "redacted": counts["redacted"],
+                "leftOut": counts["left_out"],
+            }
+        )
+        return
+    _print_left_out(outcome)
+    parts = [f"Stored {counted(outcome.stored, 'session')} ({counted(outcome.new_turns, 'new turn')})"]
+    if outcome.nothing_new or outcome.unchanged:
+        parts.append(f"{outcome.nothing_new + outcome.unchanged} had nothing new")
+    if outcome.running:
+        parts.append(f"{outcome.running} still running, which their own hooks store")
+    if outcome.redacted:
+        parts.append(f"secrets redacted in {outcome.redacted}")
+    if outcome.left_out:
+        parts.append(f"{len(outcome.left_out)} left out")
+    print_result(", ".join(parts) + ".")
+
+
+def _print_left_out(outcome: Outcome) -> None:
+    for left in outcome.left_out[:SHOWN_LEFT_OUT]:
+        print_message(one_line(f"left out: {left['session']}: {left['reason']}", 300))
+    if len(outcome.left_out) > SHOWN_LEFT_OUT:
+        print_message(f"… and {len(outcome.left_out) - SHOWN_LEFT_OUT} more")

@@ -1,0 +1,83 @@
+"""The sessions of Claude Code and Codex: a file of JSON lines for each, which the daemon can read itself.
+
+Of a file only the beginning is read here, for the directory of its project.
+
+Source: docs/guides/backfill.md; docs/guides/transcripts.md "Formats".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at
+from signet_actors.domain.transcripts.parse import parse_transcript
+from signet_actors.domain.transcripts.turns import TranscriptTooLong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_FIRST_LINES: Final = 50
+_LINE_BYTES: Final = 1 << 20
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
+def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
+    """Yield the sessions below ``projects``, without those of subagents, which belong to another session."""
+    folder = Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ) / ".claude") / "projects"
+    for path in sorted(folder.glob("*/*.jsonl")):
+        if _UUID.match(path.stem):
+            yield from _session("claude-code", path.stem, path)
+
+
+def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
+    """Yield the sessions of the rollout files, also of archived ones."""
+    folder = Path(environ.get("CODEX_HOME") or _home(environ) / ".codex")
+    for name in ("sessions", "archived_sessions"):
+        for path in sorted((folder / name).rglob("rollout-*.jsonl")):
+            if _UUID.match(path.stem[-36:]):
+                yield from _session("codex", path.stem[-36:], path)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or Path.home())
+
+
+def _session(source: str, key: str, path: Path) -> Iterator[PastSession]:
+    """Yield the session of the file; nothing if it has gone, is empty or no regular file."""
+    try:
+        if path.is_symlink() or not path.is_file():
+            return
+        found = path.stat()
+        project = _project(path)
+    except OSError:
+        return
+    if found.st_size:
+        modified_ms = found.st_mtime_ns // 1_000_000
+        yield PastSession(source, key, found.st_size, modified_ms, partial(_messages, path), project, path.absolute())
+
+
+def _project(path: Path) -> str | None:
+    """Return the directory that the first lines name."""
+    with path.open("rb") as file:
+        for _ in range(_FIRST_LINES):
+            record = decode_json_text(file.readline(_LINE_BYTES))
+            if isinstance(record, dict):
+                directory = text_at(record, "cwd") or text_at(object_at(record, "payload"), "cwd")
+                if directory is not None:
+                    return os.path.normpath(directory)
+    return None
+
+
+def _messages(path: Path) -> list[Message]:
+    try:
+        found = parse_transcript(path.read_bytes())
+    except OSError as error:
+        raise Unreadable(f"{path}: {error.strerror}") from error
+    except TranscriptTooLong as error:
+        raise Unreadable(f"{path}: {error}") from error
+    return [{"role": turn.role, "content": turn.text, "timestamp": turn.said_at} for turn in found.turns]
