@@ -134,7 +134,7 @@ class _Handlers:
         try:
             reply = await self._reply(*found, params.arguments or {}, context)
         except SignetError as error:
-            return _text_result(f"{params.name} failed: {_explained(error)}", is_error=True)
+            return _text_result(f"{params.name} failed: {_explained(error, found[0])}", is_error=True)
         text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
         return _text_result(text, is_error=False, structured_content=reply)
 
@@ -161,12 +161,11 @@ class _Handlers:
         uri = str(params.uri)
         if not uri.startswith(RESOURCE_PREFIX):
             raise MCPError(types.INVALID_PARAMS, "Resource not found")
+        tool, operation = _tool_of(GET_MEMORY)
         try:
-            memory = await self._reply(
-                *_tool_of(GET_MEMORY), {"id": unquote(uri.removeprefix(RESOURCE_PREFIX))}, context
-            )
+            memory = await self._reply(tool, operation, {"id": unquote(uri.removeprefix(RESOURCE_PREFIX))}, context)
         except SignetError as error:
-            raise _as_protocol_error(error) from error
+            raise _as_protocol_error(error, tool) from error
         contents = types.TextResourceContents(
             uri=params.uri, mime_type="text/plain", text=str(memory.get("content", ""))
         )
@@ -190,10 +189,11 @@ class _Handlers:
         if params.name != PROMPT:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
         question = (params.arguments or {}).get("question", "")
+        tool, operation = _tool_of(RECALL)
         try:
-            found = await self._reply(*_tool_of(RECALL), {"query": question, "min_relevance": 0.5}, context)
+            found = await self._reply(tool, operation, {"query": question, "min_relevance": 0.5}, context)
         except SignetError as error:
-            raise _as_protocol_error(error) from error
+            raise _as_protocol_error(error, tool) from error
         lines = [f"- {row['content']} ({row['created_at'][:10]}, id {row['id']})" for row in found["results"]]
         text = "\n".join(
             ["The memory has this about the question:", *lines] if lines else ["The memory has nothing about it."]
@@ -263,15 +263,17 @@ def _text_result(text: str, *, is_error: bool, structured_content: Any = None) -
     return types.CallToolResult(content=[content], is_error=is_error, structured_content=structured_content)
 
 
-def _explained(error: SignetError) -> str:
+def _explained(error: SignetError, tool: Tool) -> str:
     """Return the text of the error with what a model can do about it."""
     code = ErrorCode.NOT_FOUND if isinstance(error, InvalidPathValue) else error.code
     advice = STATUS_ADVICE.get(getattr(error, "status", "")) or getattr(error, "remedy", "") or ADVICE.get(code)
+    if code is ErrorCode.NOT_FOUND and "id" not in tool.fields:
+        advice = None  # it is about memories
     text = error.detail.rstrip(".")
     return f"{text}. {advice[0].upper()}{advice[1:].rstrip('.')}." if advice else text
 
 
-def _as_protocol_error(error: SignetError) -> MCPError:
+def _as_protocol_error(error: SignetError, tool: Tool) -> MCPError:
     """Return the error for a method whose result cannot say that it failed."""
     callers = isinstance(error, InvalidRequest) or error.code in {ErrorCode.INVALID_REQUEST, ErrorCode.NOT_FOUND}
-    return MCPError(types.INVALID_PARAMS if callers else types.INTERNAL_ERROR, _explained(error))
+    return MCPError(types.INVALID_PARAMS if callers else types.INTERNAL_ERROR, _explained(error, tool))

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import NoFields
 
@@ -107,6 +107,14 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     keyed=False,
     lenient=True,
     description="Hooks of a bypassed session inject nothing and store nothing. The switch is on disk before the reply.",
+    tool=Tool(
+        name="session_bypass",
+        title="Switch memory off for a session",
+        description="Switch memory off or on for a session, when the user asks for it. While it is off, nothing of the "
+        "session is stored by itself, and nothing is added to it.",
+        fields={"session_key": "The key of the session", "enabled": "true: memory off; false: memory on again"},
+        renamed={"key": "session_key"},
+    ),
 )
 RENEW: Final[Operation[NoFields, RenewedSession]] = Operation(
     name="sessions.renew",

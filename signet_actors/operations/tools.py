@@ -55,7 +55,8 @@ TOOLS: Final[Mapping[str, tuple[Tool, Operation[Any]]]] = {
 def input_schema(tool: Tool, operation: Operation[Any]) -> dict[str, Any]:
     """Return the JSON Schema of the tool's arguments."""
     documented = request_schemas(operation.request)
-    schemas: dict[str, Mapping[str, Any]] = {name: {"type": "string"} for name in _path_parameters(operation)}
+    arguments = _path_arguments(tool, operation).values()
+    schemas: dict[str, Mapping[str, Any]] = {name: {"type": "string"} for name in arguments}
     required = set(schemas)
     for field in _offered_fields(tool, operation):
         schemas[field.name] = documented[field.spellings[0]]
@@ -77,15 +78,16 @@ def _for_models(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
 
 def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, Any]) -> ToolRequest:
     """Return the request for a call of the tool. Raises InvalidRequest."""
-    path = {name: _path_value(name, arguments.get(name)) for name in _path_parameters(operation)}
+    in_path = _path_arguments(tool, operation)
+    path = {parameter: _path_value(name, arguments.get(name)) for parameter, name in in_path.items()}
     fill_path(operation.paths[0], path)  # refuses what cannot be an id
     offered = _offered_fields(tool, operation)
-    known = {*path, *(name for field in offered for name in field.spellings)}
+    known = {*in_path.values(), *(name for field in offered for name in field.spellings)}
     unknown = [name for name in arguments if name not in known]
     warnings = [f"unknown argument: {shortened(name)}" for name in unknown[:MAX_WARNINGS]]
     if len(unknown) > MAX_WARNINGS:
         warnings.append(AND_MORE)
-    fields = {name: value for name, value in arguments.items() if name in known and name not in path}
+    fields = {name: value for name, value in arguments.items() if name in known and name not in in_path.values()}
     if operation.in_body:
         return ToolRequest(operation, path, {}, fields, warnings)
     query = {name: _query_value(name, value) for name, value in fields.items() if value is not None}
@@ -102,8 +104,9 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
     return request._replace(body={**origin, **given})
 
 
-def _path_parameters(operation: Operation[Any]) -> list[str]:
-    return PARAMETER.findall(operation.paths[0])
+def _path_arguments(tool: Tool, operation: Operation[Any]) -> dict[str, str]:
+    """Return the argument of each parameter of the path."""
+    return {name: tool.renamed.get(name, name) for name in PARAMETER.findall(operation.paths[0])}
 
 
 def _offered_fields(tool: Tool, operation: Operation[Any]) -> list[RequestField]:

@@ -26,7 +26,7 @@ from signet_actors.operations.field_types import (
     Text,
     Timestamp,
 )
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText
@@ -282,6 +282,19 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
     permission=Permission.RECALL,
     served_by="searcher",
     owner_only=True,
+    tool=Tool(
+        name="session_search",
+        title="Search earlier sessions",
+        description="Search what was said in earlier sessions, by words. Returns the best sessions, each with an "
+        "excerpt. For what was kept as a fact, use memory_search instead.",
+        fields={
+            "query": "Words that the session contains",
+            "limit": "",
+            "project": "Only sessions of this project",
+            "session_key": "Only this session",
+            "current_session_key": "Not this session, such as your own",
+        },
+    ),
 )
 FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(
     name="sessions.forget_transcript",

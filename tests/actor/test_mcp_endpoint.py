@@ -26,6 +26,7 @@ from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import GetMemory, ListMemories, MemoryListed
+from signet_actors.protocol.transcripts import SearchSessions, SessionsFound
 from signet_actors.protocol.writer import ForgetMemory
 from tests.support.bus_harness import eventually
 from tests.support.edge import Answered, RunningEdge, ScriptedBus
@@ -179,6 +180,8 @@ def test_annotations_follow_from_the_declarations(edge: RunningEdge) -> None:
         "memory_store": (False, False, True),
         "memory_modify": (False, True, True),
         "memory_forget": (False, True, True),
+        "session_search": (True, False, True),
+        "session_bypass": (False, False, True),
     }
 
 
@@ -362,6 +365,24 @@ def test_an_installation_without_the_sdk_says_what_to_install(
     answered = ask(edge, "tools/list")
     assert (answered.status, answered.body["code"]) == (501, ErrorCode.NOT_IMPLEMENTED)
     assert "signet-actors[mcp]" in answered.body["error"]
+
+
+def test_the_transcripts_of_the_owner_are_searched_for_the_owner_only(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge.bus.answers[SearchSessions] = SessionsFound([])
+    assert call(edge, "session_search", query="port")["structuredContent"]["hits"] == []
+    monkeypatch.setattr(ownership, "peer_uid", lambda *_: 4711)
+    refused = call(edge, "session_search", query="port")
+    assert text_of(refused).startswith(
+        "session_search failed: Only the user that runs the daemon may make this request"
+    )
+    assert len(edge.bus.asked) == 1
+
+
+def test_a_session_that_is_not_known_is_not_found_among_memories(edge: RunningEdge) -> None:
+    refused = call(edge, "session_bypass", session_key="s-1", enabled=True)
+    assert text_of(refused) == "session_bypass failed: Session not found"
 
 
 def test_an_operation_for_the_owner_is_served_within_another_request_of_the_owner_only(

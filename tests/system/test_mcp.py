@@ -100,7 +100,8 @@ def test_the_client_learns_name_instructions_and_tools(connect: Connect) -> None
             assert client.server_info.name == "signet"
             assert "memory_search" in client.instructions
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(tools) == {f"memory_{verb}" for verb in ("search", "store", "get", "list", "modify", "forget")}
+            verbs = ("search", "store", "get", "list", "modify", "forget")
+            assert set(tools) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
             assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
 
     run(use())
@@ -129,6 +130,26 @@ def test_every_tool_does_what_it_says(connect: Connect) -> None:
             assert f"The {word} crosses at one" in prompt.messages[0].content.text
             assert (await replied(client, "memory_forget", id=stored["id"], reason="done"))["status"] == "deleted"
             assert "memory_search and memory_list" in await refused(client, "memory_get", id=stored["id"])
+
+    run(use())
+
+
+def test_earlier_sessions_are_searched_and_memory_is_switched_off_for_one(connect: Connect, served: LiveDaemon) -> None:
+    async def use() -> None:
+        async with connect("ada") as client, connect("bob") as other:
+            word = f"otter{time.monotonic_ns()}"
+            session = {"harness": "generic", "sessionKey": f"s-{word}"}
+            transcript = f"User: Where does the {word} sleep?\nAssistant: Under the jetty."
+            served.agent("ada").post("/api/hooks/session-start", session).ok()
+            served.agent("ada").post("/api/hooks/session-end", {**session, "transcript": transcript}).ok()
+            found = await replied(client, "session_search", query=word)
+            assert [hit["sessionKey"] for hit in found["hits"]] == [f"s-{word}"]
+            assert (await replied(client, "session_search", query=word, current_session_key=f"s-{word}"))["hits"] == []
+            assert (await replied(other, "session_search", query=word))["hits"] == []
+            for enabled in (True, False):
+                reply = await replied(client, "session_bypass", session_key=f"s-{word}", enabled=enabled)
+                assert reply["bypassed"] is enabled
+            assert await refused(client, "session_bypass", session_key="s-unknown", enabled=True) == "Session not found"
 
     run(use())
 

@@ -87,7 +87,7 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
 def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_path: Path, mode: str) -> None:
     async def use(client: Client) -> None:
         assert client.server_info.name == "signet"
-        assert len((await client.list_tools()).tools) == 6
+        assert len((await client.list_tools()).tools) == 8
         result = await client.call_tool("memory_search", {"query": "x"})
         assert result.is_error
         said = f"memory_search failed: no daemon runs on {tmp_path}. Start it with `signet start`."

@@ -21,9 +21,9 @@ def request(name: str, /, **arguments: Any) -> ToolRequest:
     return tool_request(*TOOLS[name], arguments)
 
 
-def test_the_tools_for_memories_are_offered() -> None:
-    wanted = {"search", "store", "get", "list", "modify", "forget"}
-    assert set(TOOLS) == {f"memory_{verb}" for verb in wanted}
+def test_the_tools_for_memories_and_sessions_are_offered() -> None:
+    verbs = {"search", "store", "get", "list", "modify", "forget"}
+    assert set(TOOLS) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
 
 
 def test_the_required_arguments_are_those_of_the_operation() -> None:
@@ -34,6 +34,8 @@ def test_the_required_arguments_are_those_of_the_operation() -> None:
         "memory_list": [],
         "memory_modify": ["id", "reason"],
         "memory_forget": ["id", "reason"],
+        "session_search": ["query"],
+        "session_bypass": ["session_key"],
     }
 
 
@@ -59,10 +61,10 @@ def test_every_argument_has_one_type_and_a_description_or_a_range(name: str) -> 
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_every_offered_argument_exists_and_no_tool_is_for_the_owner_only(name: str) -> None:
+def test_every_offered_argument_exists_and_no_tool_changes_what_only_the_owner_may(name: str) -> None:
     tool, operation = TOOLS[name]
     assert set(SCHEMAS[name]["properties"]) == set(tool.fields)
-    assert not operation.owner_only
+    assert not (operation.owner_only and operation.has_effect)
 
 
 def test_no_tool_lets_a_model_choose_the_agent_or_force_a_deletion() -> None:
@@ -75,6 +77,15 @@ def test_arguments_of_a_change_are_its_body() -> None:
     assert made.operation.name == "memories.patch"
     assert made.path == {"id": "m 1?x"}
     assert (made.query, made.body) == ({}, {"reason": "wrong", "tags": None, "pinned": True})
+
+
+def test_a_parameter_of_the_path_has_the_name_of_the_reference() -> None:
+    """The reference's tool is session_bypass with session_key and enabled."""
+    made = request("session_bypass", session_key="agent:a b", enabled=True, key="other")
+    assert (made.path, made.body) == ({"key": "agent:a b"}, {"enabled": True})
+    assert made.warnings == ["unknown argument: key"]
+    with pytest.raises(InvalidRequest, match="session_key is required"):
+        request("session_bypass", enabled=True)
 
 
 def test_arguments_of_a_read_are_its_query() -> None:
