@@ -60,6 +60,7 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
     # The thread that waits for the next line cannot be cancelled, so leaving the event loop would wait for that line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     serve(send, at_once=AT_ONCE)
+    os._exit(0)  # the thread of a cancelled call may still wait for the daemon
 
 
 def _header(name: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.support.bus_harness import eventually
 from tests.support.scripted_daemon import ScriptedDaemon
 
 MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
@@ -98,21 +99,30 @@ def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_pat
 
 
 @pytest.fixture
-def server() -> Iterator[subprocess.Popen[str]]:
+def server(daemon: ScriptedDaemon) -> Iterator[subprocess.Popen[str]]:
     """``signet mcp``, for single lines."""
-    command = [sys.executable, "-m", "signet_actors.cli", "--url", "http://127.0.0.1:9", "mcp"]
+    command = [sys.executable, "-m", "signet_actors.cli", "--url", daemon.url, "mcp"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 
 
-def answer_to(server: subprocess.Popen[str], line: str) -> Any:
-    """Return the next line of the server, which must be the answer to ``line``."""
+def send(server: subprocess.Popen[str], line: str) -> None:
     assert server.stdin is not None
-    assert server.stdout is not None
     server.stdin.write(line + "\n")
     server.stdin.flush()
+
+
+def answer_to(server: subprocess.Popen[str], line: str) -> Any:
+    """Return the next line of the server, which must be the answer to ``line``."""
+    send(server, line)
+    assert server.stdout is not None
     return json.loads(server.stdout.readline())
+
+
+def tool_call(number: int, id_: str) -> str:
+    params = {"name": "memory_get", "arguments": {"id": id_}}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
 
 @pytest.mark.parametrize("opened", [False, True])
@@ -142,6 +152,22 @@ def test_an_interruption_ends_it_while_it_waits_for_a_line(server: subprocess.Po
 
 def test_the_end_of_its_input_ends_it(server: subprocess.Popen[str]) -> None:
     assert server.communicate(timeout=60) == ("", None)
+    assert server.returncode == 0
+
+
+def test_a_cancelled_call_is_not_answered_and_delays_nothing(
+    server: subprocess.Popen[str], daemon: ScriptedDaemon
+) -> None:
+    """MCP, "Cancellation": a receiver should not send a response for the cancelled request."""
+    daemon.on("GET", "/api/memory/m1", hang=True)
+    daemon.on("GET", "/api/memory/m2", MEMORY)
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    answer_to(server, json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}))
+    send(server, tool_call(1, "m1"))
+    eventually(lambda: bool(daemon.asked), within_s=30, what="the request of the first call")
+    send(server, json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+    assert answer_to(server, tool_call(2, "m2"))["id"] == 2
+    assert server.communicate(timeout=20) == ("", None)
     assert server.returncode == 0
 
 
