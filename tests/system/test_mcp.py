@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,6 +20,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.bus_harness import REPOSITORY
 from tests.support.live_daemon import MARK, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -141,14 +144,14 @@ def test_earlier_sessions_are_searched_and_memory_is_switched_off_for_one(connec
             session = {"harness": "generic", "sessionKey": f"s-{word}"}
             transcript = f"User: Where does the {word} sleep?\nAssistant: Under the jetty."
             served.agent("ada").post("/api/hooks/session-start", session).ok()
+            for enabled in (True, False):
+                reply = await replied(client, "session_bypass", session_key=f"s-{word}", enabled=enabled)
+                assert reply["bypassed"] is enabled
             served.agent("ada").post("/api/hooks/session-end", {**session, "transcript": transcript}).ok()
             found = await replied(client, "session_search", query=word)
             assert [hit["sessionKey"] for hit in found["hits"]] == [f"s-{word}"]
             assert (await replied(client, "session_search", query=word, current_session_key=f"s-{word}"))["hits"] == []
             assert (await replied(other, "session_search", query=word))["hits"] == []
-            for enabled in (True, False):
-                reply = await replied(client, "session_bypass", session_key=f"s-{word}", enabled=enabled)
-                assert reply["bypassed"] is enabled
             assert await refused(client, "session_bypass", session_key="s-unknown", enabled=True) == "Session not found"
 
     run(use())
@@ -283,3 +286,17 @@ def test_the_gateway_loads_the_sdk_with_the_first_message_only() -> None:
         assert not loaded(daemon)
         run(use(daemon))
         assert loaded(daemon)
+
+
+def test_without_the_sdk_the_daemon_runs_and_says_what_to_install(tmp_path: Path) -> None:
+    """docs/guides/mcp.md "Install": "Without it, `/mcp` answers 501"."""
+    for package in ("mcp", "mcp_types"):
+        (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('No module named', name='{package}')")
+    with live_daemon(environ={"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}) as daemon:
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        for _ in range(2):
+            answer = daemon.api.request("POST", "/mcp", message, {"Accept": "application/json, text/event-stream"})
+            assert (answer.status, answer.json["code"]) == (501, "not_implemented")
+            assert "signet-actors[mcp]" in answer.json["error"]
+        assert daemon.api.recall("anything")["results"] == []
+        assert daemon.faults() == []
