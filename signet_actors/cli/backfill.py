@@ -180,14 +180,15 @@ def _store_all(
     by_path: bool,
 ) -> None:
     """Send all sessions, and save the progress."""
-    done = 0
+    done = size = 0
     with progress_bar("stored", sum(session.size for session in sessions)) as advance:
         try:
             for number, session in enumerate(sessions):
                 began = time.monotonic()
                 _store(client, session, agent, outcome, progress, by_path=by_path)
                 done = number + 1
-                advance(sum(session.size for session in sessions[:done]))
+                size += session.size
+                advance(size)
                 if done < len(sessions):  # half of the time is left to the daemon's other callers
                     time.sleep(min(time.monotonic() - began, LONGEST_PAUSE_S))
         except (KeyboardInterrupt, SignetError):

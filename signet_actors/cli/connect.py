@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 NAMES = tuple(harness.name for harness in HARNESSES)
+PAST_SESSIONS = ("claude-code", "codex", "opencode")
+"""Harnesses whose past sessions `signet backfill` reads."""
 SHOWN_CHARS = 200
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
 
@@ -73,6 +75,10 @@ def connect(
         print_result(f"Connected {chosen[0].title}: {path}.")
         print_message(chosen[0].after_connect)
         print_message(f"`signet connect {chosen[0].name} --check` shows whether it works.")
+        if chosen[0].name in PAST_SESSIONS:
+            print_message(
+                f"`signet backfill {chosen[0].name} --dry-run` shows the past sessions that you can bring in."
+            )
     for note in chosen[0].notes(invocation.environ):
         print_message(note)
 

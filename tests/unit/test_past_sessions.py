@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from signet_actors.cli.backfill import SOURCES
+from signet_actors.cli.connect import PAST_SESSIONS
 from signet_actors.cli.importers.source import NotThisFormat
+from signet_actors.cli.main import cli
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.session import PastSession, Unreadable
 from tests.support import past_sessions as homes
@@ -113,3 +117,12 @@ def test_a_branch_of_chatgpt_that_leads_back_to_itself_ends(tmp_path: Path) -> N
     path.write_text(json.dumps([{"id": "c-1", "current_node": "a", "mapping": {"a": node}}]), encoding="utf-8")
     [session] = chat_export.sessions(path)
     assert [text for _, text, _ in texts(session)] == ["Hello"]
+
+
+def test_connect_names_the_command_for_past_sessions(tmp_path: Path) -> None:
+    program = tmp_path / "signet-hook"
+    program.touch(mode=0o755)
+    runner = CliRunner(env={"HOME": str(tmp_path), "PATH": "", "CLAUDE_CONFIG_DIR": ""})
+    connected = runner.invoke(cli, ["connect", "claude-code", "--command", str(program)])
+    assert (connected.exit_code, "`signet backfill claude-code --dry-run`" in connected.stderr) == (0, True)
+    assert set(PAST_SESSIONS) == set(SOURCES)
