@@ -53,6 +53,7 @@ IDENTITY_FILES: Final = (
     IdentityFile("MEMORY.md", "## Working Memory", 10_000, 5),
 )
 _CONSTRAINTS_RANK: Final = 1
+_RECOVERY_RANK: Final = 2
 _MEMORIES_RANK: Final = 3
 _NEWS_RANK: Final = 4
 
@@ -113,17 +114,18 @@ def session_start(
     constraints: Sequence[Line],
     memories: Sequence[Line],
     since: str | None,
+    recovery: str = "",
     limit: int = MAX_INJECT_CHARS,
     memory_chars: int = MEMORY_CHARS,
 ) -> SessionStart:
     """Return the text for the start of a session, at most ``limit`` characters long.
 
     What does not fit is left out by rank: constraints are kept longest, identity files shortest. A text with the full
-    limit begins with the identity files; a shorter one begins with what is kept longest.
+    limit begins with the identity files; a shorter one begins with what is kept longest. ``recovery`` is a section.
     """
     binding = memory_lines(constraints, CONSTRAINT_CHARS)
     relevant = memory_lines(memories, memory_chars)
-    if not (binding.ids or relevant.ids or files):
+    if not (binding.ids or relevant.ids or files or recovery):
         return SessionStart("", ())
     head = stub(now)
     sections: list[_Section] = []
@@ -140,6 +142,8 @@ def session_start(
         sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
     if binding.ids:
         sections.append(_Section(_CONSTRAINTS_RANK, ("## Active Constraints", *binding.text.splitlines()), binding.ids))
+    if recovery:
+        sections.append(_Section(_RECOVERY_RANK, tuple(recovery.splitlines())))
     return _fitted(head, sections, limit)
 
 

@@ -24,6 +24,7 @@ from tests.support.memory_api import RecordingBus, SetClock
 
 HERE = "/home/ada/shop"
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+RECOVERY = "## Session Recovery Context"
 CONFIG = "memory: {pipelineV2: {continuity: {promptInterval: 3, maxCheckpointsPerSession: 4}}}\n"
 
 
@@ -42,6 +43,15 @@ def of_session(client: Client, key: str, **query: Any) -> list[dict[str, Any]]:
     found = client.get(f"/api/checkpoints/{key}", **query).ok()
     assert found["count"] == len(found["checkpoints"])
     return found["checkpoints"]  # type: ignore[no-any-return]
+
+
+def begin(client: Client, key: str, project: str, **fields: Any) -> str:
+    return str(hook(client, "session-start", sessionKey=key, project=project, **fields)["inject"])
+
+
+def work(client: Client, key: str, project: str) -> None:
+    begin(client, key, project)
+    hook(client, "user-prompt-submit", userPrompt=f"paint the {key} shed", sessionKey=key, project=project)
 
 
 def test_a_periodic_checkpoint_is_made_after_the_configured_number_of_prompts(daemon: LiveDaemon) -> None:
@@ -142,14 +152,64 @@ def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
     assert daemon.api.post("/api/checkpoints", {"harness": "x"}).refused(400)["error"] == "sessionKey is required"
 
 
+def test_the_recovery_text_keeps_to_its_configured_length() -> None:
+    with live_daemon(config="memory: {pipelineV2: {continuity: {recoveryBudgetChars: 200}}}\n") as daemon:
+        hook(daemon.api, "pre-compaction", sessionKey="s", sessionContext="word " * 300)
+        text = begin(daemon.api, "s", HERE, source="compact")
+        assert len(text[text.index(RECOVERY) :]) <= 200
+
+
 def test_without_continuity_nothing_is_noted() -> None:
     with live_daemon(config="memory: {pipelineV2: {continuity: {enabled: false, promptInterval: 1}}}\n") as daemon:
         hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey="s")
         assert "checkpointId" not in hook(daemon.api, "pre-compaction", sessionKey="s")
         made = daemon.api.post("/api/checkpoints", {"sessionKey": "s"}).ok()
         assert (made["stored"], made["reason"]) == (False, "disabled")
+        assert RECOVERY not in begin(daemon.api, "s", HERE, source="compact")
         assert daemon.stop() == 0
         assert daemon.read("SELECT count(*) FROM session_checkpoints") == [(0,)]
+
+
+def test_a_session_goes_on_with_its_checkpoint_after_a_compaction(daemon: LiveDaemon) -> None:
+    work(daemon.api, "green", "/home/ada/green")
+    hook(daemon.api, "pre-compaction", sessionKey="green", sessionContext="the door is left")
+    after = begin(daemon.api, "green", "/home/ada/green", source="compact")
+    assert f"{RECOVERY}\n- The context of this session was compacted." in after
+    assert "- Recent prompt: paint the green shed" in after
+    assert "- Context: the door is left" in after
+
+
+def test_a_compaction_that_was_only_reported_afterwards_is_recovered_from_too(daemon: LiveDaemon) -> None:
+    work(daemon.api, "late", "/home/ada/late")
+    hook(daemon.api, "compaction-complete", summary="We painted.", sessionKey="late", project="/home/ada/late")
+    assert "paint the late shed" in begin(daemon.api, "late", "/home/ada/late")
+
+
+def test_a_resumed_session_gets_the_reminder_and_its_checkpoint(daemon: LiveDaemon) -> None:
+    work(daemon.api, "blue", "/home/ada/blue")
+    resumed = begin(daemon.api, "blue", "/home/ada/blue", source="resume")
+    assert "This session goes on." in resumed
+    assert "paint the blue shed" in resumed
+
+
+def test_a_new_session_gets_the_checkpoint_of_one_of_its_project_that_did_not_end(daemon: LiveDaemon) -> None:
+    work(daemon.api, "red", "/home/ada/red")
+    new = begin(daemon.api, "red-2", "/home/ada/red/")
+    assert f"{RECOVERY}\n- The session red (claude-code) of this project has not reported its end." in new
+    assert "paint the red shed" in new
+    assert begin(daemon.api, "red-2", "/home/ada/red").count(RECOVERY) == 0, "a second start is a reminder"
+    assert RECOVERY not in begin(daemon.api, "red-3", "/home/ada/red", source="clear")
+    assert RECOVERY not in begin(daemon.api, "red-4", "/home/ada/other")
+    assert RECOVERY not in begin(daemon.agent("bob"), "red-5", "/home/ada/red")
+
+
+@pytest.mark.parametrize("reason", ["logout", "clear"])
+def test_a_session_that_reported_its_end_is_not_recovered(daemon: LiveDaemon, reason: str) -> None:
+    project = f"/home/ada/{reason}"
+    work(daemon.api, f"over-{reason}", project)
+    hook(daemon.api, "pre-compaction", sessionKey=f"over-{reason}", project=project)
+    hook(daemon.api, "session-end", sessionKey=f"over-{reason}", project=project, reason=reason)
+    assert RECOVERY not in begin(daemon.api, f"new-{reason}", project)
 
 
 class Noted:

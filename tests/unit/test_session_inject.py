@@ -101,6 +101,17 @@ def test_a_harness_that_takes_less_gets_what_matters_most_first() -> None:
     assert len(found.text) <= 10_000
 
 
+def test_the_checkpoint_stands_last_in_a_full_text_and_after_the_constraints_in_a_short_one() -> None:
+    recovery = "## Session Recovery Context\n- Its checkpoint:\n- Prompts: 3, 1 min"
+    fields = {"constraints": [line("rule", 1)], "memories": [line("fact", 2)], "recovery": recovery}
+    whole = start(files=[(AGENTS, "Be kind.")], **fields).text
+    assert whole.endswith(f"(Mar 5, 2026)\n\n{recovery}")
+    assert whole.index("## Relevant Memories") < whole.index("## Active Constraints") < whole.index(recovery)
+    short = start(files=[(AGENTS, "Be kind.")], limit=2000, **fields).text
+    assert short.index("## Active Constraints") < short.index(recovery) < short.index("## Relevant Memories")
+    assert start(recovery=recovery).text == f"{BANNER}\n{DATE}\n\n{recovery}"
+
+
 def test_the_limit_holds_for_every_length_and_ids_are_those_that_the_text_shows() -> None:
     memories = [line(f"memory number {number} of the store", number) for number in range(1, 20)]
     for limit in range(200, 3000, 37):

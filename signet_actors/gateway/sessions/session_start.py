@@ -21,6 +21,7 @@ from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.identity import identity_of_workspace
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
 from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
@@ -42,7 +43,9 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
     if (context.started or context.received) and not repeated and call.request.source in NEW_CONTEXT:
         call.state.ledger.begin_epoch(context)
     if context.started and not repeated:
-        return SessionStartReply(identity=HookIdentity(), inject=stub(local_now(call)), session_known=True)
+        recovery = await recovery_section(call, session) if call.request.source in GOES_ON else ""
+        text = f"{stub(local_now(call))}\n\n{recovery}".rstrip()
+        return SessionStartReply(identity=HookIdentity(), inject=text, session_known=True)
     return await _full_start(call, session, context)
 
 
@@ -56,7 +59,7 @@ async def _full_start(
 ) -> SessionStartReply:
     state, request = call.state, call.request
     settings = state.config.hooks.session_start
-    found, (files, identity) = await asyncio.gather(
+    found, (files, identity), recovery = await asyncio.gather(
         call.ask_searcher(
             FindSessionStart(
                 read=call.read,
@@ -68,6 +71,7 @@ async def _full_start(
             )
         ),
         asyncio.to_thread(_read_workspace, state.workspace, include_files=settings.include_identity),
+        recovery_section(call, session),
     )
     since_ms = None if found.last_active_at is None else epoch_ms(found.last_active_at)
     limit = settings.max_inject_chars
@@ -75,6 +79,7 @@ async def _full_start(
         now=local_now(call),
         files=files,
         constraints=list(map(_line, found.constraints)),
+        recovery=recovery,
         memories=list(map(_line, found.memories)),
         since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),

@@ -1,0 +1,58 @@
+"""The part of a session's start with which it goes on: after a compaction, or where an earlier session did not end.
+
+Source: memory-pipeline.txt "Session Checkpoints"; docs/guides/hooks.md "Checkpoints".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Final
+
+from signet_actors.domain.checkpoints import normalized_project, recovery_text
+from signet_actors.domain.normalization import collapsed
+from signet_actors.errors import SignetError
+from signet_actors.gateway.http.route import Call
+from signet_actors.gateway.sessions.hook_runner import HookSession
+from signet_actors.operations.hooks import SessionStartRequest
+from signet_actors.protocol.checkpoints import FindRecovery, StoredCheckpoint
+from signet_actors.runtime.local_zone import LOCAL_ZONE
+
+WAIT_S: Final = 0.8
+"""Longer than a checkpoint is waited for; after that the session starts without this part."""
+GOES_ON: Final = ("compact", "resume")
+"""Reasons of a start at which the session is not a new one."""
+
+
+async def recovery_section(call: Call[SessionStartRequest], session: HookSession) -> str:
+    """Return the section, empty if there is no checkpoint with which the session goes on."""
+    request, state, context = call.request, call.state, session.context
+    settings = state.config.memory.pipeline_v2.continuity
+    project = normalized_project(request.project or (None if context is None else context.project))
+    goes_on = request.source in GOES_ON or (context is not None and context.epoch > 0)
+    same_session = goes_on and session.key is not None
+    if not settings.enabled or request.source == "clear" or not (same_session or project):
+        return ""
+    query = FindRecovery(call.agent_id, session.key, same_session=same_session, project=project)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await state.checkpoints.settle(call.agent_id, key=session.key if same_session else None, project=project)
+            found = (await call.ask_searcher(query)).checkpoint
+    except (SignetError, TimeoutError):
+        return ""
+    if found is None:
+        return ""
+    digest, _ = state.redactor.clean(found.digest)
+    return recovery_text(_said(found, session.key, request.source), digest, settings.recovery_budget_chars)
+
+
+def _said(found: StoredCheckpoint, key: str | None, source: str | None) -> str:
+    """Return the sentence that says whose checkpoint it is."""
+    moment = datetime.fromisoformat(found.created_at).astimezone(LOCAL_ZONE)
+    at = f"{moment:%b} {moment.day}, {moment.year} at {moment:%H:%M}"
+    if found.session_key == key:
+        what = "The context of this session was compacted" if source == "compact" else "This session goes on"
+        return f"{what}. Its checkpoint of {at}:"
+    name = collapsed(found.session_key)[:80]
+    harness = f" ({collapsed(found.harness)[:40]})" if found.harness else ""
+    return f"The session {name}{harness} of this project has not reported its end. Its checkpoint of {at}:"

@@ -1,0 +1,92 @@
+"""A checkpoint that a hook answered is there after any kill, each one once, and no hook waits for the writer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+HERE = "/home/ada/shop"
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as started:
+        yield started
+        assert started.faults() == []
+
+
+def hook(daemon: LiveDaemon, name: str, key: str, **fields: Any) -> Any:
+    body = {"harness": "claude-code", "project": HERE, "sessionKey": key, **fields}
+    return daemon.api.post(f"/api/hooks/{name}", body).ok()
+
+
+def stored(daemon: LiveDaemon, key: str) -> list[tuple[Any, ...]]:
+    sql = 'SELECT id, "trigger", prompt_count FROM session_checkpoints WHERE session_key = ? ORDER BY seq'
+    return daemon.read(sql, key)
+
+
+def test_an_answered_checkpoint_survives_a_kill_of_the_whole_daemon(daemon: LiveDaemon) -> None:
+    hook(daemon, "user-prompt-submit", "s", userPrompt="paint the shed green")
+    answer = hook(daemon, "pre-compaction", "s", sessionContext="the door is left")
+    daemon.kill_supervisor()
+    daemon.gone()
+    daemon.start()
+    assert stored(daemon, "s") == [(answer["checkpointId"], "pre_compaction", 1)]
+    after = hook(daemon, "session-start", "s", source="compact")["inject"]
+    assert "paint the shed green" in after
+    assert "the door is left" in after
+
+
+def test_a_session_that_was_cut_off_by_a_kill_is_recovered_by_the_next_one(daemon: LiveDaemon) -> None:
+    for number in range(10):
+        hook(daemon, "user-prompt-submit", "cut", userPrompt=f"paint board {number}")
+    eventually(lambda: stored(daemon, "cut"), what="the periodic checkpoint")
+    daemon.kill("gateway")
+    daemon.wait_ready()
+    assert "paint board 9" in hook(daemon, "session-start", "next")["inject"]
+
+
+def test_an_orderly_stop_stores_what_no_checkpoint_holds_yet(daemon: LiveDaemon) -> None:
+    hook(daemon, "user-prompt-submit", "s", userPrompt="paint the shed green")
+    assert daemon.stop() == 0
+    assert [row[1:] for row in stored(daemon, "s")] == [("periodic", 1)]
+    assert daemon.broken_invariants() == []
+
+
+def test_no_hook_waits_for_a_stopped_writer_and_the_checkpoint_is_stored_once(daemon: LiveDaemon) -> None:
+    stopped = daemon.kill("writer", signal.SIGSTOP)
+    try:
+        prompted = hook(daemon, "user-prompt-submit", "s", userPrompt="paint the shed green")
+        answer = hook(daemon, "pre-compaction", "s")
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # the supervisor replaces a process that is silent
+            os.kill(stopped, signal.SIGCONT)
+    assert "skipped" not in prompted
+    assert answer["guidelines"]
+    assert "checkpointId" not in answer
+    eventually(lambda: stored(daemon, "s"), what="the checkpoint is stored")
+    daemon.wait_ready()
+    assert [row[1:] for row in stored(daemon, "s")] == [("pre_compaction", 1)]
+
+
+@pytest.mark.parametrize("victim", ["writer", "searcher-1"])
+def test_each_checkpoint_is_stored_once_when_a_process_is_killed_meanwhile(daemon: LiveDaemon, victim: str) -> None:
+    daemon.kill(victim)
+    keys = [f"s-{number}" for number in range(5)]
+    for key in keys:
+        hook(daemon, "user-prompt-submit", key, userPrompt="paint the shed green")
+        hook(daemon, "pre-compaction", key)
+    daemon.wait_ready()
+    for key in keys:
+        eventually(lambda key=key: stored(daemon, key), what="the checkpoint is stored")
+    assert [[row[1:] for row in stored(daemon, key)] for key in keys] == [[("pre_compaction", 1)]] * 5
