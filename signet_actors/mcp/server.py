@@ -1,4 +1,4 @@
-"""An MCP server with the tools of ``operations/tools.py``, a memory as a resource, and a prompt.
+"""An MCP server with the tools of ``operations/tools.py``, memories and digests of sessions as resources, and a prompt.
 
 It holds no state of a client. A call of a tool becomes a request of an operation, which the gateway performs within its
 process and ``signet mcp`` over HTTP. An error that a model can act on is a result with ``isError``.
@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 import signet_actors
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.operations.checkpoints import LIST_SESSION
 from signet_actors.operations.memories import GET_MEMORY
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.recall import RECALL
@@ -44,7 +45,16 @@ UNCHANGING: Final[tuple[CacheableMethod, ...]] = (
 CACHE_MS: Final = 300_000
 MAX_REPLY_BYTES: Final = 1_000_000
 """A model cannot read more, and the gateway would do nothing else while it encodes an answer of 8 MB for it."""
-RESOURCE_PREFIX: Final = "signet://memory/"
+MEMORY_URI: Final = "signet://memory/"
+SESSION_URI: Final = "signet://session/"
+LAST_CHECKPOINT: Final = Tool(
+    name="session_digest",
+    title="Digest of a session",
+    description="",
+    fields={"session_key": "", "limit": ""},
+    renamed={"key": "session_key"},
+)
+"""How a resource reads the last checkpoint of a session. It is no tool that models are offered."""
 PROMPT: Final = "recall"
 
 ADVICE: Final[Mapping[str, str]] = {
@@ -146,30 +156,52 @@ class _Handlers:
     async def list_resource_templates(
         self, _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(
-            uri_template=f"{RESOURCE_PREFIX}{{id}}",
+        memory = types.ResourceTemplate(
+            uri_template=f"{MEMORY_URI}{{id}}",
             name="memory",
             title="A memory",
             description="The text of one memory, by its id",
             mime_type="text/plain",
         )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        session = types.ResourceTemplate(
+            uri_template=f"{SESSION_URI}{{session_key}}",
+            name="session",
+            title="A session",
+            description="The digest of a session at its last checkpoint, by the key of the session",
+            mime_type="text/plain",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[memory, session])
 
     async def read_resource(
         self, context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        if not uri.startswith(RESOURCE_PREFIX):
+        if uri.startswith(MEMORY_URI):
+            text = await self._memory(unquote(uri.removeprefix(MEMORY_URI)), context)
+        elif uri.startswith(SESSION_URI):
+            text = await self._digest(unquote(uri.removeprefix(SESSION_URI)), context)
+        else:
             raise MCPError(types.INVALID_PARAMS, "Resource not found")
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def _memory(self, id_: str, context: ServerRequestContext[Any]) -> str:
         tool, operation = _tool_of(GET_MEMORY)
         try:
-            memory = await self._reply(tool, operation, {"id": unquote(uri.removeprefix(RESOURCE_PREFIX))}, context)
+            memory = await self._reply(tool, operation, {"id": id_}, context)
         except SignetError as error:
             raise _as_protocol_error(error, tool) from error
-        contents = types.TextResourceContents(
-            uri=params.uri, mime_type="text/plain", text=str(memory.get("content", ""))
-        )
-        return types.ReadResourceResult(contents=[contents])
+        return str(memory["content"])
+
+    async def _digest(self, session_key: str, context: ServerRequestContext[Any]) -> str:
+        try:
+            arguments = {"session_key": session_key, "limit": 1}
+            found = await self._reply(LAST_CHECKPOINT, LIST_SESSION, arguments, context)
+        except SignetError as error:
+            raise _as_protocol_error(error, LAST_CHECKPOINT) from error
+        if not found["checkpoints"]:
+            raise MCPError(types.INVALID_PARAMS, "Resource not found: the session has no checkpoint")
+        return str(found["checkpoints"][0]["digest"])
 
     async def list_prompts(
         self, _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None

@@ -144,6 +144,13 @@ def test_earlier_sessions_are_searched_and_memory_is_switched_off_for_one(connec
             session = {"harness": "generic", "sessionKey": f"s-{word}"}
             transcript = f"User: Where does the {word} sleep?\nAssistant: Under the jetty."
             served.agent("ada").post("/api/hooks/session-start", session).ok()
+            checkpoint = {**session, "context": f"The {word} was counted."}
+            assert served.agent("ada").post("/api/checkpoints", checkpoint).ok()["stored"]
+            (digest,) = (await client.read_resource(f"signet://session/s-{word}")).contents
+            assert f"The {word} was counted." in digest.text
+            for reader, key in ((client, "s-unknown"), (other, f"s-{word}"), (client, "a%2Fb")):
+                with pytest.raises(MCPError):
+                    await reader.read_resource(f"signet://session/{key}")
             for enabled in (True, False):
                 reply = await replied(client, "session_bypass", session_key=f"s-{word}", enabled=enabled)
                 assert reply["bypassed"] is enabled
