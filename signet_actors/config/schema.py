@@ -173,6 +173,14 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
             "The record of what a session received is deleted after this time",
         ),
     ] = 14 * DAY_MS
+    session_memory_retention_ms: Annotated[
+        int,
+        ranged(
+            HOUR_MS,
+            3650 * DAY_MS,
+            "The record of which memories a session was offered, and its feedback, is deleted after this time",
+        ),
+    ] = 90 * DAY_MS
     transcript_retention_ms: Annotated[
         int,
         ranged(HOUR_MS, 3650 * DAY_MS, "The transcript of a session is deleted this long after its last new turn"),

@@ -43,6 +43,7 @@ STEPS = (
     Step("dead_jobs", "dead_job_retention_ms"),
     Step("provider_usage", "history_retention_ms"),
     Step("sessions", "session_retention_ms"),
+    Step("session_memories", "session_memory_retention_ms"),
     Step("transcripts", "transcript_retention_ms"),
     Step("session_checkpoints", CHECKPOINT_WINDOW),
 )

@@ -14,7 +14,7 @@ from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryR
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
-from signet_actors.protocol.sessions import FindSessionStart, GetSession, SessionFound, SessionStartFound
+from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
 
@@ -93,7 +93,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     lists, as far as the searcher knows, other models and dimensions than ``vector_model``'s in which some memories have
     their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``. ``pending``: the number of
     memories that are not completely indexed yet, and may be found by their words alone. ``suppressed``: the rows of
-    ``Recall.received`` that would be among these.
+    ``Recall.received`` that would be among these; ``received_hits`` are those of them that match words of the query.
     """
 
     rows: list[RecalledRow]
@@ -104,6 +104,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     explained: ExplainedId | None = None
     pending: int = 0
     suppressed: int = 0
+    received_hits: tuple[int, ...] = ()
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -468,8 +469,7 @@ SearcherQuery = (
     | GetEmbeddingHealth
     | GetStoreStats
     | FindForgetCandidates
-    | GetSession
-    | FindSessionStart
+    | SessionQuery
     | PipelineQuery
     | TranscriptQuery
     | CheckpointQuery
@@ -491,8 +491,7 @@ SearcherReply = (
     | EmbeddingHealth
     | StoreStats
     | ForgetCandidatesFound
-    | SessionFound
-    | SessionStartFound
+    | SessionQueryReply
     | PipelineAnswer
     | TranscriptQueryReply
     | CheckpointQueryReply

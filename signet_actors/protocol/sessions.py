@@ -13,6 +13,7 @@ import msgspec
 
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.message import Message, Request
+from signet_actors.protocol.session_memories import ListSessionMemories, OfferedMemory, SessionMemoriesFound
 
 MAX_RECEIVED: Final = 2000
 """Rows of one epoch that are left out; of more, the first received may be returned again."""
@@ -50,10 +51,14 @@ class SessionsRecorded(Message, frozen=True, tag="writer.sessions_recorded"):
 
 
 class RecordSessions(Request[SessionsRecorded], frozen=True, tag="writer.record_sessions"):
-    """Store the newest state of sessions, and what they received. Safe to repeat; an epoch never goes back."""
+    """Store the newest state of sessions, what they received, and what they were offered.
+
+    Safe to repeat, but for the hits of offered memories, which are added again. An epoch never goes back.
+    """
 
     contexts: tuple[SessionContext, ...] = ()
     returned: tuple[ReturnedMemory, ...] = ()
+    offered: tuple[OfferedMemory, ...] = ()
 
 
 class SetBypass(Request[SessionsRecorded], frozen=True, tag="writer.set_bypass"):
@@ -124,3 +129,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     max_constraints: int = 50
     decay_rate: float = 0.95
     min_importance: float = 0.2
+
+
+SessionQuery = GetSession | FindSessionStart | ListSessionMemories
+SessionQueryReply = SessionFound | SessionStartFound | SessionMemoriesFound

@@ -45,6 +45,7 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
     WatchJobs,
 )
+from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeedback
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
@@ -459,6 +460,7 @@ TransactionCommand = (
     | RecordSessions
     | SetBypass
     | RecordCheckpoint
+    | RecordFeedback
     | TranscriptCommand
 )
 """The commands that run in a transaction."""
@@ -483,6 +485,7 @@ WriterReply = (
     | WritesDisabled
     | SessionsRecorded
     | CheckpointRecorded
+    | FeedbackRecorded
     | PipelineReply
     | TranscriptCommandReply
     | Failure

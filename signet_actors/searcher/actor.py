@@ -38,6 +38,7 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
+from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import GetTranscript, SearchSessions
 from signet_actors.protocol.writer import ReportDamage, WriterReply
@@ -55,6 +56,7 @@ from signet_actors.searcher.queries import (
     import_export,
     memories,
     pipeline,
+    session_memories,
     sessions,
     stats,
     timeline,
@@ -417,6 +419,8 @@ class Searcher:
                 return sessions.get_session(snapshot, query), []
             case FindSessionStart():
                 return sessions.session_start(reader, snapshot, query), []
+            case ListSessionMemories():
+                return session_memories.listed(snapshot, query), []
             case GetPipelineStatus():
                 return pipeline.status(snapshot, query), []
             case ListReviews():

@@ -185,6 +185,7 @@ def recall(
     #     received, explain on request, authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, ~is_exact, -scores))
     order, suppressed = _without_received(order, seqs, command)
+    received_hits = seqs[suppressed][bm25[suppressed] > 0]
     explained = Explained()
     if moves.wanted:
         ranking = Ranking(seqs[order], scores[order])
@@ -203,7 +204,8 @@ def recall(
         stale_spaces=_stale_spaces(reader, command, frames),
         pending=reader.pending,
         explained=explained.named,
-        suppressed=suppressed,
+        suppressed=len(suppressed),
+        received_hits=tuple(received_hits.tolist()),
     )
 
 
@@ -398,13 +400,14 @@ def _lift_exact_matches(
     return lifted, is_exact
 
 
-def _without_received(order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, int]:
-    """Return ``order`` without received rows, and how many of these would be before the last row within the limit."""
+def _without_received(order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, Seqs]:
+    """Return ``order`` without received rows, and those of these that are before the last row within the limit."""
     if not command.received:
-        return order, 0
-    fresh = np.flatnonzero(~np.isin(seqs[order], np.array(command.received, np.int64)))
+        return order, order[:0]
+    is_received = np.isin(seqs[order], np.array(command.received, np.int64))
+    fresh = np.flatnonzero(~is_received)
     end = int(fresh[command.limit - 1]) + 1 if len(fresh) >= command.limit else len(order)
-    return order[fresh], end - min(len(fresh), command.limit)
+    return order[fresh], order[:end][is_received[:end]]
 
 
 def _fetch_rows(

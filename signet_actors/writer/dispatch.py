@@ -21,6 +21,7 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     UndoRun,
 )
+from signet_actors.protocol.session_memories import RecordFeedback
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
@@ -56,6 +57,7 @@ from signet_actors.writer.commands import (
     provider_usage,
     purge,
     reviews,
+    session_memories,
     sessions,
     transcripts,
 )
@@ -150,6 +152,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return sessions.set_bypass(context, command)
         case RecordCheckpoint():
             return checkpoints.record(context, command)
+        case RecordFeedback():
+            return session_memories.record_feedback(context, command)
         case StoreTurns():
             return transcripts.store(context, command)
         case ForgetTranscript():

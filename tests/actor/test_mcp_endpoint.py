@@ -182,6 +182,7 @@ def test_annotations_follow_from_the_declarations(edge: RunningEdge) -> None:
         "memory_forget": (False, True, True),
         "session_search": (True, False, True),
         "session_bypass": (False, False, True),
+        "memory_feedback": (False, False, False),
     }
 
 

@@ -20,6 +20,7 @@ from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
+from signet_actors.protocol.session_memories import OfferedMemory, Rating, RecordFeedback
 from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
@@ -125,7 +126,9 @@ def carry_out(room: PipelineHarness) -> None:
     began = "2026-01-01T00:00:00.000Z"
     session = SessionContext("golden-session", "default", began, began, 1, "codex", "/golden", 1, "first")
     returned = ReturnedMemory("golden-session", "default", 1, changed.id, request_key="first")
-    room.ask(RecordSessions((session,), (returned,)))
+    offered = OfferedMemory("golden-session", "default", changed.id, "session_start", 1, was_injected=True, hits=1)
+    room.ask(RecordSessions((session,), (returned,), (offered,)))
+    room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
 
 
 def rows(connection: Any) -> list[list[Any]]:

@@ -150,7 +150,7 @@ def test_due_rows_are_found_by_index_without_scanning(room: StoreRoom) -> None:
         return True
 
     room.connection.exec_trace = note
-    for step in (*STEPS, "provider_usage", "sessions"):
+    for step in (*STEPS, "provider_usage", "sessions", "session_memories"):
         purge(room, step)
     room.group.housekeep()
     room.connection.exec_trace = None

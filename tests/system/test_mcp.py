@@ -103,7 +103,7 @@ def test_the_client_learns_name_instructions_and_tools(connect: Connect) -> None
             assert client.server_info.name == "signet"
             assert "memory_search" in client.instructions
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            verbs = ("search", "store", "get", "list", "modify", "forget")
+            verbs = ("search", "store", "get", "list", "modify", "forget", "feedback")
             assert set(tools) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
             assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
 
@@ -117,8 +117,11 @@ def test_every_tool_does_what_it_says(connect: Connect) -> None:
             stored = await replied(client, "memory_store", content=f"The {word} crosses at noon", tags=["a", "b"])
             again = await replied(client, "memory_store", content=f"The {word} crosses at noon")
             assert (again["id"], again["deduped"]) == (stored["id"], True)
-            found = await replied(client, "memory_search", query=f"when does the {word} cross?", limit=3)
+            question = {"query": f"when does the {word} cross?", "limit": 3, "session_key": word}
+            found = await replied(client, "memory_search", **question)
             assert found["results"][0]["id"] == stored["id"]
+            rated = await replied(client, "memory_feedback", session_key=word, ratings={stored["id"]: 1})
+            assert (rated["accepted"], rated["rejected"]) == (1, 0)
             got = await replied(client, "memory_get", id=stored["id"])
             assert (got["content"], got["agent_id"]) == (f"The {word} crosses at noon", "ada")
             listed = await replied(client, "memory_list", limit=1)

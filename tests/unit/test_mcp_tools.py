@@ -22,7 +22,7 @@ def request(name: str, /, **arguments: Any) -> ToolRequest:
 
 
 def test_the_tools_for_memories_and_sessions_are_offered() -> None:
-    verbs = {"search", "store", "get", "list", "modify", "forget"}
+    verbs = {"search", "store", "get", "list", "modify", "forget", "feedback"}
     assert set(TOOLS) == {*(f"memory_{verb}" for verb in verbs), "session_search", "session_bypass"}
 
 
@@ -36,6 +36,7 @@ def test_the_required_arguments_are_those_of_the_operation() -> None:
         "memory_forget": ["id", "reason"],
         "session_search": ["query"],
         "session_bypass": ["session_key"],
+        "memory_feedback": ["session_key", "ratings"],
     }
 
 

@@ -36,6 +36,7 @@ def test_the_steps_have_the_mandatory_order() -> None:
         "dead_jobs",
         "provider_usage",
         "sessions",
+        "session_memories",
         "transcripts",
         "session_checkpoints",
     ]

@@ -17,7 +17,7 @@ from signet_actors.domain.session_inject import Line, memory_lines, prompt_memor
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
-from signet_actors.gateway.routes.recall import recall_memories, search_memories
+from signet_actors.gateway.routes.recall import offer_found, recall_memories, search_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
@@ -146,6 +146,7 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
     shown = memory_lines(map(_line, found.rows), limit)
     rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
     if context is not None:
+        offer_found(call, context, "prompt", found, found.rows, injected=shown.ids)
         call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
     if rows and not state.config.memory.pipeline_v2.mutations_frozen:
         state.bus.tell_writer(TouchMemories(ids=shown.ids, kind="injected"), trace_id=call.trace_id)

@@ -8,7 +8,7 @@ Departs: scores have four decimals, so that similar rows can be told apart; an a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -60,9 +60,12 @@ from signet_actors.protocol.searcher import (
     Recalled,
     RecalledRow,
 )
+from signet_actors.protocol.session_memories import OfferedBy
 from signet_actors.protocol.writer import TouchMemories
 
 TRUNCATED: Final = " [truncated]"
+WORD_MATCHES: Final = ("hybrid", "keyword")
+"""Sources of rows that match words of the query."""
 TIMELINE_SOURCE: Final = "temporal_"
 TIMELINE_CHARS: Final = 900
 """Characters of a content in a timeline, with the mark that it is cut."""
@@ -154,6 +157,7 @@ def _record(
     if context is None:
         return Dedupe(), frozenset()
     repeated = frozenset(row.id for row in rows if context.has_received(row.id, call.request_key))
+    offer_found(call, context, "recall", found, rows)
     received = [(row.id, row.seq) for row in rows]
     call.when_sent(lambda: call.state.ledger.record(context, received, call.request_key))
     dedupe = Dedupe(
@@ -163,6 +167,24 @@ def _record(
         repeated_returned=len(repeated),
     )
     return dedupe, repeated
+
+
+def offer_found(
+    call: Call[Any],
+    context: Context,
+    source: OfferedBy,
+    found: Recalled,
+    rows: Sequence[RecalledRow],
+    *,
+    injected: Collection[str] = (),
+) -> None:
+    """Note that the session is offered ``rows``, and which memories its search matched by words."""
+    matched = frozenset(found.received_hits)
+    again = [memory_id for memory_id, seq in context.received.items() if seq in matched] if matched else []
+    hits = {row.id for row in rows if row.source in WORD_MATCHES}.union(again)
+    ids = dict.fromkeys((*(row.id for row in rows), *again))
+    ledger = call.state.ledger
+    call.when_sent(lambda: ledger.offer(context, source, ids, call.request_key, injected=injected, hits=hits))
 
 
 async def search_memories(

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Busy, SignetError
+from signet_actors.protocol.session_memories import OfferedBy, OfferedMemory
 from signet_actors.protocol.sessions import (
     MAX_RECEIVED,
     GetSession,
@@ -121,6 +122,7 @@ class RecallLedger:
         self._bypassed: dict[str, bool] = {}
         self._changed: dict[ContextKey, Context] = {}
         self._returned: list[tuple[Context, ReturnedMemory]] = []
+        self._offered: list[OfferedMemory] = []
         self._flusher: asyncio.Task[None] | None = None
 
     @property
@@ -178,6 +180,38 @@ class RecallLedger:
         context.started, context.start_key = True, request_key
         self.record(context, rows, request_key)
 
+    def offer(
+        self,
+        context: Context,
+        source: OfferedBy,
+        ids: Iterable[str],
+        request_key: str | None,
+        *,
+        injected: Collection[str] = (),
+        hits: Collection[str] = (),
+    ) -> None:
+        """Note which memories were considered for the session, best first; they are stored soon.
+
+        ``injected`` were shown to it by a hook, ``hits`` match words of its search. A retry changes nothing. Call it
+        before ``record``.
+        """
+        if context.is_answered(request_key):
+            return
+        self._offered += [
+            OfferedMemory(
+                session_key=context.key,
+                agent_id=context.agent_id,
+                memory_id=memory_id,
+                source=source,
+                rank=rank,
+                was_injected=memory_id in injected,
+                hits=int(memory_id in hits),
+            )
+            for rank, memory_id in enumerate(ids, 1)
+        ]
+        del self._offered[: max(0, len(self._offered) - MAX_PENDING)]
+        self._schedule()
+
     def begin_epoch(self, context: Context) -> None:
         """Forget what the session received: its model no longer has it."""
         context.epoch += 1
@@ -187,21 +221,25 @@ class RecallLedger:
 
     async def flush(self) -> None:
         """Store what is pending now. Raises SignetError."""
-        while self._changed or self._returned:
+        while self._changed or self._returned or self._offered:
             contexts = dict(islice(self._changed.items(), MAX_ROWS))
             for at in contexts:
                 del self._changed[at]
             returned, self._returned = self._returned[:MAX_ROWS], self._returned[MAX_ROWS:]
+            offered, self._offered = self._offered[:MAX_ROWS], self._offered[MAX_ROWS:]
             try:
                 await self._bus.ask_writer(
                     RecordSessions(
-                        contexts=tuple(map(_state_of, contexts.values())), returned=tuple(row for _, row in returned)
+                        contexts=tuple(map(_state_of, contexts.values())),
+                        returned=tuple(row for _, row in returned),
+                        offered=tuple(offered),
                     ),
                     trace_id="",
                 )
             except BaseException:  # a cancelled request may not have been sent either; it is safe to repeat
                 self._changed = {**contexts, **self._changed}
                 self._returned[:0] = returned
+                self._offered[:0] = offered
                 raise
 
     def stop(self) -> asyncio.Task[None]:
@@ -251,7 +289,7 @@ class RecallLedger:
 
     async def _write_behind(self) -> None:
         wait_ms = FLUSH_MS
-        while self._changed or self._returned:
+        while self._changed or self._returned or self._offered:
             await asyncio.sleep(wait_ms / 1000)
             try:
                 await self.flush()

@@ -90,6 +90,9 @@ async def _full_start(
         context.harness, _ = state.redactor.clean(request.harness)
         context.project = state.redactor.clean(request.project)[0] if request.project else context.project
         rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
+        call.when_sent(
+            lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.ids)
+        )
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:
         state.bus.tell_writer(TouchMemories(ids=start.ids, kind="injected"), trace_id=call.trace_id)

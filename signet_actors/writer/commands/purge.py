@@ -20,6 +20,7 @@ from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import purge as purge_rows
+from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
@@ -81,6 +82,11 @@ def _sessions(context: CommandContext, cutoff: str, limit: int) -> int:
     return session_rows.delete_before(context.tx, cutoff, limit)
 
 
+def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
+    """Delete what sessions were offered, and their feedback, of before the cutoff."""
+    return offered_rows.delete_before(context.tx, cutoff, limit)
+
+
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:
     budget = ByteBudget()
     found = history_rows.created_before(context.tx, cutoff, limit)
@@ -119,6 +125,7 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
     "dead_jobs": _dead_jobs,
     "provider_usage": _provider_usage,
     "sessions": _sessions,
+    "session_memories": _session_memories,
     "transcripts": transcripts.purge,
     "session_checkpoints": checkpoints.purge,
 }

@@ -9,10 +9,11 @@ from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, Se
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes.sessions import ContextRow, RecallRow
 from signet_actors.writer.command_context import CommandContext
+from signet_actors.writer.commands import session_memories
 
 
 def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded:
-    """Store the state of each session, and the memories that they received."""
+    """Store the state of each session, and the memories that they received or were offered."""
     for one in command.contexts:
         session_rows.put(
             context.tx,
@@ -34,6 +35,7 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
     ]
     if rows:
         session_rows.add_recalls(context.tx, rows)
+    session_memories.offer(context, command.offered)
     return SessionsRecorded()
 
 

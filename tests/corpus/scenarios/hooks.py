@@ -33,6 +33,11 @@ def _without_numbers(body: Any) -> Any:
     return {**body, "checkpoints": [{**each, "recent_remembers": "<ids>"} for each in body["checkpoints"]]}
 
 
+def _offered(body: Any) -> Any:
+    """Return the body with its memories in the order of their contents, since equal ones are ordered by id."""
+    return {**body, "memories": sorted(body["memories"], key=lambda memory: memory["content"])}
+
+
 def _hook(name: str, hook: str, body: Any, **more: Any) -> Step:
     return post(name, f"/api/hooks/{hook}", body, **more)
 
@@ -78,6 +83,10 @@ _HOOKS: Final = Scenario(
         get("a session", "/api/sessions/s-1"),
         get("an unknown session", "/api/sessions/s-2"),
         post("renew", "/api/sessions/s-1/renew"),
+        get("what it was offered", "/api/sessions/s-1/memories", view=_offered),
+        get("what an unknown session was offered", "/api/sessions/s-2/memories"),
+        post("feedback", "/api/memory/feedback", {"sessionKey": "s-1", "feedback": {"unknown": 2, "bad": "high"}}),
+        post("feedback without a score", "/api/memory/feedback", {"sessionKey": "s-1", "feedback": {"bad": "high"}}),
         post("bypass without a boolean", "/api/sessions/s-1/bypass", {"enabled": "true"}),
         post("bypass of an unknown session", "/api/sessions/s-2/bypass", {"enabled": "true"}),
         post("bypass", "/api/sessions/s-1/bypass", {"enabled": True}),

@@ -1,0 +1,81 @@
+"""The memories that a session was offered, and the feedback of its agent about them.
+
+Source: docs/compatibility.md "Feedback"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import msgspec
+
+from signet_actors.domain.session_keys import agent_from_session_key
+from signet_actors.errors import NotFound, SignetError
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.operations.session_memories import (
+    FEEDBACK,
+    SESSION_MEMORIES,
+    FeedbackReply,
+    FeedbackRequest,
+    ListSessionMemoriesRequest,
+    SessionMemoriesReply,
+    SessionMemoryBody,
+    SessionMetricsBody,
+)
+from signet_actors.operations.transcripts import session_key
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.session_memories import ListSessionMemories, Rating, RecordFeedback
+
+
+async def feedback(call: Call[FeedbackRequest]) -> HttpResponse:
+    """Store the ratings of the memories that the session was offered."""
+    request = call.request
+    await _store_offers(call)
+    done = await call.ask_writer(
+        RecordFeedback(
+            session_key=request.session_key,
+            agent_id=call.agent_id,
+            ratings=tuple(Rating(memory_id, score) for memory_id, score in request.ratings.items()),
+            principal=call.principal,
+            idempotency=call.idempotency,
+        )
+    )
+    accepted = len(done.accepted)
+    return HttpResponse(FeedbackReply(recorded=accepted, accepted=accepted, rejected=len(request.ratings) - accepted))
+
+
+async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:
+    """Return a page of the memories that the session was offered."""
+    named = session_key(call.path["key"])
+    agent_id = call.agent_id if call.names_agent() else agent_from_session_key(named) or call.agent_id
+    key = FieldRedactor(call.state).digest(named)
+    await _store_offers(call)
+    found = await call.ask_searcher(
+        ListSessionMemories(key, ReadScope(agent_id), call.request.limit, call.request.offset)
+    )
+    if not found.known:
+        raise NotFound("Session not found")
+    memories = [SessionMemoryBody(**msgspec.structs.asdict(memory)) for memory in found.memories]
+    return HttpResponse(
+        SessionMemoriesReply(
+            session_key=key,
+            agent_id=agent_id,
+            memories=memories,
+            count=len(memories),
+            metrics=SessionMetricsBody(**msgspec.structs.asdict(found.metrics)),
+        )
+    )
+
+
+async def _store_offers(call: Call[Any]) -> None:
+    """Store what sessions were offered until now, if the writer takes it; else it is stored later."""
+    with contextlib.suppress(SignetError):
+        await call.state.ledger.flush()
+
+
+ROUTES: tuple[Route, ...] = (
+    *serve(FEEDBACK, feedback),
+    *serve(SESSION_MEMORIES, list_memories),
+)

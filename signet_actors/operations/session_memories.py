@@ -1,0 +1,180 @@
+"""The memories that a session was offered, and the feedback of its agent about them.
+
+Source: docs/compatibility.md "Feedback"; memory-pipeline.txt "Continuity Scoring"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from signet_actors.domain.feedback import clamped_score
+from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import MAX_NAME_CHARS, ArgumentForm, Clamped, FieldType, Given, JsonObject
+from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import Offset, not_yet
+from signet_actors.operations.transcripts import OwnAgent, Session
+
+MAX_RATINGS: Final = 200
+ACCEPTANCE_RULE: Final = "a rating counts if its session was offered the memory, and the memory still exists"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratings(FieldType):
+    """An object with a score for each memory id. Scores are clamped to -1 and 1, invalid entries skipped."""
+
+    argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {"type": "object", "minProperties": 1, "maxProperties": MAX_RATINGS}
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, dict):
+            raise given.invalid("must be an object with a score for each memory id")
+        if len(given.value) > MAX_RATINGS:
+            raise given.invalid(f"must have at most {MAX_RATINGS} entries")
+        scores = {_memory_id(name): clamped_score(value) for name, value in given.value.items()}
+        ratings = {name: score for name, score in scores.items() if name and score is not None}
+        if not ratings:
+            raise given.invalid("must have a memory id with a score between -1 and 1")
+        skipped = len(given.value) - len(ratings)
+        if skipped:
+            given.warnings.append(
+                f"{given.name}: {skipped} invalid {'entry is' if skipped == 1 else 'entries are'} skipped"
+            )
+        return ratings
+
+
+def _memory_id(name: str) -> str:
+    return sanitize_text(name).strip() if len(name) <= MAX_NAME_CHARS else ""
+
+
+class FeedbackRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """How useful memories were to a session: 1 helped, 0 made no difference, -1 misled."""
+
+    session_key: Annotated[Session, Meta(description="The session that was offered the memories")] = msgspec.field(
+        name="sessionKey"
+    )
+    ratings: Annotated[
+        dict[str, float],
+        Ratings(missing="feedback is required"),
+        Meta(description="A score from -1 to 1 for each memory id; also `ratings`"),
+    ] = msgspec.field(name="feedback")
+    rewards: Annotated[dict[str, Any] | None, JsonObject(), not_yet("is not used")] = None
+
+
+class FeedbackReply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """``recorded`` ratings are on disk; ``rejected`` ones are not, see ``acceptanceRule``.
+
+    The other counts are 0, because feedback changes no other data in this release.
+    """
+
+    ok: Literal[True] = True
+    recorded: int
+    accepted: int
+    rejected: int
+    propagated: int = 0
+    cooccurrence_updated: int = 0
+    dependencies_updated: int = 0
+    acceptance_rule: str = ACCEPTANCE_RULE
+    warnings: list[str] | UnsetType = UNSET
+
+
+class ListSessionMemoriesRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True):
+    """Which page of the memories to return."""
+
+    limit: Annotated[int, Clamped(low=1, high=500), Meta(description="Memories to return")] = 100
+    offset: Offset = 0
+
+
+class SessionMemoryBody(msgspec.Struct, frozen=True, rename="camel"):
+    """A memory that the session was offered by ``source``: session_start, prompt or recall.
+
+    ``rank``: its place there, 1 is the best. ``wasInjected``: the session was shown it by a hook. ``ftsHitCount``:
+    searches of the session whose words it matched. ``relevanceScore``: by the continuity scoring, null until then.
+    ``feedback``: the mean of ``feedbackCount`` ratings by the agent.
+    """
+
+    id: str
+    content: str
+    type: str
+    source: str
+    rank: int
+    was_injected: bool
+    fts_hit_count: int
+    relevance_score: float | None
+    feedback: float | None
+    feedback_count: int
+    created_at: str
+
+
+class SessionMetricsBody(msgspec.Struct, frozen=True, rename="camel"):
+    """Counts and means over all memories that the session was offered; a mean without values is null."""
+
+    offered: int
+    injected: int
+    hit: int
+    injected_and_hit: int
+    rated: int
+    mean_relevance: float | None
+    mean_feedback: float | None
+
+
+class SessionMemoriesReply(msgspec.Struct, frozen=True, rename="camel"):
+    """A page, in the order in which the session was offered them; ``count`` counts the page."""
+
+    session_key: str
+    agent_id: str
+    memories: list[SessionMemoryBody]
+    count: int
+    metrics: SessionMetricsBody
+
+
+FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
+    name="feedback.record",
+    summary="Rate the memories of a session",
+    tag="Sessions",
+    method="POST",
+    paths=("/api/memory/feedback",),
+    request=FeedbackRequest,
+    example={"sessionKey": "s-1", "feedback": {EXAMPLE_MEMORY: 0.8}},
+    replies={200: FeedbackReply, **PROBLEMS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.OTHER,
+    description="Ratings of one memory are averaged. They are stored and shown with the session; no ranking and no "
+    "importance depends on them.",
+    tool=Tool(
+        name="memory_feedback",
+        title="Rate memories",
+        description="Say how useful the memories were that this session received: 1 helped, 0 made no difference, "
+        "-1 misled. To correct a wrong memory, use memory_modify.",
+        fields={
+            "session_key": "The session that received the memories",
+            "ratings": "A score from -1 to 1 for each memory id",
+        },
+        idempotent=False,
+    ),
+)
+SESSION_MEMORIES: Final[Operation[ListSessionMemoriesRequest, SessionMemoriesReply]] = Operation(
+    name="sessions.memories",
+    summary="Memories that a session was offered",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/sessions/{key}/memories",),
+    request=ListSessionMemoriesRequest,
+    example={"key": "s-1", "limit": 20},
+    replies={200: SessionMemoriesReply, 404: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    description="Each hook and recall of a session offers memories; `metrics` counts those that were shown, searched "
+    "for and rated.",
+)
+OPERATIONS: Final = (FEEDBACK, SESSION_MEMORIES)

@@ -1,0 +1,99 @@
+"""Which memories a session was offered and shown, how often it searched for them, and what its agent said about them.
+
+Source: memory-pipeline.txt "Continuity Scoring"; architecture.txt "agent_feedback"; docs/guides/hooks.md "Sessions".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Idempotency, Message, Principal, Request
+
+OfferedBy = Literal["session_start", "prompt", "recall"]
+
+
+class OfferedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory that was considered for a session.
+
+    ``rank`` counts from 1, the best. ``was_injected``: the session was shown it. ``hits``: searches of the session
+    whose words it matched, to be added to those before.
+    """
+
+    session_key: str
+    agent_id: str
+    memory_id: str
+    source: OfferedBy
+    rank: int
+    was_injected: bool = False
+    hits: int = 0
+
+
+class Rating(msgspec.Struct, frozen=True):
+    """How useful a memory was, from -1 to 1."""
+
+    memory_id: str
+    score: float
+
+
+class FeedbackRecorded(Message, frozen=True, tag="writer.feedback_recorded"):
+    """The ratings of these memories are on disk; others were not offered to the session, or do not exist."""
+
+    accepted: list[str]
+
+
+class RecordFeedback(Request[FeedbackRecorded], frozen=True, tag="writer.record_feedback"):
+    """Add ratings to the mean of each memory that the session was offered."""
+
+    session_key: str
+    agent_id: str
+    ratings: tuple[Rating, ...]
+    principal: Principal
+    idempotency: Idempotency | None = None
+
+
+class SessionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory that a session was offered. ``feedback``: the mean of ``feedback_count`` ratings."""
+
+    id: str
+    content: str
+    type: str
+    source: str
+    rank: int
+    was_injected: bool
+    fts_hit_count: int
+    relevance_score: float | None
+    feedback: float | None
+    feedback_count: int
+    created_at: str
+
+
+class SessionMetrics(msgspec.Struct, frozen=True):
+    """Counts and means over the memories that a session was offered; a mean without values is None."""
+
+    offered: int = 0
+    injected: int = 0
+    hit: int = 0
+    injected_and_hit: int = 0
+    rated: int = 0
+    mean_relevance: float | None = None
+    mean_feedback: float | None = None
+
+
+class SessionMemoriesFound(Message, frozen=True, tag="searcher.session_memories_found"):
+    """A page, in the order in which the session was offered them. ``known``: something is stored of the session."""
+
+    known: bool
+    memories: list[SessionMemory]
+    metrics: SessionMetrics
+
+
+class ListSessionMemories(Request[SessionMemoriesFound], frozen=True, tag="searcher.list_session_memories"):
+    """Read what a session of the reading agent was offered, as far as these memories are still readable."""
+
+    session_key: str
+    read: ReadScope
+    limit: int
+    offset: int = 0
