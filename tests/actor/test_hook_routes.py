@@ -332,6 +332,15 @@ def test_a_new_epoch_starts_in_full_again(api: MemoryApi) -> None:
     )
 
 
+def test_a_start_after_a_compaction_begins_an_epoch_for_a_session_that_had_prompts_only(api: MemoryApi) -> None:
+    assert post(api, PROMPT, sessionKey="s")["inject"] != ""
+    assert post(api, PROMPT, sessionKey="s")["inject"] == ""
+    assert post(api, START, sessionKey="s", source="compact")["memories"] != []
+    recalled = api.request("POST", "/api/memory/recall", {"query": "editor", "sessionKey": "s"}).json
+    assert recalled["meta"]["dedupe"]["contextEpoch"] == 1
+    assert (recalled["results"], recalled["meta"]["dedupe"]["enabled"]) == ([], True)
+
+
 def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: MemoryApi) -> None:
     body = post(api, PROMPT, project="/p", sessionKey="s")
     assert body["inject"] == (

@@ -26,8 +26,9 @@ from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import GetMemory, ListMemories, MemoryListed
+from signet_actors.protocol.sessions import GetSession
 from signet_actors.protocol.transcripts import SearchSessions, SessionsFound
-from signet_actors.protocol.writer import ForgetMemory
+from signet_actors.protocol.writer import ForgetMemory, Remember
 from tests.support.bus_harness import eventually
 from tests.support.edge import Answered, RunningEdge, ScriptedBus
 from tests.support.routes import plain_route
@@ -273,6 +274,17 @@ def test_a_call_acts_for_the_agent_of_the_headers_whatever_its_arguments_say(edg
     (asked,) = edge.bus.asked
     assert isinstance(asked, ListMemories)
     assert (asked.read.agent_id, asked.limit) == ("ada", 3)
+
+
+def test_a_session_key_in_an_argument_names_no_agent(edge: RunningEdge) -> None:
+    arguments = {"content": "the ferry leaves at six", "session_key": "agent:secret:1"}
+    call(edge, "memory_store", **arguments)
+    call(edge, "memory_store", {"x-signet-agent-id": "ada"}, **arguments)
+    call(edge, "memory_search", query="ferry", session_key="agent:secret:1")
+    stored = [asked.memory.agent_id for asked in edge.bus.asked if isinstance(asked, Remember)]
+    assert stored == ["default", "ada"]
+    read = [asked.agent_id for asked in edge.bus.asked if isinstance(asked, GetSession)]
+    assert set(read) == {"default"}
 
 
 @pytest.mark.parametrize(
