@@ -1,6 +1,6 @@
 """The hooks of harnesses: what a session receives at its start and with each prompt, and what it stores.
 
-A hook is answered with 200 whatever happens inside; ``skipped`` says that nothing was done, ``reason`` why. Only a
+A hook is answered with 200 even if its work fails; ``skipped`` says that nothing was done, ``reason`` why. Only a
 missing required field is refused; other invalid values count as absent and are named in ``warnings``.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34; docs/guides/hooks.md.

@@ -20,7 +20,7 @@ from signet_actors.operations.request_fields import NoFields
 
 @dataclass(frozen=True, kw_only=True)
 class StrictFlag(FieldType):
-    """A boolean, and nothing that only looks like one."""
+    """A JSON boolean. A text or a number is refused."""
 
     argument = ArgumentForm.FLAG
 

@@ -85,7 +85,7 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     """The stored state of a session, None if there is none, and what it received in its present epoch.
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
-    ``bypassed``: memory is switched off for the session, whichever agent's row says so.
+    ``bypassed``: memory is switched off for the session of all agents.
     """
 
     context: SessionContext | None = None

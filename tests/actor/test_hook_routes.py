@@ -1,4 +1,4 @@
-"""The hooks: their answers, what they accept, and that they answer with 200 whatever happens inside."""
+"""The hooks: their answers, what they accept, and that they answer with 200 even if their work fails."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_only_a_missing_required_field_is_refused(api: MemoryApi, path: str, bod
 
 @pytest.mark.parametrize("path", BODIES)
 def test_any_other_wrong_type_counts_as_absent_and_is_named(api: MemoryApi, path: str) -> None:
-    odd = {"project": 5, "sessionKey": ["s"], "agentId": {}, "runtimePath": "telepathy"}
+    odd = {"project": 5, "sessionKey": ["s"], "agentId": {}, "runtimePath": "other"}
     if path == RECALL:
         odd |= {"limit": "many", "aggregateBudget": "huge"}
     body = post(api, path, **odd)
@@ -138,7 +138,7 @@ def test_a_secret_in_the_type_of_a_memory_counts_as_absent(tmp_path: Path, redac
     assert ("warnings" in body) is redact
 
 
-def test_a_content_that_is_too_long_is_no_missing_one(api: MemoryApi) -> None:
+def test_a_content_that_is_too_long_is_skipped_with_a_reason(api: MemoryApi) -> None:
     body = post(api, REMEMBER, content="x" * 1_000_001)
     assert (body["saved"], body["skipped"], body["reason"]) == (False, True, "payload_too_large")
     assert body["warnings"] == ["content must be at most 1000000 bytes; it is not stored"]
@@ -175,7 +175,7 @@ def test_a_body_is_read_whatever_its_content_type_and_an_empty_session_key_is_no
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("failure", [Unavailable("away"), Busy("full"), RuntimeError("a bug"), OutcomeUnknown()])
-def test_a_hook_answers_200_when_nothing_inside_answers(api: MemoryApi, path: str, failure: Exception) -> None:
+def test_a_hook_answers_200_when_no_other_process_answers(api: MemoryApi, path: str, failure: Exception) -> None:
     api.bus.script = dict.fromkeys((Recall, GetSession, FindSessionStart, Remember, RecordSessions), failure)
     body = post(api, path, sessionKey="s")
     if path == BEFORE and not isinstance(failure, RuntimeError):
@@ -370,9 +370,7 @@ def test_a_memory_is_offered_once_in_an_epoch_by_all_ways_together(api: MemoryAp
 @pytest.mark.parametrize(
     ("path", "kind"), [(START, FindSessionStart), (PROMPT, Recall), (RECALL, Recall), ("/api/memory/recall", Recall)]
 )
-def test_what_a_client_that_disconnected_would_have_received_is_returned_to_the_next(
-    api: MemoryApi, path: str, kind: type
-) -> None:
+def test_memories_of_an_answer_that_was_not_sent_are_returned_again(api: MemoryApi, path: str, kind: type) -> None:
     body = {"harness": "codex", "sessionKey": "s", "userPrompt": "which editor?", "query": "editor"}
     answer = api.bus.script[kind]
 
@@ -448,7 +446,7 @@ def test_more_than_eight_prompts_at_once_get_nothing(api: MemoryApi) -> None:
             await release.wait()
         return await answers(request, **more)
 
-    async def crowd() -> list[Any]:
+    async def all_at_once() -> list[Any]:
         api.bus.ask_searcher = held  # type: ignore[method-assign]
         raw = b'{"harness": "x", "userMessage": "which editor?"}'
         tasks = [asyncio.ensure_future(api.requested("POST", PROMPT, raw, {})) for _ in range(9)]
@@ -457,7 +455,7 @@ def test_more_than_eight_prompts_at_once_get_nothing(api: MemoryApi) -> None:
         await asyncio.wait(tasks)
         return [task.result().json for task in (*done, *(set(tasks) - done))]
 
-    first, *others = asyncio.run(crowd())
+    first, *others = asyncio.run(all_at_once())
     assert (first["skipped"], first["reason"], first["inject"]) == (True, "busy", "")
     assert all(body["memoryCount"] == 1 for body in others)
 

@@ -226,7 +226,7 @@ def test_sessions_are_found_and_purged_by_index(room: StoreRoom) -> None:
         assert not [line for line in plan_of(room.connection, sql) if line.startswith("SCAN") and "INDEX" not in line]
 
 
-def test_the_memories_that_were_recalled_last_are_found_by_index_whoever_may_read_them(room: StoreRoom) -> None:
+def test_the_memories_that_were_recalled_last_are_found_by_index_for_all_agents(room: StoreRoom) -> None:
     for number in range(3):
         room.remember(f"memory {number}", project=f"/{number}")
     for number, moment in ((0, "2026-01-02T00:00:00.000Z"), (2, "2026-01-03T00:00:00.000Z")):

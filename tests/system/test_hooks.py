@@ -257,7 +257,7 @@ def test_a_memory_is_stored_once_however_often_a_hook_is_repeated(daemon: LiveDa
     assert daemon.read("SELECT count(*) FROM memories WHERE content = ?", body["content"]) == [(1,)]
 
 
-def test_hooks_wait_for_no_stopped_writer(daemon: LiveDaemon) -> None:
+def test_hooks_do_not_wait_for_a_stopped_writer(daemon: LiveDaemon) -> None:
     stopped = daemon.kill("writer", signal.SIGSTOP)
     try:
         offered = prompt(daemon.api, "in which file are the feature flags?", sessionKey="w", project=HERE)

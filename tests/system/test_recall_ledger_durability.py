@@ -103,7 +103,9 @@ def test_a_retry_of_one_request_gets_the_same_rows(daemon: LiveDaemon) -> None:
 
 def test_concurrent_recalls_of_a_session_never_return_a_row_twice(daemon: LiveDaemon) -> None:
     answers: list[Any] = []
-    threads = [threading.Thread(target=lambda: answers.append(recalled(daemon, "crowd", limit=3))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(recalled(daemon, "concurrent", limit=3))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

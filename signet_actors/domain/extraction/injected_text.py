@@ -53,7 +53,7 @@ _MARK = re.compile(
 _MARK_START = re.compile(
     rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
 )
-"""Matches the start of a mark, whatever follows."""
+"""Matches the start of a mark, without its rest."""
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")

@@ -1,4 +1,4 @@
-"""The hooks of harnesses. Each is answered with 200 within its time, whatever happens inside.
+"""The hooks of harnesses. Each is answered with 200 within its time, even if its work fails.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39, 49; docs/guides/hooks.md.
 """

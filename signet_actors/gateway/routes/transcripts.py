@@ -63,7 +63,7 @@ MAX_REPLY_ROWS: Final = 10_000
 async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     """Store the turns of the session that are not stored yet, durably before replying.
 
-    A key in ``sessionId`` or in the transcript names no agent: whoever wrote it need not be the caller.
+    A key in ``sessionId`` or in the transcript names no agent, because it is not the caller's own statement.
     """
     request = call.request
     if parse_flag(call.headers.get(NO_HOOKS_HEADER)):

@@ -1,4 +1,4 @@
-"""What all hooks have in common: a session, a time limit, and an answer with 200 whatever happens inside.
+"""What all hooks have in common: a session, a time limit, and an answer with status 200 even if the work fails.
 
 Source: docs/decisions.md 34; docs/compatibility.md "Hooks and sessions"; docs/reliability.md R13.
 """

@@ -50,7 +50,7 @@ def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContex
 
 
 def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
-    """Return True if memory is switched off for the session, whichever agent's row says so."""
+    """Return True if memory is switched off for the session in the row of any agent."""
     return bool(snapshot.value(_BYPASSED, {"session_key": session_key}))
 
 

@@ -74,7 +74,7 @@ def put(tx: WriteTransaction, context: ContextRow) -> None:
 
 
 def set_bypassed(tx: WriteTransaction, session_key: str, *, bypassed: bool) -> None:
-    """Store in each row of the session, whatever its agent, whether memory is switched off for it."""
+    """Store in the rows of the session, those of all agents, whether memory is switched off for it."""
     tx.execute(_SET_BYPASSED, {"session_key": session_key, "bypassed": int(bypassed)})
 
 
