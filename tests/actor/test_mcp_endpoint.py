@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
@@ -345,6 +347,25 @@ def test_a_drain_during_a_change_leaves_its_outcome_unknown(tmp_path: Path) -> N
             edge.request("GET", "/health")
         edge.stop(grace_ms=0)
         assert connection.recv(65536).startswith(b"HTTP/1.1 504 ")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_call_that_is_cancelled_while_it_is_served_delays_no_other(tmp_path: Path, mode: Any) -> None:
+    bus = HangingBus()
+    bus.answers[ListMemories] = MemoryListed([], 0, 0, 0, 0)
+
+    async def use(edge: RunningEdge) -> None:
+        async with Client(streamable_http_client(f"http://127.0.0.1:{edge.port}/mcp"), mode=mode) as client:
+            served = asyncio.create_task(client.call_tool("memory_forget", {"id": "m1", "reason": "old"}))
+            await asyncio.to_thread(eventually, lambda: bool(bus.asked), within_s=30, what="the change")
+            served.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await served
+            assert not (await client.call_tool("memory_list", {})).is_error
+
+    with edge_of(tmp_path, bus=bus) as edge:
+        asyncio.run(asyncio.wait_for(use(edge), 60))
+    assert [type(asked) for asked in bus.asked] == [ForgetMemory, ListMemories]
 
 
 @pytest.mark.parametrize(
