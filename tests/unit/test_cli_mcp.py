@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from signet_actors.operations.tools import TOOLS
 from tests.support.bus_harness import eventually
 from tests.support.scripted_daemon import ScriptedDaemon
 
@@ -88,7 +89,7 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
 def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_path: Path, mode: str) -> None:
     async def use(client: Client) -> None:
         assert client.server_info.name == "signet"
-        assert len((await client.list_tools()).tools) == 8
+        assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS)
         result = await client.call_tool("memory_search", {"query": "x"})
         assert result.is_error
         said = f"memory_search failed: no daemon runs on {tmp_path}. Start it with `signet start`."
