@@ -7,13 +7,13 @@ nowhere else. Source: memory-pipeline.txt "Session Checkpoints".
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import harmless
 
 CheckpointTrigger = Literal["periodic", "pre_compaction", "session_end", "agent", "explicit"]
 """What made the checkpoint: a number of prompts or a time, a compaction, the end of the session, the end of the agent's
@@ -29,7 +29,6 @@ CONTEXT_CHARS: Final = 1000
 _SHOWN_QUERIES: Final = 8
 _MINUTE_MS: Final = 60_000
 _CUT: Final = "…"
-_TAG: Final = re.compile(r"<(?=[/A-Za-z!])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def recovery_text(said: str, digest_text: str, chars: int) -> str:
     lines = ["## Session Recovery Context"]
     room = chars - len(lines[0])
     for line in (f"- {said}", *digest_text.splitlines()):
-        shown = _TAG.sub("< ", line)
+        shown = harmless(line)
         room -= len(shown) + 1
         if room < 0:
             break

@@ -171,12 +171,16 @@ def memory_line(memory: Line, chars: int) -> str | None:
     tags = without_marks(f" [{', '.join(memory.tags[:MAX_TAGS])}]") if memory.tags else ""
     moment = datetime.fromisoformat(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
-    # It cannot end the block that it stands in.
-    content = _TAG.sub("< ", without_marks(collapsed(memory.content)[: MAX_LINE_CHARS + 1]))
+    content = harmless(collapsed(memory.content)[: MAX_LINE_CHARS + 1])
     room = min(MAX_LINE_CHARS, chars - len(end) - 2)
     if room < min(MIN_LINE_CHARS, len(content)):
         return None
     return f"- {_cut(content, room)}{end}"
+
+
+def harmless(line: str) -> str:
+    """Return ``line`` in a form that neither ends the block in which it is shown nor looks like one of our marks."""
+    return _TAG.sub("< ", without_marks(line))
 
 
 def prompt_memories(terms: Sequence[str], method: str, shown: Shown) -> str:
