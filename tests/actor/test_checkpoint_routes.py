@@ -138,6 +138,16 @@ def test_no_secret_reaches_a_checkpoint(daemon: LiveDaemon) -> None:
     assert all(KEY.encode() not in each.read_bytes() for each in files)
 
 
+def test_a_session_whose_key_holds_a_secret_is_found_where_memories_keep_their_secrets() -> None:
+    with live_daemon(config="redaction: {memories: false}\n") as daemon:
+        daemon.api.remember("The form uses formkit")
+        hook(daemon.api, "session-start", sessionKey=KEY)
+        hook(daemon.api, "pre-compaction", sessionKey=KEY, sessionContext="the login form")
+        (checkpoint,) = of_session(daemon.api, KEY)
+        assert KEY not in json.dumps(checkpoint)
+        assert daemon.api.get(f"/api/sessions/{KEY}/memories").ok()["memories"]
+
+
 def test_a_bypassed_session_has_no_checkpoints(daemon: LiveDaemon) -> None:
     hook(daemon.api, "session-start", sessionKey="off")
     daemon.api.post("/api/sessions/off/bypass", {"enabled": True}).ok()

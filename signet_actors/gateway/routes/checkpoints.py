@@ -37,7 +37,7 @@ async def of_project(call: Call[ProjectCheckpointsRequest]) -> HttpResponse:
 
 async def of_session(call: Call[SessionCheckpointsRequest]) -> HttpResponse:
     """Return the checkpoints of a session; none if it is not known."""
-    key = FieldRedactor(call.state).digest(session_key(call.path["key"]))
+    key = FieldRedactor(call.state, for_memories=False).digest(session_key(call.path["key"]))
     read = ReadScope(agent_of(call, key))
     return await _listed(call, ListCheckpoints(read, call.request.limit, session_key=key))
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import NotFound, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.routes.transcripts import agent_of
 from signet_actors.operations.session_memories import (
     FEEDBACK,
     SESSION_MEMORIES,
@@ -49,8 +49,8 @@ async def feedback(call: Call[FeedbackRequest]) -> HttpResponse:
 async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:
     """Return a page of the memories that the session was offered."""
     named = session_key(call.path["key"])
-    agent_id = call.agent_id if call.names_agent() else agent_from_session_key(named) or call.agent_id
-    key = FieldRedactor(call.state).digest(named)
+    agent_id = agent_of(call, named)
+    key = FieldRedactor(call.state, for_memories=False).digest(named)
     await _store_offers(call)
     found = await call.ask_searcher(
         ListSessionMemories(key, ReadScope(agent_id), call.request.limit, call.request.offset)
