@@ -295,6 +295,7 @@ class Application:
             warnings=warnings,
             perform=partial(self._perform, context),
             after_response=context.after_response,
+            require_owner=partial(require_owner, state, *context.peer),
         )
         sync_point("gateway.validated")
         if context.overloaded:
@@ -359,6 +360,7 @@ class Application:
                 wait_disconnected=context.wait_disconnected,
                 warnings=context.warnings,
                 after_response=context.after_response,
+                require_owner=partial(require_owner, state, *outer.peer),
             )
             limit_ms = state.config.gateway.request_timeout_ms
             return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)

@@ -1,7 +1,7 @@
 """Turn a transcript into what is stored of it: parse it, remove secrets, and cut it into parts for the writer.
 
 A thread of its own does this, one transcript at a time, and pauses for searches. Secrets are always removed, because
-nothing of a transcript was meant to be stored by the person who said it.
+the user did not ask to store what a transcript contains.
 
 Source: docs/decisions.md 26, 37; docs/reliability.md R13.
 """

@@ -44,7 +44,7 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
         Meta(description="Tell in `explained` what became of the memory with this id, also if it is not a result"),
     ] = msgspec.field(default=None, name="explainId")
     aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
-    expand: Annotated[bool, not_yet("is not available yet; no transcript is added")] = False
+    expand: Annotated[bool, Meta(description="Add `sources`: what was said in the sessions of the results")] = False
     aggregate_budget: Literal["small", "medium", "large"] = msgspec.field(default="small", name="aggregateBudget")
     save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
     session_key: Annotated[
@@ -96,6 +96,7 @@ class RecallResult(msgspec.Struct, frozen=True):
     ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
     ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
     time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
+    ``session_key``: the part of ``sources`` that belongs to it.
     """
 
     id: str
@@ -122,6 +123,7 @@ class RecallResult(msgspec.Struct, frozen=True):
     supplementary: bool = False
     already_recalled: bool = False
     explanation: Explanation | UnsetType = UNSET
+    session_key: str | UnsetType = UNSET
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
@@ -185,7 +187,8 @@ class Aggregate(msgspec.Struct, frozen=True, rename="camel"):
 class RecallReply(msgspec.Struct, frozen=True):
     """Ranked memories, best first; ``method`` is hybrid when vectors took part, else keyword.
 
-    ``explained`` is present if the request has ``explainId``.
+    ``explained`` is present if the request has ``explainId``, and ``sources`` if it has ``expand``: what was said in
+    the sessions of the results, by session key.
     """
 
     results: list[RecallResult]
@@ -194,6 +197,7 @@ class RecallReply(msgspec.Struct, frozen=True):
     meta: RecallMeta
     aggregate: Aggregate | UnsetType = UNSET
     explained: ExplainedId | UnsetType = UNSET
+    sources: dict[str, str] | UnsetType = UNSET
 
 
 class LegacyResult(msgspec.Struct, frozen=True):

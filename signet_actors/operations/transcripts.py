@@ -253,7 +253,7 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
     owner_only=True,
     lenient=True,
     description=(
-        "Stores what is not stored yet of the session, so it may be called as often as one likes. A transcript that"
+        "Stores what is not stored yet of the session, so it may be called more than once. A transcript that"
         " cannot be read is a 200 with `skipped` and `reason`."
     ),
 )

@@ -79,6 +79,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     agent_id: str
     created_at: str
     session_id: str | None = None
+    source_id: str | None = None
     content_length: int | None = None
     relevance: float = 0.0
     seq: int = 0

@@ -49,7 +49,7 @@ class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
 
 
 class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns"):
-    """Store the turns of a session that are not stored yet; safe to repeat, whatever was stored of it before.
+    """Store the turns of a session that are not stored yet; safe to repeat.
 
     A capture is sent in parts, in order. ``previous`` is the position of the part before this one, None for the first.
     """
@@ -157,7 +157,33 @@ class SearchSessions(Request[SessionsFound], frozen=True, tag="searcher.search_s
     project: str | None = None
 
 
+class SessionExcerpt(msgspec.Struct, frozen=True, array_like=True):
+    """A part of the transcript of a session, as text."""
+
+    agent_id: str
+    session_key: str
+    text: str
+
+
+class SessionsExpanded(Message, frozen=True, tag="searcher.sessions_expanded"):
+    """The excerpts of the transcripts that exist and that the caller may read."""
+
+    excerpts: list[SessionExcerpt]
+
+
+class ExpandSessions(Request[SessionsExpanded], frozen=True, tag="searcher.expand_sessions"):
+    """Read from the transcript of each session (agent and key) the turns around the one that matches ``query`` best.
+
+    Without a match, its beginning. ``max_chars``: of one excerpt, without the names of the speakers.
+    """
+
+    sessions: tuple[tuple[str, str], ...]
+    read: ReadScope
+    query: str
+    max_chars: int
+
+
 TranscriptCommand = StoreTurns | ForgetTranscript
 TranscriptCommandReply = TranscriptStored | TranscriptForgotten
-TranscriptQuery = GetTranscript | SearchSessions
-TranscriptQueryReply = TranscriptFound | SessionsFound
+TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions
+TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded

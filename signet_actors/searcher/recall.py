@@ -457,6 +457,7 @@ def _fetch_rows(
                 agent_id=row.agent_id,
                 created_at=row.created_at,
                 session_id=row.session_id,
+                source_id=row.source_id,
                 content_length=length if length > (command.content_chars or length) else None,
                 seq=seq,
             )

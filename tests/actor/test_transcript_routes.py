@@ -201,7 +201,7 @@ def test_messages_may_be_sent_as_json(api: MemoryApi) -> None:
     assert "neither" in skipped(end(api, transcript=7, sessionKey="s"))
 
 
-def test_a_body_is_read_whatever_its_content_type(api: MemoryApi) -> None:
+def test_a_body_of_another_content_type_is_read(api: MemoryApi) -> None:
     answer = end(api, {"content-type": "text/plain"}, transcript=TALK, sessionKey="s")
     assert answer.json["stored"] is True
 

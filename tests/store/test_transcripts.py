@@ -20,6 +20,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
+    ExpandSessions,
     ForgetTranscript,
     GetTranscript,
     SearchSessions,
@@ -287,6 +288,33 @@ def test_a_late_capture_has_its_time_but_is_kept_as_long_as_others(room: StoreRo
     assert room.value("SELECT updated_at FROM session_transcripts") == iso(room.clock.wall_ms())
 
 
+def expanded(room: StoreRoom, query: str, *sessions: tuple[str, str], agent: str = "default") -> dict[str, str]:
+    with room.reader.open_snapshot() as view:
+        reply = transcripts.expand(view, ExpandSessions(sessions, ReadScope(agent), query, max_chars=200))
+    return {each.session_key: each.text for each in reply.excerpts}
+
+
+def test_a_session_is_expanded_to_the_turns_around_the_one_that_matches(room: StoreRoom) -> None:
+    filler = [Turn("user", f"word {number} " * 10) for number in range(20)]
+    store(room, *filler, A, B, *filler, session="long")
+    store(room, A, B, session="short")
+    text = expanded(room, "where does the ferry leave", ("default", "long"), ("default", "short"))
+    assert text["short"] == "User: Where is the ferry?\n\nAssistant: At the pier"
+    assert text["short"] in text["long"]
+    assert len(text["long"]) <= 200 + 4 * len("\n\nAssistant: ")
+    assert expanded(room, "zeppelin", ("default", "short")) == {"short": text["short"]}, "its beginning"
+
+
+def test_a_session_is_expanded_for_its_agent_alone_and_not_when_it_is_forgotten(room: StoreRoom) -> None:
+    store(room, A, session="s", agent="ann")
+    assert expanded(room, "ferry", ("ann", "s"), agent="ann") != {}
+    assert expanded(room, "ferry", ("bob", "s"), ("default", "s"), agent="ann") == {}
+    assert expanded(room, "ferry", ("ann", "s"), agent="bob") == {}
+    assert expanded(room, "ferry", ("ann", "s")) == {}, "a shared read policy reads no private row of another agent"
+    room.ask(ForgetTranscript("s", "ann", Principal()))
+    assert expanded(room, "ferry", ("ann", "s"), agent="ann") == {}
+
+
 def test_no_statement_reads_a_whole_table(room: StoreRoom) -> None:
     from signet_actors.store.reads import transcripts as reads
     from signet_actors.store.writes import transcripts as writes
@@ -300,6 +328,8 @@ def test_no_statement_reads_a_whole_table(room: StoreRoom) -> None:
         writes._SIZES,
         writes._EXPIRED,
         reads._TURNS,
+        reads._TURNS_BEFORE,
+        reads._TURNS_FROM,
     ]
     for statement in statements:
         steps = plan_of(room.connection, statement)

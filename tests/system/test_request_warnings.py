@@ -108,7 +108,6 @@ def test_an_object_as_a_query_parameter_is_unknown_and_not_suggested(room: Clien
 @pytest.mark.parametrize(
     ("body", "warning"),
     [
-        ({"expand": True}, "expand is not available yet"),
         ({"aggregate": True}, "aggregate is not available yet"),
         (
             {"time": {"start": "2026-05-13", "facets": ["session"]}},
@@ -122,15 +121,15 @@ def test_a_recall_warns_of_unimplemented_fields(room: Client, body: dict[str, An
     assert answer["warnings"][0].startswith(warning)
 
 
-@pytest.mark.parametrize("field", ["expand", "aggregate", "saveAggregate", "includeRecalled"])
+@pytest.mark.parametrize("field", ["aggregate", "saveAggregate", "includeRecalled"])
 def test_a_disabled_unimplemented_field_causes_no_warning(room: Client, field: str) -> None:
     assert "warnings" not in room.post("/api/memory/recall", {"query": "editor", field: False}).ok()
     assert "warnings" not in room.get("/api/memory/search", q="editor", **{field: "false"}).ok()
 
 
 def test_a_search_by_query_warns_of_unimplemented_fields(room: Client) -> None:
-    (warning,) = room.get("/api/memory/search", q="editor", expand=1).ok()["warnings"]
-    assert warning.startswith("expand is not available yet")
+    (warning,) = room.get("/api/memory/search", q="editor", aggregate=1).ok()["warnings"]
+    assert warning.startswith("aggregate is not available yet")
 
 
 @pytest.mark.parametrize(

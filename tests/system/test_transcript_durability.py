@@ -1,4 +1,4 @@
-"""Transcripts of each harness are stored once, found, and private, whatever is killed meanwhile, in a live daemon."""
+"""Transcripts of each harness are stored once, found, and private, also if processes are killed."""
 
 from __future__ import annotations
 
@@ -99,6 +99,19 @@ def test_a_transcript_is_read_by_its_agent_alone(homed: LiveDaemon) -> None:
         assert other.post("/api/sessions/search", {"query": "who keeps the password of the ferry"}).ok()["hits"] == []
         other.request("DELETE", "/api/sessions/of-ann/transcript").refused(404)
     assert ann.recall("password of the ferry")["results"] == [], "a transcript is no memory"
+
+
+def test_a_recall_returns_what_was_said_in_the_session_of_a_memory(homed: LiveDaemon) -> None:
+    cleo, dora = homed.agent("cleo"), homed.agent("dora")
+    talk = "User: Which dock does the barge use?\nAssistant: Dock 7, because dock 3 is too shallow."
+    end(cleo, transcript=talk, sessionKey="docks")
+    cleo.post("/api/memory/remember", {"content": "The barge uses dock 7"}, x_signet_session_id="docks").ok()
+    cleo.remember("The barge is blue", sourceId="docks", transcript=talk)
+    found = cleo.post("/api/memory/recall", {"query": "which dock does the barge use", "expand": True}).ok()
+    assert found["sources"] == {"docks": talk.replace("\n", "\n\n")}
+    assert [result["session_key"] for result in found["results"]] == ["docks", "docks"]
+    dora.remember("The barge is old", sourceId="docks", transcript=talk)
+    assert dora.post("/api/memory/recall", {"query": "barge", "expand": True}).ok()["sources"] == {}
 
 
 def test_no_secret_reaches_the_database_or_the_log(homed: LiveDaemon) -> None:

@@ -1,4 +1,4 @@
-"""The part of a long text that shows why it was found."""
+"""The part of a long text, or of a conversation, that shows why it was found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.transcripts.turns import conversation
 
 EXCERPT_CHARS: Final = 240
 _BEFORE: Final = 60
@@ -28,6 +29,28 @@ def excerpt(text: str, words: Sequence[str], chars: int = EXCERPT_CHARS) -> str:
     end = start + chars
     cut = collapsed(text[start:end])
     return f"{'… ' if start else ''}{cut}{' …' if end < len(text) else ''}"
+
+
+def conversation_around(turns: Sequence[tuple[str, str, bool]], at: int, words: Sequence[str], chars: int) -> str:
+    """Return the turn ``at`` with those beside it, as many as have ``chars`` characters; an excerpt of a longer one.
+
+    ``turns`` are role, text and whether the turn continues the one before it.
+    """
+    role, text, continues = turns[at]
+    if len(text) >= chars:
+        return conversation([(role, excerpt(text, words, chars), continues)])
+    first = last = at
+    size = len(text)
+    while True:
+        grown = size
+        if last + 1 < len(turns) and size + len(turns[last + 1][1]) <= chars:
+            last += 1
+            size += len(turns[last][1])
+        if first and size + len(turns[first - 1][1]) <= chars:
+            first -= 1
+            size += len(turns[first][1])
+        if size == grown:
+            return conversation(turns[first : last + 1])
 
 
 def _first(folded: str, words: Sequence[str]) -> int:

@@ -94,6 +94,7 @@ class Call(Generic[RequestT]):
     time at which the handler's time limit began. ``wait_disconnected`` returns when the client has disconnected; None
     if the server cannot tell. ``warnings`` are sent with the response. ``perform`` serves a request within this one.
     ``after_response`` is called after the response, that of the outer request if this one is within another.
+    ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
     """
 
     request: RequestT
@@ -113,6 +114,7 @@ class Call(Generic[RequestT]):
         warnings: list[str] | None = None,
         perform: PerformInner | None = None,
         after_response: list[AfterResponse] | None = None,
+        require_owner: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.state = state
         self.route = route
@@ -126,6 +128,7 @@ class Call(Generic[RequestT]):
         self.warnings = [] if warnings is None else warnings
         self.perform = perform
         self.after_response = [] if after_response is None else after_response
+        self.require_owner = require_owner
         self.body: Mapping[str, Any] = {}
         self.redactions: Kinds = ()
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
@@ -21,6 +21,7 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetE
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.query_embedding import query_vectors
+from signet_actors.gateway.session_excerpts import session_excerpts
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import recall_intent, temporal_meta, time_filter
@@ -126,9 +127,16 @@ async def _recall(
         rows = rows_beside_card(rows, fields.limit)
     touch_memories(call, rows)
     dedupe, repeated = _record(call, context, found, rows)
+    sources, session_keys = await session_excerpts(call, query, rows) if fields.expand else (UNSET, {})
     results = [] if card is None else [card]
     results += [
-        _result(row, pipeline.guardrails.recall_truncate_chars, already_recalled=row.id in repeated) for row in rows
+        _result(
+            row,
+            pipeline.guardrails.recall_truncate_chars,
+            already_recalled=row.id in repeated,
+            session_key=session_keys.get(row.id, UNSET),
+        )
+        for row in rows
     ]
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
@@ -147,6 +155,7 @@ async def _recall(
         ),
         aggregate=_aggregate(query, fields, found) if fields.aggregate else UNSET,
         explained=UNSET if found.explained is None else found.explained,
+        sources=sources,
     )
 
 
@@ -308,7 +317,7 @@ def _memory_ids(rows: Sequence[RecalledRow]) -> Iterable[str]:
     )
 
 
-def _result(row: RecalledRow, cut: int, *, already_recalled: bool = False) -> RecallResult:
+def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: str | UnsetType) -> RecallResult:
     length = len(row.content) if row.content_length is None else row.content_length
     truncated, content, time = length > cut, row.content, row.time
     if time is not None and row.source.startswith(TIMELINE_SOURCE):
@@ -337,6 +346,7 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool = False) -> Re
         subject_id=UNSET if time is None else time.subject_id,
         already_recalled=already_recalled,
         explanation=UNSET if row.explanation is None else row.explanation,
+        session_key=session_key,
     )
 
 

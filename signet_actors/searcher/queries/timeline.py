@@ -144,6 +144,7 @@ def _row(entry: _Entry, stored: Mapping[int, RecallableRow], relevance: float) -
         agent_id=row.agent_id,
         created_at=(start or row.created_at) if entry.is_session else row.created_at,
         session_id=row.session_id,
+        source_id=None if entry.is_session else row.source_id,
         content_length=len(line) if is_whole or entry.is_session else len(row.content),
         relevance=relevance,
         time=RowTime(entry.facet, start, end, subject_type, subject_id),

@@ -1,21 +1,29 @@
-"""Read the transcript of a session, and search the turns of all sessions.
+"""Read the transcript of a session or parts of several, and search the turns of all sessions.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 8, 35.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from signet_actors.domain.query_words import fts_expression, match_terms
-from signet_actors.domain.transcripts.excerpts import excerpt
+from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.protocol.transcripts import (
+    ExpandSessions,
     FoundSession,
     GetTranscript,
     SearchSessions,
+    SessionExcerpt,
+    SessionsExpanded,
     SessionsFound,
     TranscriptFound,
 )
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
+
+_BESIDE: Final = 4
+"""Turns before and after the one that matches, of which an excerpt may have a part."""
 
 
 def get(snapshot: Snapshot, query: GetTranscript) -> TranscriptFound:
@@ -50,3 +58,20 @@ def search(snapshot: Snapshot, query: SearchSessions) -> SessionsFound:
             for turn in stored.best_turns(snapshot, query, expression)
         ]
     )
+
+
+def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
+    """Return for each session with a transcript the turns around the one that matches the query best."""
+    found = stored.readable_sessions(snapshot, query.sessions, query.read)
+    terms = match_terms(query.query)
+    expression = fts_expression(terms)
+    best = {} if expression is None or not found else stored.best_turn_of_each(snapshot, [*found.values()], expression)
+    words = (*terms.phrases, *terms.pairs)
+    excerpts = []
+    for (agent_id, key), transcript in found.items():
+        snapshot.check_preempted()
+        turns, at = stored.turns_beside(snapshot, transcript, best.get(transcript, 0), _BESIDE)
+        if turns:
+            texts = [(turn.role, turn.content, turn.continues) for turn in turns]
+            excerpts.append(SessionExcerpt(agent_id, key, conversation_around(texts, at, words, query.max_chars)))
+    return SessionsExpanded(excerpts)

@@ -17,7 +17,7 @@ _CONTENTS = f"SELECT m.seq, m.content {_LISTED} AND m.is_deleted = 0 AND {{}}"
 _BEGINNINGS = f"SELECT m.seq, substr(m.content, 1, :chars) {_LISTED}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-    f" m.visibility, m.agent_id, m.created_at, m.session_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
+    f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
 
@@ -39,6 +39,7 @@ class RecallableRow(NamedTuple):
     agent_id: str
     created_at: str
     session_id: str | None
+    source_id: str | None
 
 
 def contents(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> list[str]:

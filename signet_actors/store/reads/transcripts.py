@@ -5,6 +5,7 @@ The read policy is that of memories (``read_policy``): the alias of ``session_tr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from signet_actors.protocol.memories import ReadScope
@@ -19,15 +20,24 @@ _TRANSCRIPT: Final = (
     " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.continues = 0)"
     " FROM session_transcripts m WHERE {} ORDER BY CASE WHEN m.agent_id = :rp_agent THEN 0 ELSE 1 END, m.seq LIMIT 1"
 )
+_ONE: Final = "SELECT m.seq FROM session_transcripts m WHERE {}"
 _TURNS: Final = (
     "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
     f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_ROWS_AT_ONCE}"
 )
+_TURNS_BEFORE: Final = (
+    "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript AND u.seq < :turn ORDER BY u.seq DESC LIMIT :count"
+)
+_TURNS_FROM: Final = (
+    "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript AND u.seq >= :turn ORDER BY u.seq LIMIT :count"
+)
 _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
-    " ranked AS (SELECT a.turn, a.score,"
+    " ranked AS (SELECT a.transcript, a.turn, a.score,"
     " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
-    " SELECT b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
+    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
 )
 _FOUND: Final = (
     "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content"
@@ -82,12 +92,58 @@ def turns_after(
 def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str) -> list[FoundTurn]:
     """Return the best matching turn of each session that the caller may read and the query admits, best first."""
     where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
+    found = _best(snapshot, where, bindings, expression, query.limit)
+    rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
+    return [FoundTurn(*row) for row in rows if row is not None]
+
+
+def _best(
+    snapshot: Snapshot, where: str, bindings: dict[str, Any], expression: str, limit: int
+) -> list[tuple[int, int]]:
+    """Return transcripts with their best matching turn, the best match first."""
     snapshot.check_often()
     search = snapshot.dialect.turn_search
     sql = _SEARCH.format(search.score, search.source, where)
-    found = snapshot.rows(sql, {**bindings, "match": expression, "limit": query.limit})
-    rows = (snapshot.one(_FOUND, {"turn": turn}) for (turn,) in found)
-    return [FoundTurn(*row) for row in rows if row is not None]
+    rows = snapshot.rows(sql, {**bindings, "match": expression, "limit": limit})
+    return [(transcript, turn) for transcript, turn in rows]
+
+
+def readable_sessions(
+    snapshot: Snapshot, sessions: Sequence[tuple[str, str]], read: ReadScope
+) -> dict[tuple[str, str], int]:
+    """Return the ``seq`` of the transcript of each session, an agent and a key, if there is one to read."""
+    where, bindings = conjunction(
+        ("m.agent_id = :agent_id AND m.session_key = :session_key", {}),
+        (_LIVE, {}),
+        readable_in_any_scope(snapshot, read.agent_id),
+    )
+    rows = {
+        (agent_id, key): snapshot.one(_ONE.format(where), {**bindings, "agent_id": agent_id, "session_key": key})
+        for agent_id, key in sessions
+    }
+    return {session: row[0] for session, row in rows.items() if row is not None}
+
+
+def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression: str) -> dict[int, int]:
+    """Return the ``seq`` of the best matching turn of each transcript that has one."""
+    dialect = snapshot.dialect
+    where = f"u.transcript_seq IN ({dialect.members('transcripts')})"
+    bindings = {"transcripts": dialect.listed(transcripts)}
+    return dict(_best(snapshot, where, bindings, expression, len(transcripts)))
+
+
+def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> tuple[list[TranscriptTurn], int]:
+    """Return the turn with at most ``count`` turns before it and after it, and its index among them.
+
+    If it does not exist, the index is that of the first turn after it.
+    """
+    bindings = {"transcript": transcript, "turn": turn, "count": count}
+    before = snapshot.rows(_TURNS_BEFORE, bindings)[::-1]
+    rows = [*before, *snapshot.rows(_TURNS_FROM, {**bindings, "count": count + 1})]
+    turns = [
+        TranscriptTurn(seq, role, content, said_at, bool(continues)) for seq, role, content, said_at, continues in rows
+    ]
+    return turns, len(before)
 
 
 def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
