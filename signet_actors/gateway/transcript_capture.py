@@ -1,7 +1,7 @@
-"""Turn a transcript into what is stored of it: parse it, remove secrets, and cut it into parts for the writer.
+"""Store a transcript: parse it, remove secrets, cut it into parts, and send these to the writer.
 
-A thread of its own does this, one transcript at a time, and pauses for searches. Secrets are always removed, because
-the user did not ask to store what a transcript contains.
+A thread of its own does all but the last, one transcript at a time, and pauses for searches. Secrets are always
+removed, because the user did not ask to store what a transcript contains.
 
 Source: docs/decisions.md 26, 37; docs/reliability.md R13.
 """
@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
-from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.limits import TextExecutor
-from signet_actors.protocol.transcripts import CapturedTurn
+from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
+from signet_actors.gateway.http.route import Call
+from signet_actors.gateway.limits import SearchesFirst, TextExecutor
+from signet_actors.gateway.state import GatewayState
+from signet_actors.protocol.transcripts import CapturedTurn, CapturePosition, StoreTurns
 
 TRANSCRIPT_EXECUTOR: Final = TextExecutor(max_waiting=4)
 
@@ -69,6 +71,59 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     if part:
         found.parts.append(tuple(part))
     return found
+
+
+def capture_for(state: GatewayState, raw: bytes) -> Capture:
+    """Return the transcript as it is stored, with pauses for the searches of other requests.
+
+    Blocks. Raises TranscriptTooLong.
+    """
+    searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
+    return capture(raw, state.redactor, searches.make_way)
+
+
+async def store_capture(
+    call: Call[Any],
+    found: Capture,
+    session_key: str,
+    *,
+    harness: str | None,
+    project: str | None,
+    captured_at: str | None,
+) -> int | None:
+    """Store all parts for the caller's agent; return how many rows were added, or None if the session's transcript was forgotten.
+
+    What could not be read becomes a warning. Raises SignetError; a retry stores the rest.
+    """
+    transcript = found.transcript
+    if transcript.format == "text":
+        call.warnings.append("the format of the transcript is not known; it is stored as text")
+    if transcript.skipped:
+        call.warnings.append(f"{transcript.skipped} lines of the transcript could not be read")
+    added = 0
+    previous: CapturePosition | None = None
+    for number, part in enumerate(found.parts):
+        command = StoreTurns(
+            session_key=session_key,
+            agent_id=call.agent_id,
+            format=transcript.format,
+            turns=part,
+            previous=previous,
+            harness=harness,
+            project=project,
+            captured_at=captured_at,
+        )
+        try:
+            done = await call.ask_writer(command)
+        except SignetError as error:
+            if not number:
+                raise
+            raise OutcomeUnknown(f"a part of the transcript is stored ({error.detail}); retry to store all") from error
+        if done.forgotten:
+            return None
+        added += done.added
+        previous = done.position
+    return added
 
 
 def without_secrets(redactor: Redactor, text: str) -> tuple[str, list[str]]:

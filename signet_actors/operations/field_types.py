@@ -174,20 +174,6 @@ class Content(FieldType):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonBlank(FieldType):
-    """True if the value is a string that is not blank. Its length is not checked, and its text is not kept."""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return {"type": "string"}
-
-    def read(self, given: Given) -> Any:
-        if not isinstance(given.value, str):
-            raise given.invalid("must be a string")
-        return bool(given.value.strip())
-
-
-@dataclass(frozen=True, kw_only=True)
 class Flag(FieldType):
     """A boolean: true, false, 1, 0, or one of these as text. A blank query parameter counts as absent."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import (
@@ -17,7 +17,6 @@ from signet_actors.operations.field_types import (
     Content,
     JsonObject,
     MemoryType,
-    NonBlank,
     SecretRule,
     Tags,
     Text,
@@ -26,6 +25,7 @@ from signet_actors.operations.field_types import (
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
+from signet_actors.operations.transcripts import TranscriptText
 
 RowKey = Annotated[str, Text(max_chars=MAX_TEXT_CHARS, secret=SecretRule.DIGEST)]
 """A key that makes a memory unique among those of its agent."""
@@ -43,7 +43,7 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
     """A memory to store; only ``content`` is required.
 
     snake_case spellings are accepted too. ``warnings`` in the reply names fields that had no effect. ``transcript``
-    marks ``sourceId`` as a session key, which is never used to deduplicate.
+    is stored too, and marks ``sourceId`` as a session key, which is never used to deduplicate.
     """
 
     content: Annotated[str, Content()]
@@ -69,9 +69,9 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
     structured: Annotated[
         dict[str, Any] | None, JsonObject(), not_yet("is not available yet; the value was not stored")
     ] = None
-    transcript: Annotated[bool, NonBlank(), not_yet("is not stored yet; it only marks sourceId as a session key")] = (
-        False
-    )
+    transcript: (
+        Annotated[str, TranscriptText(), Meta(description="The conversation of the session that sourceId names")] | None
+    ) = None
     metadata: ProvenanceFields | None = None
 
 

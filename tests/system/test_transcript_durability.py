@@ -110,8 +110,20 @@ def test_a_recall_returns_what_was_said_in_the_session_of_a_memory(homed: LiveDa
     found = cleo.post("/api/memory/recall", {"query": "which dock does the barge use", "expand": True}).ok()
     assert found["sources"] == {"docks": talk.replace("\n", "\n\n")}
     assert [result["session_key"] for result in found["results"]] == ["docks", "docks"]
-    dora.remember("The barge is old", sourceId="docks", transcript=talk)
+    dora.remember("The barge is old", sourceId="docks")
     assert dora.post("/api/memory/recall", {"query": "barge", "expand": True}).ok()["sources"] == {}
+
+
+def test_a_transcript_that_comes_with_a_memory_is_stored_too(homed: LiveDaemon) -> None:
+    client = homed.agent("nils")
+    talk = f"User: the crane lifts 9 tons, token {KEY}\nAssistant: noted"
+    answer = client.remember("The crane lifts 9 tons", sourceId="session:crane", transcript=talk, project="/p")
+    assert answer["redactions"] == ["github-token"]
+    stored = transcript(client, "crane")
+    assert (stored["format"], stored["project"], len(stored["turns"])) == ("dialogue", "/p", 2)
+    assert KEY not in stored["content"]
+    client.remember("The crane is red", sourceId="session:crane", transcript=talk)
+    assert len(transcript(client, "crane")["turns"]) == 2
 
 
 def test_no_secret_reaches_the_database_or_the_log(homed: LiveDaemon) -> None:

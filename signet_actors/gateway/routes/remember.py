@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
-from signet_actors.errors import InvalidRequest
+from signet_actors.domain.transcripts.turns import TranscriptTooLong
+from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import (
@@ -22,7 +23,9 @@ from signet_actors.gateway.ingest import (
     prepare_remembered_text,
     redaction_fields,
 )
+from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture_for, store_capture
 from signet_actors.gateway.vector_waits import wait_stored
+from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.remember import (
     REMEMBER,
     ProvenanceFields,
@@ -30,6 +33,7 @@ from signet_actors.operations.remember import (
     RememberReply,
     RememberRequest,
 )
+from signet_actors.operations.transcripts import session_key
 from signet_actors.protocol.writer import (
     ChunksRemembered,
     NewMemory,
@@ -42,9 +46,53 @@ from signet_actors.protocol.writer import (
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
-    stored = await store_text(call, await prepare_remembered_text(call.state, call.request.content))
+    text = await prepare_remembered_text(call.state, call.request.content)
+    found = await _captured(call)
+    if found is not None:
+        call.redactions = (*call.redactions, *found.kinds)
+    stored = await store_text(call, text)
     note_remembered(call, stored)
+    if found is not None:
+        await _store_transcript(call, found)
     return HttpResponse(stored)
+
+
+async def _captured(call: Call[RememberRequest]) -> Capture | None:
+    """Return the transcript that is to be stored with the memory; None, with a warning, if it cannot be."""
+    request = call.request
+    if request.transcript is None:
+        return None
+    if not request.source_id or len(session_key(request.source_id)) > MAX_NAME_CHARS:
+        call.warnings.append("transcript is not stored, because sourceId names no session")
+        return None
+    raw = request.transcript.encode("utf-8", "replace")
+    try:
+        return await TRANSCRIPT_EXECUTOR.run_bounded(lambda: capture_for(call.state, raw))
+    except TranscriptTooLong as error:
+        call.warnings.append(f"transcript: {error}")
+        return None
+
+
+async def _store_transcript(call: Call[RememberRequest], found: Capture) -> None:
+    """Store the transcript of the session after the memory. Raises OutcomeUnknown; a retry stores the rest.
+
+    Source: memory-pipeline.txt "Lossless Session Transcripts".
+    """
+    request = call.request
+    assert request.source_id is not None, "the transcript was captured for it"
+    try:
+        added = await store_capture(
+            call,
+            found,
+            session_key(request.source_id),
+            harness=None,
+            project=request.project,
+            captured_at=request.created_at,
+        )
+    except SignetError as error:
+        raise OutcomeUnknown(f"the memory is stored, its transcript is not ({error.detail}); retry") from error
+    if added is None:
+        call.warnings.append("transcript is not stored, because that of this session was forgotten")
 
 
 def note_remembered(call: Call[Any], stored: RememberReply | RememberChunksReply) -> None:
@@ -156,7 +204,7 @@ def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:
         source_path=fields.source_path or metadata.source_path,
         runtime_path=fields.runtime_path or metadata.runtime_path,
         idempotency_key=fields.idempotency_key or metadata.idempotency_key,
-        session_bound=fields.transcript,
+        session_bound=fields.transcript is not None,
         created_at=fields.created_at,
         temporal=_temporal_edges(fields),
     )

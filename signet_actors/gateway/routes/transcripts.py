@@ -17,12 +17,11 @@ from msgspec import UNSET
 
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
-from signet_actors.errors import NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.errors import NotFound, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
-from signet_actors.gateway.limits import SearchesFirst
 from signet_actors.gateway.sessions.hook_runner import CONTEXT_WAIT_S, NO_HOOKS_HEADER, runtime_path
-from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture
+from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture_for, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.transcripts import (
@@ -44,11 +43,9 @@ from signet_actors.operations.transcripts import (
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.transcripts import (
-    CapturePosition,
     ForgetTranscript,
     GetTranscript,
     SearchSessions,
-    StoreTurns,
     TranscriptTurn,
 )
 
@@ -87,8 +84,14 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     if not found.parts:
         await _end_checkpoint(call, key)
         return HttpResponse(SessionEndReply(session_key=key, format=found.transcript.format, turns=0, new_turns=0))
-    _warn(call, found)
-    added = await _store(call, found, key)
+    added = await store_capture(
+        call,
+        found,
+        key,
+        harness=request.harness,
+        project=request.project or request.cwd,
+        captured_at=request.captured_at,
+    )
     if added is None:
         return _nothing_stored("the transcript of this session was forgotten")
     call.state.sessions.end(key, path)
@@ -173,8 +176,7 @@ def _capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture,
         assert request.transcript_path is not None, "one of both is given"
         allowed = roots(state.workspace, os.environ)
         raw = read_transcript_file(request.transcript_path, allowed, state.config.transcripts.max_file_bytes)
-    searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
-    found = capture(raw, state.redactor, searches.make_way)
+    found = capture_for(state, raw)
     return found, named or _session_of(call, found)
 
 
@@ -195,47 +197,6 @@ def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
             for turn in part:
                 basis.update(turn_key(turn.basis, turn.number))
     return f"capture-{basis.hexdigest()[:32]}"
-
-
-def _warn(call: Call[SessionEndRequest], found: Capture) -> None:
-    transcript = found.transcript
-    if transcript.format == "text":
-        call.warnings.append("the format of the transcript is not known; it is stored as text")
-    if transcript.skipped:
-        call.warnings.append(f"{transcript.skipped} lines of the transcript could not be read")
-
-
-async def _store(call: Call[SessionEndRequest], found: Capture, key: str) -> int | None:
-    """Store all parts; return how many rows were added, or None if the session's transcript was forgotten.
-
-    Raises SignetError; a retry stores the rest.
-    """
-    request = call.request
-    added = 0
-    previous: CapturePosition | None = None
-    for number, part in enumerate(found.parts):
-        try:
-            done = await call.ask_writer(
-                StoreTurns(
-                    session_key=key,
-                    agent_id=call.agent_id,
-                    format=found.transcript.format,
-                    turns=part,
-                    previous=previous,
-                    harness=request.harness,
-                    project=request.project or request.cwd,
-                    captured_at=request.captured_at,
-                )
-            )
-        except SignetError as error:
-            if not number:
-                raise
-            raise OutcomeUnknown(f"a part of the transcript is stored ({error.detail}); retry to store all") from error
-        if done.forgotten:
-            return None
-        added += done.added
-        previous = done.position
-    return added
 
 
 async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
