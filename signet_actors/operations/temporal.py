@@ -61,7 +61,7 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
     end: str | None = None
     facets: Annotated[
         list[TimeFacet] | None,
-        not_yet("session counts the session ids of memories; sessions and transcripts are not stored yet", "session"),
+        not_yet("session counts the session ids of memories, and no transcripts yet", "session"),
         Meta(description="Which times of a memory count; default: all"),
     ] = None
     mode: Annotated[

@@ -147,7 +147,7 @@ def test_a_session_over_midnight_is_found_by_either_day(reader: Client, diary: d
     found = {row["id"]: row["temporal_facet"] for row in answer["results"]}
     assert found == {diary["session"]: "session", diary["session end"]: "session"}
     assert answer["warnings"] == [
-        "time.facets session counts the session ids of memories; sessions and transcripts are not stored yet"
+        "time.facets session counts the session ids of memories, and no transcripts yet"
     ]
 
 
