@@ -91,7 +91,7 @@ async def store_capture(
     project: str | None,
     captured_at: str | None,
 ) -> int | None:
-    """Store all parts for the caller's agent; return how many rows were added, or None if the session's transcript was forgotten.
+    """Store all parts for the caller's agent; return how many rows were added, None if the session was forgotten.
 
     What could not be read becomes a warning. Raises SignetError; a retry stores the rest.
     """

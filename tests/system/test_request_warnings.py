@@ -147,10 +147,10 @@ def test_a_time_causes_no_warning(room: Client, body: dict[str, Any]) -> None:
 
 
 def test_a_remember_warns_of_fields_that_are_not_stored(room: Client) -> None:
-    answer = room.remember("The vault moved", structured={"entities": []}, transcript="User: hello", sourceId="s-2")
+    answer = room.remember("The vault moved", structured={"entities": []}, transcript="User: hello")
     assert sorted(answer["warnings"]) == [
         "structured is not available yet; the value was not stored",
-        "transcript is not stored yet; it only marks sourceId as a session key",
+        "transcript is not stored, because sourceId names no session",
     ]
 
 

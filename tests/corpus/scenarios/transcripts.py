@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.corpus.exchange import Scenario, delete, get, post
+from tests.corpus.scenarios.recall import without_timings
 
 END = "/api/hooks/session-end"
 TALK = "User: On which port does the staging database listen?\nAssistant: On port 5433."
@@ -75,6 +76,17 @@ STEPS = (
     get("the forgotten transcript", "/api/sessions/s-1/transcript"),
     post("the forgotten session again", END, {"harness": "codex", "sessionKey": "s-1", "transcript": TALK}),
     delete("forget an unknown transcript", "/api/sessions/unknown/transcript"),
+    post(
+        "a memory with its transcript",
+        "/api/memory/remember",
+        {"content": "The staging database listens on port 5433", "sourceId": "s-7", "transcript": TALK},
+    ),
+    post(
+        "a recall with transcripts",
+        "/api/memory/recall",
+        {"query": "port of the staging database", "expand": True},
+        view=without_timings,
+    ),
 )
 
 SCENARIOS = (Scenario("transcripts", STEPS),)
