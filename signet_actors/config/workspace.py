@@ -105,6 +105,11 @@ class Workspace:
         return self.memory_dir / "backups"
 
     @property
+    def spool_dir(self) -> Path:
+        """Reports that hooks could not deliver yet. Created by the hook program."""
+        return self.memory_dir / "spool"
+
+    @property
     def daemon_dir(self) -> Path:
         """Files that only the daemon reads and writes."""
         return self.root / ".daemon"

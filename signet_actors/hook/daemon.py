@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 3850
 MAX_ANSWER_BYTES = 4 << 20
-REASONS_TO_RETRY = frozenset(
+REASONS_TO_WAIT = frozenset(
     (
-        *("busy", "timeout", "internal", "unavailable", "not_applied", "outcome_unknown", "storage_full"),
-        *("mutations_frozen", "rate_limited", "request_timeout", "unauthorized", "forbidden"),
+        *("busy", "unavailable", "storage_full", "mutations_frozen", "rate_limited", "unauthorized", "forbidden"),
+        *("not_applied", "request_timeout"),
     )
 )
-"""Why a hook of the daemon did nothing although it answered with 200, if a later request may succeed."""
+"""Why a hook of the daemon did nothing although it answered with 200, if that tells the daemon's state."""
+REASONS_TO_RETRY = frozenset(("timeout", "internal", "outcome_unknown"))
+"""The same, if the cause may be the request: a later try may succeed."""
 REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflict", "idempotency_conflict"))
 REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed"))
 """Why a report is not kept although nothing failed: as the user wants it, or another path has the session."""
+MAX_KEY_CHARS = 200
+"""Of an idempotency key that is repeated as a header; the body always has it."""
 _MAX_SMALL_FILE_BYTES = 4096
 _WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
@@ -76,7 +80,7 @@ def find_daemon(environ: dict[str, str], workspace: str) -> Address:
     Raises NoAnswer if it is known that no daemon runs, or that the port belongs to another user's program, which must
     not see a prompt.
     """
-    found = _named_address(environ) or _recorded_address(workspace)
+    found = _named_address(environ) or recorded_address(workspace)
     if found is not None:
         return found
     if environ.get("SIGNET_PORT") == "0" or _is_other_users_port(DEFAULT_PORT):
@@ -120,7 +124,7 @@ def _address_of_url(url: str) -> Address:
     return Address(host.strip("[]"), number, secure=secure, prefix=f"{slash}{path}".rstrip("/"))
 
 
-def _recorded_address(workspace: str) -> Address | None:
+def recorded_address(workspace: str) -> Address | None:
     """Return the address that a running daemon of the workspace wrote down; None if there is no such file.
 
     After a daemon was killed, another program may listen on the recorded port. Therefore the process that wrote the
@@ -240,13 +244,25 @@ def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, s
 def status_of_report(path: str, answer: dict[str, Any]) -> int:
     """Return the status that an answer with 200 to a report stands for; 200 only if it says that the daemon has it.
 
-    503: sending it again may help. 400: the daemon will never take it.
+    500: sending it again may help. 400: the daemon will never take it.
     """
     if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True:
-        return 400 if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy") else 503
+        return 400 if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy") else 500
     if path.endswith("/session-end"):
-        return 200 if type(answer.get("memoriesSaved")) is int else 503
-    return 200 if answer.get("saved") is True else 503
+        return 200 if type(answer.get("memoriesSaved")) is int else 500
+    return 200 if answer.get("saved") is True else 500
+
+
+def headers_of(body: dict[str, Any], harness: str, environ: dict[str, str]) -> dict[str, str]:
+    """Return the headers of a hook's request: who sends it, the token of the environment, and the body's key."""
+    headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
+    token = environ.get("SIGNET_TOKEN") or environ.get("SIGNET_API_KEY")
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    key = body.get("idempotencyKey")
+    if isinstance(key, str) and len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable():
+        headers["Idempotency-Key"] = key
+    return headers
 
 
 def _exchange(address: Address, request: bytes, deadline: float) -> bytes:
@@ -318,8 +334,8 @@ def _parsed(raw: bytes, address: Address) -> dict[str, Any]:
 
 def _raise_skipped(address: Address, reason: str) -> None:
     """Raise NoAnswer for a 200 that says that nothing was done, unless it is as the user or the session wants it."""
-    if reason in REASONS_TO_RETRY | REASONS_TO_GIVE_UP:
-        status = 400 if reason in REASONS_TO_GIVE_UP else 503
+    if reason in REASONS_TO_WAIT | REASONS_TO_RETRY | REASONS_TO_GIVE_UP:
+        status = 400 if reason in REASONS_TO_GIVE_UP else 500 if reason in REASONS_TO_RETRY else 503
         raise NoAnswer(f"the daemon at {address} could not answer ({reason})", "Check `signet status`.", status=status)
 
 

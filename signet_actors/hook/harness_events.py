@@ -26,12 +26,12 @@ OTHER_MAX_INJECT_CHARS = 24_000
 class Options:
     """The command line: the name of the hook, and what the harness does not know."""
 
-    __slots__ = ("agent", "as_json", "harness", "help", "name", "project", "workspace")
+    __slots__ = ("agent", "as_json", "drain", "harness", "help", "name", "project", "workspace")
 
     def __init__(self, arguments: list[str]) -> None:
         self.name = self.project = self.workspace = self.agent = ""
         self.harness = "generic"
-        self.as_json = self.help = False
+        self.as_json = self.drain = self.help = False
         rest = iter(arguments)
         for argument in rest:
             option, has_value, value = argument.partition("=")
@@ -40,6 +40,8 @@ class Options:
                 setattr(self, member, value if has_value else next(rest, ""))
             elif argument == "--json":
                 self.as_json = True
+            elif argument == "--drain":
+                self.drain = True
             elif argument in ("-h", "--help"):
                 self.help = True
             elif not argument.startswith("-") and not self.name:

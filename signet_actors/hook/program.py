@@ -19,10 +19,12 @@ from signet_actors.hook.daemon import (
     NoAnswer,
     destination_of,
     find_daemon,
+    headers_of,
     post,
     status_of_report,
     workspace_of,
 )
+from signet_actors.hook.drain import DRAIN_LIMIT_S, drain, drain_for_daemon
 from signet_actors.hook.harness_events import (
     HOOKS,
     NAME_OF_EVENT,
@@ -43,15 +45,12 @@ DEFAULT_LIMIT_S = 2.0
 """The limit until the hook is known."""
 MARGIN_S = 0.1
 """The end of the limit that is left for the output."""
-MAX_KEY_CHARS = 200
-"""Of an idempotency key that is repeated as a header; the body always has it."""
-DRAIN_MOST = 64
-DRAIN_LIMIT_S = 30.0
 EXIT_GRACE_S = 0.5
 USAGE = f"""Usage: signet-hook NAME [-H HARNESS] [--project DIR] [--workspace DIR] [--agent NAME] [--json]
 
 Send what a harness reports on standard input (JSON) to the Signet daemon, and print its answer.
 Names: {", ".join(HOOKS)}. Exits with 0 always.
+With --drain instead of a name, sends what is kept in the workspace to its daemon, which runs this every minute.
 SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 turns it off.
 """
 
@@ -67,6 +66,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def _run(options: Options, started: float) -> None:
     if options.help:
         _write(1, USAGE)
+        return
+    if options.drain:
+        _thread.start_new_thread(_exit_at, (DRAIN_LIMIT_S + EXIT_GRACE_S,))
+        drain_for_daemon(workspace_of(dict(os.environ), options.workspace), dict(os.environ))
         return
     if "1" in (os.environ.get("SIGNET_NO_HOOKS"), os.environ.get("SIGNET_BYPASS")):
         return
@@ -85,6 +88,11 @@ def _run(options: Options, started: float) -> None:
         _Call(hook, event, options, started + limit_s - MARGIN_S).run(output)
     except Exception as error:  # noqa: BLE001 - a disk that fails, or a fault of this program
         output.report(NoAnswer(f"signet-hook failed ({type(error).__name__}: {error})", ""))
+
+
+def _exit_at(limit_s: float) -> None:
+    time.sleep(limit_s)
+    os._exit(0)
 
 
 def _read_event() -> dict[str, Any]:
@@ -121,7 +129,9 @@ class _Call:
         status = 200
         try:
             address = find_daemon(self.environ, self.workspace)
-            answer = post(address, self.hook.path, self.body, self._headers(self.body, self.harness), self.deadline)
+            answer = post(
+                address, self.hook.path, self.body, headers_of(self.body, self.harness, self.environ), self.deadline
+            )
             if self.hook.injects and not isinstance(answer.get("inject"), str):
                 raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
             if self.hook.durable:
@@ -139,29 +149,20 @@ class _Call:
         try:
             if kept is not None:
                 self.spool.remove(kept) if status == 200 else self.spool.set_aside(kept)
-            if self.spool.waiting():
+            if self.spool.due():
                 self._drain(address)
         except OSError:
             return  # the answer is given; what waits is sent by a later hook
 
     def _drain(self, address: Address) -> None:
-        """Send what waits, in a process of its own: the harness waits for this one."""
+        """Send what is due, in a process of its own: the harness waits for this one."""
         if os.fork():
             return
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        deadline = time.monotonic() + DRAIN_LIMIT_S
-
-        def send(path: str, body: dict[str, Any], harness: str) -> int:
-            try:
-                answer = post(address, path, body, self._headers(body, harness), deadline)
-            except NoAnswer as no_answer:
-                return no_answer.status
-            return status_of_report(path, answer)
-
-        self.spool.drain(send, most=DRAIN_MOST, destination=self.destination)
+        drain(self.spool, address, {self.destination}, self.environ)
 
     def _keep(self) -> str | None:
         """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""
@@ -172,16 +173,6 @@ class _Call:
             return self.spool.put(self.hook.path, self.body, destination=self.destination, harness=self.harness)
         except (OSError, SpoolFull):
             return None
-
-    def _headers(self, body: dict[str, Any], harness: str) -> dict[str, str]:
-        headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
-        token = self.environ.get("SIGNET_TOKEN") or self.environ.get("SIGNET_API_KEY")
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        key = body.get("idempotencyKey")
-        if isinstance(key, str) and len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable():
-            headers["Idempotency-Key"] = key
-        return headers
 
     def _waiting(self) -> int:
         try:
@@ -235,7 +226,10 @@ class _Output:
             self._print("")  # so that nothing else is said later
 
     def report(self, why: NoAnswer) -> None:
-        """Print why there is no answer, where somebody sees it: at the start of a session, or who asked for it."""
+        """Print why there is no answer, at the start of a session and to a caller that reads the answer.
+
+        Other hooks print nothing: a harness would take the text for an answer to the prompt.
+        """
         hook = self._hook
         if hook is None:
             return

@@ -2,7 +2,8 @@
 
 A request is written before it is sent, so it survives that this program is killed, and removed when the daemon has
 answered. It carries an ``idempotencyKey``: sent twice, it acts once. The spool has a bound, and what it has accepted it
-never drops; a request that the daemon will never accept is kept as ``NAME.rejected``, the newest up to the bound.
+never drops; a request that the daemon does not accept is kept as ``NAME.rejected``, the newest up to the bound. A name
+begins with the time at which the request is sent next, so one that fails makes room for those behind it.
 
 Source: docs/guides/claude-code.md "While the daemon is away"; docs/decisions.md 3, 28.
 """
@@ -17,7 +18,7 @@ from signet_actors.hook.daemon import open_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
 DIRECTORY = ("memory", "spool")
@@ -26,13 +27,15 @@ MAX_ENTRIES = 256
 MAX_BYTES = 4 << 20
 MAX_ENTRY_BYTES = 1 << 20
 """Room for the longest request that the daemon reads, 1,000,000 bytes, and what is noted with it."""
-MOST_FAILURES = 3
-"""One request that always fails does not hold up the others; with three, the daemon seems to be away.
-
-A refusal that is not about the daemon's state, such as a token that it does not know, does not count.
-"""
+MOST_UNANSWERED = 3
+"""After so many requests in a row without an answer the daemon seems to be away."""
+MOST_TRIES = 12
+"""A request that fails so often is set aside. The pause doubles after each try, so this takes a day and a half."""
+FIRST_PAUSE_S = 60
 FINAL_REFUSALS = (400, 413, 422)
 """Statuses by which the daemon says that it will never accept this request."""
+FAILURES = (0, 500)
+"""No answer, or an error that may lie in the request: a try counts. Other refusals tell the daemon's state."""
 _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
 _REJECTED_ENDING = ".rejected"
@@ -53,8 +56,14 @@ class Spool:
         """Return the names of the waiting requests, oldest first; an empty list if there is no spool."""
         return self._names(_ENDING)
 
+    def due(self) -> list[str]:
+        """Return the names of the waiting requests that may be sent now."""
+        now = time.time_ns()
+        longest = (FIRST_PAUSE_S << MOST_TRIES) * 10**9
+        return [name for name in self.waiting() if not now < _parsed_name(name)[0] < now + longest]
+
     def rejected(self) -> list[str]:
-        """Return the names of the requests that the daemon will never accept."""
+        """Return the names of the requests that the daemon does not accept."""
         return self._names(_REJECTED_ENDING)
 
     def _names(self, ending: str) -> list[str]:
@@ -96,7 +105,7 @@ class Spool:
             return
 
     def set_aside(self, name: str) -> None:
-        """Rename a request that the daemon will never accept, so that it is not sent again; forget the oldest such."""
+        """Rename a request that the daemon does not accept, so that it is not sent again; forget the oldest such."""
         path = os.path.join(self.directory, name)
         try:
             os.rename(path, path + _REJECTED_ENDING)
@@ -108,27 +117,49 @@ class Spool:
         except FileNotFoundError:  # another process may have done so already
             return
 
-    def drain(self, send: Callable[[str, dict[str, Any], str], int], *, most: int, destination: str = "") -> None:
-        """Send the oldest requests for this destination, at most ``most``: path, body, and the harness that reported.
+    def put_off(self, name: str, *, is_failure: bool) -> None:
+        """Send a request later: a minute from now, or longer after each failure. After the last one, set it aside."""
+        _, process, tries = _parsed_name(name)
+        tries += is_failure
+        if tries >= MOST_TRIES:
+            self.set_aside(name)
+            return
+        pause_s = FIRST_PAUSE_S << max(0, tries - 1) if is_failure else FIRST_PAUSE_S
+        later = f"{time.time_ns() + pause_s * 10**9:020d}-{process}-{tries}{_ENDING}"
+        try:
+            os.rename(os.path.join(self.directory, name), os.path.join(self.directory, later))
+        except FileNotFoundError:  # another process may have sent it
+            return
+
+    def drain(
+        self,
+        send: Callable[[str, dict[str, Any], str], int],
+        *,
+        most: int,
+        destinations: Collection[str] = ("",),
+    ) -> None:
+        """Send the due requests for these destinations, at most ``most``: path, body, and the harness that reported.
 
         ``send`` returns the status of the answer, 0 if there was none.
-        Stops after some requests that the daemon does not accept for now. One that it will never accept is set aside.
-        Does nothing while another process drains.
+        Stops after some requests without an answer. A request that the daemon does not accept for now is put off, one
+        that it will never accept is set aside. Does nothing while another process drains.
         """
         import fcntl  # noqa: PLC0415 - needed only if something waits
 
         descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._send_waiting(send, most, destination)
+            self._send_due(send, most, destinations)
         except BlockingIOError:
             return
         finally:
             os.close(descriptor)
 
-    def _send_waiting(self, send: Callable[[str, dict[str, Any], str], int], most: int, destination: str) -> None:
-        failures = sent = 0
-        for name in self.waiting():
+    def _send_due(
+        self, send: Callable[[str, dict[str, Any], str], int], most: int, destinations: Collection[str]
+    ) -> None:
+        unanswered = sent = 0
+        for name in self.due():
             try:
                 entry = self._read(name)
             except FileNotFoundError:
@@ -136,20 +167,19 @@ class Spool:
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 self.set_aside(name)
                 continue
-            if entry["destination"] != destination:
+            if entry["destination"] not in destinations:
                 continue
-            if sent == most:
+            if sent == most or unanswered == MOST_UNANSWERED:
                 return
             sent += 1
             status = send(entry["path"], entry["body"], entry["harness"])
+            unanswered = 0 if status else unanswered + 1
             if 200 <= status < 300:
                 self.remove(name)
             elif status in FINAL_REFUSALS:
                 self.set_aside(name)
-            elif status in (0, 429) or status >= 500:
-                failures += 1
-                if failures == MOST_FAILURES:
-                    return
+            else:
+                self.put_off(name, is_failure=status in FAILURES)
 
     def _read(self, name: str) -> dict[str, Any]:
         """Return the entry. Raises ValueError and others if the file has another form."""
@@ -180,3 +210,9 @@ class Spool:
                     used += found.st_size
         if count >= MAX_ENTRIES or used + size > MAX_BYTES or size > MAX_ENTRY_BYTES:
             raise SpoolFull
+
+
+def _parsed_name(name: str) -> tuple[int, str, int]:
+    """Return when the request is due (nanoseconds since 1970), the process that stored it, and its failed tries."""
+    due, process, tries = (*name.removesuffix(_ENDING).split("-"), "", "")[:3]
+    return int(due) if due.isdecimal() else 0, process, int(tries) if tries.isdecimal() else 0

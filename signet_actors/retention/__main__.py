@@ -12,6 +12,7 @@ from signet_actors.protocol.retention import RetentionRequest
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.verification import Verification
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
@@ -34,7 +35,8 @@ def main() -> int:
     writer = loop.connect_ref("writer", replies)
     backup_dir = Workspace(Path(boot.workspace)).backup_dir
     backup = Backup(writer, clock, log, boot.config, backup_dir, Verification)
-    return loop.run(Retention(writer, clock, log, boot.config, backup))
+    spool_drain = SpoolDrain(clock, log, Path(boot.workspace))
+    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain))
 
 
 if __name__ == "__main__":

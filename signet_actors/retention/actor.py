@@ -23,6 +23,7 @@ from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
+from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.writer_ref import WriterRef
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
@@ -38,7 +39,13 @@ class Retention:
     """Run the duties when they are due, and a sweep when one is requested."""
 
     def __init__(
-        self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config, backup: Backup
+        self,
+        writer: WriterRef,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        config: Config,
+        backup: Backup,
+        spool_drain: SpoolDrain,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -46,6 +53,7 @@ class Retention:
         self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
+        self._spool_drain = spool_drain
         self._sweep_requests: list[Incoming[RetentionRequest]] = []
         """Requests for a sweep that has not started yet."""
         self._sweep_waiters: list[Incoming[RetentionRequest]] = []
@@ -86,8 +94,10 @@ class Retention:
             self._backup.step()
         if self._reconciliation.due_ns <= self._clock.monotonic_ns():
             self._reconciliation.step()
+        if self._spool_drain.due_ns <= self._clock.monotonic_ns():
+            self._spool_drain.step()
         self._reply_before_deadline()
-        duties = (self._reaper, self._purge, self._backup, self._reconciliation)
+        duties = (self._reaper, self._purge, self._backup, self._reconciliation, self._spool_drain)
         next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)
 
@@ -107,6 +117,7 @@ class Retention:
     def drain(self) -> None:
         """Stop a sweep between two batches, reply to its callers with what was done, and abandon a backup."""
         self._backup.stop()
+        self._spool_drain.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
         for incoming in self._sweep_requests:

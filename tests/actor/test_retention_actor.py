@@ -43,6 +43,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.verification import VerificationResult
 from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
 
@@ -176,7 +177,8 @@ class Room:
 
     def born(self) -> Retention:
         duty = Backup(self.writer, self.clock, self.log, self.config, self.backup_dir, self.verify)
-        return Retention(self.writer, self.clock, self.log, self.config, duty)
+        spool_drain = SpoolDrain(self.clock, self.log, Path("there is no workspace"))
+        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain)
 
     def verify(self, name: str, last_seq: int) -> ScriptedCheck:
         self.checks.append(ScriptedCheck(name, last_seq))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -319,7 +320,7 @@ def test_what_must_not_be_lost_waits_in_the_workspace(workspace: Path) -> None:
     (path,) = directory.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert Workspace(workspace).memory_dir / "spool" == directory
+    assert Workspace(workspace).spool_dir == directory
 
 
 def test_waiting_requests_are_sent_once_when_the_daemon_is_back(daemon: ScriptedDaemon, workspace: Path) -> None:
@@ -736,19 +737,93 @@ def test_the_program_imports_almost_nothing() -> None:
     assert not (needless | slow_to_import) & set(done.stdout.split())
 
 
-def test_one_request_that_always_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_requests_that_fail_do_not_hold_up_those_behind_them(tmp_path: Path) -> None:
     kept = spool.Spool(str(tmp_path))
     for number in range(8):
         kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
     sent: list[str] = []
+    statuses = {"0": 500, "1": 500, "2": 500, "3": 503, "4": 0, "5": 401}
 
     def send(_: str, body: dict[str, Any], __: str) -> int:
         sent.append(body["idempotencyKey"])
-        return 503 if body["idempotencyKey"] in {"0", "3", "4"} else 200
+        return statuses.get(body["idempotencyKey"], 200)
 
     kept.drain(send, most=64)
-    assert sent == ["0", "1", "2", "3", "4"]
+    assert sent == [str(number) for number in range(8)]
     assert len(kept.waiting()) == 6
+    kept.drain(send, most=64)
+    assert len(sent) == 8, "what failed is not tried again at once"
+
+
+def test_a_daemon_that_answers_nothing_is_left_alone(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    for number in range(8):
+        kept.put("/api/hooks/remember", {"idempotencyKey": str(number)})
+    sent: list[str] = []
+    kept.drain(lambda *given: bool(sent.append(given[0])), most=64)
+    assert len(sent) == 3
+    assert len(kept.waiting()) == 8
+
+
+@pytest.mark.parametrize(("status", "is_bounded"), [(500, True), (0, True), (503, False), (401, False)])
+def test_a_request_that_always_fails_is_tried_ever_less_and_then_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, is_bounded: bool
+) -> None:
+    """The state of the daemon is no failure of the request: a full disk or a missing token loses nothing."""
+    kept = spool.Spool(str(tmp_path))
+    now_ns = [time.time_ns()]
+    monkeypatch.setattr(spool.time, "time_ns", lambda: now_ns[0])
+    kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+    tried_at: list[int] = []
+
+    def send(*_: Any) -> int:
+        tried_at.append(now_ns[0])
+        return status
+
+    for _ in range(4 * 24 * 60):
+        kept.drain(send, most=64)
+        now_ns[0] += 61 * 10**9
+    if is_bounded:
+        assert len(tried_at) == spool.MOST_TRIES
+        pauses = [later - earlier for earlier, later in itertools.pairwise(tried_at)]
+        assert pauses == sorted(pauses)
+        assert pauses[-1] > 1000 * pauses[0]
+        assert (kept.waiting(), len(kept.rejected())) == ([], 1)
+    else:
+        assert len(tried_at) == 4 * 24 * 60
+        assert (len(kept.waiting()), kept.rejected()) == (1, [])
+
+
+@pytest.mark.parametrize("moved", [-(10**6), 10**6])
+def test_a_clock_that_was_wrong_keeps_no_request_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    kept = spool.Spool(str(tmp_path))
+    now_ns = time.time_ns()
+    monkeypatch.setattr(spool.time, "time_ns", lambda: now_ns + moved * 10**9)
+    kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+    monkeypatch.setattr(spool.time, "time_ns", lambda: now_ns)
+    kept.drain(lambda *_: 200, most=64)
+    assert kept.waiting() == []
+
+
+def test_the_daemon_has_sent_what_is_for_it(daemon: ScriptedDaemon, workspace: Path) -> None:
+    hook("remember", event={"content": "for a daemon elsewhere"}, workspace=workspace, url=closed_port())
+    hook("remember", event={"content": "for this workspace"}, workspace=workspace, SIGNET_PORT="0")
+    url = {"path": "/api/hooks/remember", "destination": daemon.url, "body": {"content": "x", "idempotencyKey": "y"}}
+    (workspace / "memory" / "spool" / "0-1.json").write_text(json.dumps(url))
+    daemon.on("POST", "/api/hooks/remember", {"saved": True})
+    record_address(workspace, daemon.port)
+    hook("--drain", "--workspace", str(workspace), event="", workspace=workspace, url=closed_port())
+    assert daemon.asked == [], "no daemon holds the workspace"
+    with holding(workspace):
+        variables = {"SIGNET_NO_HOOKS": "1", "SIGNET_WORKSPACE": "/nowhere"}
+        done = hook(
+            "--drain", "--workspace", str(workspace), event="", workspace=workspace, url=closed_port(), **variables
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [asked.body["content"] for asked in daemon.asked] == ["x", "for this workspace"]
+    assert [entry["body"]["content"] for entry in waiting(workspace)] == ["for a daemon elsewhere"]
 
 
 def test_a_key_that_is_no_header_is_sent_in_the_body_only(daemon: ScriptedDaemon, workspace: Path) -> None:

@@ -1,0 +1,50 @@
+"""Send what waits in the spool: after a hook that the daemon has answered, and for the daemon itself every minute.
+
+Source: docs/guides/claude-code.md "While the daemon is away".
+"""
+
+from __future__ import annotations
+
+import time
+
+from signet_actors.hook.daemon import Address, NoAnswer, headers_of, post, recorded_address, status_of_report
+from signet_actors.hook.spool import Spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DRAIN_MOST = 64
+DRAIN_LIMIT_S = 30.0
+REQUEST_LIMIT_S = 10.0
+"""One request that the daemon does not answer leaves time for others."""
+
+
+def drain(spool: Spool, address: Address, destinations: set[str], environ: dict[str, str]) -> None:
+    """Send what is due for these destinations to the daemon at the address. Raises OSError if the disk fails."""
+    deadline = time.monotonic() + DRAIN_LIMIT_S
+
+    def send(path: str, body: dict[str, Any], harness: str) -> int:
+        limit = min(deadline, time.monotonic() + REQUEST_LIMIT_S)
+        try:
+            answer = post(address, path, body, headers_of(body, harness, environ), limit)
+        except NoAnswer as no_answer:
+            return no_answer.status
+        return status_of_report(path, answer)
+
+    spool.drain(send, most=DRAIN_MOST, destinations=destinations)
+
+
+def drain_for_daemon(workspace: str, environ: dict[str, str]) -> None:
+    """Send what is due to the daemon that runs on the workspace. Does nothing if none does, or nothing is kept.
+
+    Reports for the URL at which this daemon listens are sent, too: the environment of the hook named it.
+    """
+    spool = Spool(workspace)
+    try:
+        address = recorded_address(workspace)
+        if address is not None and spool.due():
+            urls = {f"http://{host}:{address.port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+            drain(spool, address, {"", str(address), *urls}, environ)
+    except (NoAnswer, OSError):
+        return  # it is tried again a minute later

@@ -1,0 +1,74 @@
+"""Have the reports that hooks could not deliver sent once a minute, by a process of its own: ``signet-hook --drain``.
+
+The hook program alone knows the form of these files, and sends them like any other report. The key in each makes it act
+once, so a process that is killed in the middle does no harm.
+
+Source: docs/guides/claude-code.md "While the daemon is away".
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+INTERVAL_MS: Final = 60_000
+FIRST_AFTER_MS: Final = 2_000
+POLL_MS: Final = 500
+LONGEST_MS: Final = 60_000
+"""The process ends by itself within half of that."""
+
+
+class SpoolDrain:
+    """Start the process if a report waits."""
+
+    def __init__(self, clock: Clock, log: FilteringBoundLogger, workspace: Path) -> None:
+        self._clock = clock
+        self._log = log
+        self._workspace = workspace
+        self._process: subprocess.Popen[bytes] | None = None
+        self._begun_ns = 0
+        self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
+
+    @property
+    def running(self) -> bool:
+        """Return whether the process has not been seen to end."""
+        return self._process is not None
+
+    def step(self) -> None:
+        """Start the process if a report waits, or look whether it has ended."""
+        if self._process is None and self._begin():
+            self._begun_ns = self._clock.monotonic_ns()
+        if self._process is not None and self._clock.monotonic_ns() - self._begun_ns > LONGEST_MS * 1_000_000:
+            self.stop()
+        if self._process is not None and self._process.poll() is not None:
+            self._process = None
+        pause_ms = INTERVAL_MS if self._process is None else POLL_MS
+        self.due_ns = self._clock.monotonic_ns() + pause_ms * 1_000_000
+
+    def stop(self) -> None:
+        """End the process if it still runs; what it has not sent is sent later."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _begin(self) -> bool:
+        try:
+            if next(Workspace(self._workspace).spool_dir.glob("*.json"), None) is None:
+                return False
+            command = [sys.executable, "-P", "-m", "signet_actors.hook", "--drain", "--workspace", str(self._workspace)]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        except OSError as error:
+            self._log.warning("spool_drain_postponed", reason=error.strerror)
+            return False
+        return True

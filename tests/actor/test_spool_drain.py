@@ -1,0 +1,85 @@
+"""The periodic duty of retention that has the reports of hooks sent."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.hook.spool import Spool
+from signet_actors.retention.periodic import spool_drain
+from signet_actors.retention.periodic.spool_drain import SpoolDrain
+from signet_actors.runtime.clock import SystemClock
+from tests.support.scripted_daemon import ScriptedDaemon
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
+    """A daemon that holds the workspace and has written its address down."""
+    scripted = ScriptedDaemon()
+    workspace = Workspace(tmp_path)
+    workspace.memory_dir.mkdir()
+    workspace.daemon_dir.mkdir()
+    (workspace.daemon_dir / "lock").write_text(f"{os.getpid()}\n")
+    workspace.address_file.write_text(json.dumps({"host": "127.0.0.1", "port": scripted.port, "pid": os.getpid()}))
+    held = os.open(workspace.memory_dir, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    yield scripted
+    os.close(held)
+    scripted.close()
+
+
+def duty(workspace: Path) -> SpoolDrain:
+    log = structlog.wrap_logger(structlog.ReturnLogger())
+    return SpoolDrain(SystemClock(), log, workspace)
+
+
+def step_until_idle(drain: SpoolDrain) -> None:
+    drain.step()
+    deadline = time.monotonic() + 60
+    while drain.running and time.monotonic() < deadline:
+        time.sleep(0.02)
+        drain.step()
+    assert not drain.running
+
+
+def test_waiting_reports_reach_the_daemon_once(tmp_path: Path, daemon: ScriptedDaemon) -> None:
+    spool = Spool(str(tmp_path))
+    for number in range(3):
+        body = {"harness": "codex", "content": str(number), "idempotencyKey": f"hook-{number}"}
+        spool.put("/api/hooks/remember", body, harness="codex")
+    daemon.on("POST", "/api/hooks/remember", {"saved": True, "id": "1"})
+    drain = duty(tmp_path)
+    for _ in range(2):
+        step_until_idle(drain)
+    assert [asked.body["content"] for asked in daemon.asked] == ["0", "1", "2"]
+    assert [asked.headers["idempotency-key"] for asked in daemon.asked] == ["hook-0", "hook-1", "hook-2"]
+    assert spool.waiting() == []
+
+
+def test_nothing_is_started_while_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool_drain.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    drain = duty(tmp_path)
+    drain.step()
+    Workspace(tmp_path).spool_dir.mkdir(parents=True)
+    (Workspace(tmp_path).spool_dir / "1-1.json.rejected").touch()
+    drain.step()
+    assert not drain.running
+
+
+def test_stopping_ends_the_process_and_keeps_the_report(tmp_path: Path, daemon: ScriptedDaemon) -> None:
+    spool = Spool(str(tmp_path))
+    spool.put("/api/hooks/remember", {"content": "x", "idempotencyKey": "1"})
+    daemon.on("POST", "/api/hooks/remember", hang=True)
+    drain = duty(tmp_path)
+    drain.step()
+    drain.stop()
+    assert not drain.running
+    assert len(spool.waiting()) == 1
