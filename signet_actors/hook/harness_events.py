@@ -139,7 +139,7 @@ def _session_end(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
-    return {"transcriptPath": _text(event, "transcript_path")}
+    return {**_session_end(event), "reason": "stop"}
 
 
 def _remember(event: dict[str, Any]) -> dict[str, Any]:
@@ -159,8 +159,10 @@ HOOKS = {
     "user-prompt-submit": Hook("user-prompt-submit", _user_prompt_submit, limit_s=1.0, injects=True),
     "pre-compaction": Hook("pre-compaction", _pre_compaction, limit_s=2.0),
     "compaction-complete": Hook("compaction-complete", _compaction_complete, limit_s=2.0),
-    "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
-    "session-end": Hook("session-end", _session_end, limit_s=2.5, durable=True),
+    # The session goes on: the daemon stores what its transcript has so far.
+    "checkpoint": Hook("session-end", _checkpoint, limit_s=1.0),
+    # Claude Code gives all hooks of this event 1.5 s together; what has no answer by then stays in the spool.
+    "session-end": Hook("session-end", _session_end, limit_s=1.4, durable=True),
     "remember": Hook("remember", _remember, limit_s=5.0, durable=True, answers=True),
     "recall": Hook("recall", _recall, limit_s=3.0, answers=True),
 }

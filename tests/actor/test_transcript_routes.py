@@ -160,6 +160,17 @@ def test_the_turns_are_hashed_in_a_thread(api: MemoryApi, monkeypatch: pytest.Mo
     assert [name.startswith("long-text") for name in hashed_in] == [True]
 
 
+@pytest.mark.parametrize("path", ["plugin", None])
+def test_a_capture_after_an_answer_of_the_agent_stores_and_ends_nothing(api: MemoryApi, path: str | None) -> None:
+    claim(api, "plugin")
+    headers = {"x-signet-runtime-path": path} if path else {}
+    for _ in range(2):
+        assert end(api, headers, transcript=TALK, sessionKey="s", reason="stop").json["stored"] is True
+    session = api.state.sessions.find("s")
+    assert session is not None
+    assert session.path == "plugin"
+
+
 def test_a_session_whose_transcript_was_not_stored_has_not_ended(api: MemoryApi) -> None:
     claim(api, "plugin")
     api.bus.script[StoreTurns] = Unavailable()

@@ -309,6 +309,33 @@ def test_a_module_of_the_project_is_not_imported(daemon: ScriptedDaemon, workspa
     assert (done.returncode, context(done)) == (0, "known")
 
 
+def test_the_transcript_is_sent_after_each_answer_and_nothing_is_printed(
+    daemon: ScriptedDaemon, workspace: Path
+) -> None:
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "stored": True})
+    event = {**START, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
+    done = hook("checkpoint", *CLAUDE, event=event, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (asked,) = daemon.asked
+    assert asked.body == {
+        "harness": "claude-code",
+        "project": "/home/ann/shop",
+        "cwd": "/home/ann/shop",
+        "sessionKey": START["session_id"],
+        "sessionId": START["session_id"],
+        "transcriptPath": START["transcript_path"],
+        "reason": "stop",
+    }
+
+
+def test_claude_codes_time_for_the_end_of_a_session_is_kept(daemon: ScriptedDaemon, workspace: Path) -> None:
+    """Claude Code ends all hooks of SessionEnd after 1.5 seconds; what is in the spool by then is sent later."""
+    assert HOOKS["session-end"].limit_s < 1.5
+    daemon.on("POST", "/api/hooks/session-end", hang=True)
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    assert len(waiting(workspace)) == 1
+
+
 def test_what_must_not_be_lost_waits_in_the_workspace(workspace: Path) -> None:
     hook("session-end", *CLAUDE, event=END, workspace=workspace, url=closed_port())
     (entry,) = waiting(workspace)

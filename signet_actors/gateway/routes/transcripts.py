@@ -29,6 +29,7 @@ from signet_actors.operations.transcripts import (
     GET_TRANSCRIPT,
     SEARCH_SESSIONS,
     SESSION_END,
+    STOP,
     ForgetTranscriptReply,
     ForgetTranscriptRequest,
     GetTranscriptRequest,
@@ -94,7 +95,8 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     )
     if added is None:
         return _nothing_stored("the transcript of this session was forgotten")
-    call.state.sessions.end(key, path)
+    if request.reason != STOP:
+        call.state.sessions.end(key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
@@ -112,9 +114,9 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
 
 
 async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:
-    """Note the end of the session in a checkpoint; return its id if it is on disk."""
+    """Note the end of the session in a checkpoint, unless it goes on; return its id if it is on disk."""
     request = call.request
-    if key is None:
+    if key is None or request.reason == STOP:
         return None
     return await call.state.checkpoints.end(
         key,
