@@ -5,7 +5,10 @@ Source: docs/guides/claude-code.md, docs/guides/codex.md, docs/cli.md "Harnesses
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -14,13 +17,16 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
-from signet_actors.cli.harnesses.check import HookRun, canary_comes_back, run_installed, session_event
-from signet_actors.cli.harnesses.hook_settings import PROGRAM, handlers, is_ours
+from signet_actors.cli.harnesses.check import HookRun, prompt_brings, run_installed, session_event, stored_canary
+from signet_actors.cli.harnesses.hook_settings import PROGRAM
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
+from signet_actors.cli.harnesses.server_check import ServerRun, run_server
+from signet_actors.cli.harnesses.server_entry import NAME, is_our_server
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import counted, one_line, print_json, print_message, print_result, printable
 from signet_actors.cli.tables import print_table
 from signet_actors.errors import ConfigError, DaemonNotRunning, SignetError
+from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
 
 if TYPE_CHECKING:
@@ -30,14 +36,16 @@ if TYPE_CHECKING:
 NAMES = tuple(harness.name for harness in HARNESSES)
 PAST_SESSIONS = ("claude-code", "codex", "opencode")
 """Harnesses whose past sessions `signet backfill` reads."""
+GENERIC = "generic"
 SHOWN_CHARS = 200
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
+NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
 
 
 @click.command()
-@click.argument("harness", required=False, type=click.Choice(NAMES))
+@click.argument("harness", required=False, type=click.Choice((*NAMES, GENERIC)))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
-@click.option("--check", is_flag=True, help="Run the installed hooks, and show what the agent would get.")
+@click.option("--check", is_flag=True, help="Run what is installed, and show what the agent would get.")
 @click.option(
     "--command", "given", metavar="PATH", help="The program to install (default: signet-hook of this signet)."
 )
@@ -49,37 +57,52 @@ def connect(
 ) -> None:
     """Have a program that runs agents call Signet by itself.
 
-    Adds Signet's hooks to its settings, and changes nothing else in them. Without HARNESS, lists the programs that are
-    on this machine and their state; with --check, checks all that are connected.
+    Adds Signet's hooks and its memory tools to the program's settings, as far as it supports them, and changes nothing
+    else in them. Without HARNESS, lists the programs that are on this machine and their state; with --check, checks all
+    that are connected. `generic` prints what any other program needs.
     """
     chosen = [found for found in HARNESSES if found.name == harness]
-    if check:
+    if harness == GENERIC:
+        _print_generic(invocation, given, agent)
+    elif check:
         _check(invocation, chosen)
-        return
-    if not chosen:
-        if dry_run or given:
-            raise click.UsageError(f"name a harness: {', '.join(NAMES)}")
-        _list(invocation)
-        return
-    change = chosen[0].connecting(invocation.environ, _command(invocation, given, agent))
-    if dry_run:
-        _print_diff(change)
-        return
-    if not chosen[0].is_found(invocation.environ):
-        print_message(f"{chosen[0].title} was not found on this machine; its settings are made all the same.")
-    change.apply()
-    path = printable(str(change.file.path))
-    if change.before == change.after:
-        print_result(f"{chosen[0].title} is connected already ({path}).")
+    elif chosen:
+        connect_one(invocation, chosen[0], given, agent, dry_run=dry_run)
+    elif dry_run or given:
+        raise click.UsageError(f"name a harness: {', '.join(NAMES)}")
     else:
-        print_result(f"Connected {chosen[0].title}: {path}.")
-        print_message(chosen[0].after_connect)
-        print_message(f"`signet connect {chosen[0].name} --check` shows whether it works.")
-        if chosen[0].name in PAST_SESSIONS:
-            print_message(
-                f"`signet backfill {chosen[0].name} --dry-run` shows the past sessions that you can bring in."
-            )
-    for note in chosen[0].notes(invocation.environ):
+        _list(invocation)
+
+
+def connect_one(
+    invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, dry_run: bool = False
+) -> None:
+    """Connect the harness, and print what was done. Raises ConfigError."""
+    command = _command(invocation, given, agent)
+    server, reason = _server(command)
+    if server is None and not harness.events:
+        raise ConfigError(NO_TOOLS.format(title=harness.title, reason=reason).rstrip("."))
+    changes = harness.connecting(invocation.environ, command, server)
+    if dry_run:
+        _print_diff(changes)
+        return
+    if not harness.is_found(invocation.environ):
+        print_message(f"{harness.title} was not found on this machine; its settings are made all the same.")
+    for change in changes:
+        change.apply()
+    needed = [change for change in changes if change.is_needed]
+    if needed:
+        print_result(f"Connected {harness.title}: {_paths(needed)}.")
+        print_message(harness.after_connect)
+        print_message(f"`signet connect {harness.name} --check` shows whether it works.")
+        if harness.name in PAST_SESSIONS:
+            print_message(f"`signet backfill {harness.name} --dry-run` shows the past sessions that you can bring in.")
+    else:
+        path = printable(str(harness.settings(invocation.environ).path))
+        print_result(f"{harness.title} is connected already ({path}).")
+    if server is None:
+        print_message(NO_TOOLS.format(title=harness.title, reason=reason))
+    for note in harness.notes(invocation.environ):
         print_message(note)
 
 
@@ -89,30 +112,65 @@ def connect(
 @shared_options
 @click.pass_obj
 def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
-    """Remove Signet's hooks from the settings of a program.
+    """Remove Signet's hooks and memory tools from the settings of a program.
 
-    If nobody else has changed the file since `signet connect`, it has its former content again, byte for byte.
+    If nothing else has changed a file since `signet connect`, it has its former content again, byte for byte.
     """
     chosen = next(found for found in HARNESSES if found.name == harness)
-    change = chosen.disconnecting(invocation.environ)
+    changes = chosen.disconnecting(invocation.environ)
     if dry_run:
-        _print_diff(change)
+        _print_diff(changes)
         return
-    if not change.is_needed:
+    needed = [change for change in changes if change.is_needed]
+    if not needed:
         print_result(f"{chosen.title} is not connected.")
-        if change.file.former() is not None:
+    for change in changes:
+        if change.is_needed:
+            change.apply()
+        elif change.file.former() is not None:
             print_message(
                 f"Settings from before a former connection are still in {printable(str(change.file.backup))}."
             )
-        return
-    change.apply()
-    print_result(f"Disconnected {chosen.title}: {printable(str(change.file.path))}.")
+    if needed:
+        print_result(f"Disconnected {chosen.title}: {_paths(needed)}.")
 
 
-def _print_diff(change: Change) -> None:
-    if change.before == change.after:
+def _paths(changes: list[Change]) -> str:
+    return ", ".join(printable(str(change.file.path)) for change in changes)
+
+
+def _print_diff(changes: list[Change]) -> None:
+    if not any(change.is_needed for change in changes):
         print_result("Nothing would change.")
-    click.echo(printable(change.diff()), nl=False)
+    for change in changes:
+        click.echo(printable(change.diff()), nl=False)
+
+
+def _print_generic(invocation: Invocation, given: str | None, agent: str | None) -> None:
+    """Print the entry for a program that is not listed, and how it calls the hooks."""
+    command = _command(invocation, given, agent)
+    server, reason = _server(command)
+    words = [*(server or ()), *command[1:]]
+    entry = {"mcpServers": {NAME: {"command": words[0], "args": words[1:]}}} if server else None
+    if invocation.as_json:
+        print_json({"server": entry, "hooks": {name: [command[0], name, *command[1:]] for name in HOOKS}})
+        return
+    if entry is None:
+        print_message(NO_TOOLS.format(title="A program", reason=reason))
+    else:
+        print_result(printable(json.dumps(entry, indent=2, ensure_ascii=False)))
+    print_message("Programs that speak MCP read an entry like this one; others may call a hook as a command,")
+    print_message(f"for example {printable(shlex.join([command[0], 'session-start', *command[1:]]))}")
+
+
+def _server(command: list[str]) -> tuple[list[str] | None, str]:
+    """Return the command of the MCP server beside this hook program; None and the reason if there is none."""
+    program = os.path.join(os.path.dirname(command[0]), NAME)
+    if not os.access(program, os.X_OK) or os.path.isdir(program):
+        return None, f"{program} is not there"
+    if importlib.util.find_spec("mcp") is None:
+        return None, "they need the extra `mcp`, which is not installed"
+    return [program, "mcp"], ""
 
 
 def _command(invocation: Invocation, given: str | None, agent: str | None, *, must_exist: bool = True) -> list[str]:
@@ -141,15 +199,16 @@ def _installed_program(invocation: Invocation) -> str:
     return str(beside)
 
 
-def _state(harness: Harness, invocation: Invocation) -> str:
+def state_of(harness: Harness, invocation: Invocation) -> str:
+    """Return whether the harness is connected, in words, or why that cannot be told."""
     try:
-        change = harness.connecting(invocation.environ, _command(invocation, None, None, must_exist=False))
-        ours = any(is_ours(handler) for _, handler in handlers(harness.document(invocation.environ)))
+        command = _command(invocation, None, None, must_exist=False)
+        changes = harness.connecting(invocation.environ, command, _server(command)[0])
+        if not harness.is_connected(invocation.environ):
+            return NOT_CONNECTED
     except ConfigError as error:
         return error.detail
-    if change.before == change.after:
-        return CONNECTED
-    return DIFFERENT if ours else NOT_CONNECTED
+    return DIFFERENT if any(change.is_needed for change in changes) else CONNECTED
 
 
 def _list(invocation: Invocation) -> None:
@@ -157,7 +216,7 @@ def _list(invocation: Invocation) -> None:
         (
             found.name,
             "yes" if found.is_found(invocation.environ) else "no",
-            _state(found, invocation),
+            state_of(found, invocation),
             str(found.settings(invocation.environ).path),
         )
         for found in HARNESSES
@@ -193,7 +252,7 @@ def _print_spool(invocation: Invocation) -> None:
 
 def _check(invocation: Invocation, chosen: list[Harness]) -> None:
     if not chosen:
-        chosen = [found for found in HARNESSES if _state(found, invocation) in (CONNECTED, DIFFERENT)]
+        chosen = [found for found in HARNESSES if state_of(found, invocation) in (CONNECTED, DIFFERENT)]
         if not chosen:
             raise ConfigError(f"nothing is connected; connect one of {', '.join(NAMES)} first")
     codes = [_check_one(invocation, harness) for harness in chosen]
@@ -203,31 +262,58 @@ def _check(invocation: Invocation, chosen: list[Harness]) -> None:
 def _check_one(invocation: Invocation, harness: Harness) -> int:
     """Check one harness and print what came back; return the exit code."""
     environ = invocation.environment
-    document = harness.document(environ)
     print_result(f"{harness.title}: {printable(str(harness.settings(environ).path))}")
     for note in harness.notes(environ):
         print_result(f"  {note}")
     if "1" in (environ.get("SIGNET_NO_HOOKS"), environ.get("SIGNET_BYPASS")):
         print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is 1 here, so every hook is silent.")
-    started = run_installed(document, session_event(environ, "SessionStart", source="startup"), environ)
-    print_result(f"  session start: {_in_words(started)}")
-    if started.problem:
+    if harness.events:
+        started = run_installed(harness, "session-start", session_event(environ, source="startup"), environ)
+        print_result(f"  session start: {_in_words(started)}")
+        if started.problem:
+            return REFUSED
+        if started.message:
+            return NOT_RUNNING
+    entry = harness.installed_server(environ)
+    entry = entry if is_our_server(entry) else None
+    if entry is None and not harness.events:
+        print_result(f"  tools: {harness.title} has no MCP server that `signet connect` added")
         return REFUSED
-    if started.message:
-        return NOT_RUNNING
     try:
-        prompted = canary_comes_back(invocation.client(), document, environ)
+        with stored_canary(invocation.client(), environ.get("PWD") or os.getcwd()) as canary:
+            prompted = prompt_brings(canary, harness, environ) if harness.events else None
+            served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:
-        print_result(f"  prompt: not checked, because {error.detail}")
+        print_result(f"  a memory was not asked for, because {error.detail}")
         return NOT_RUNNING
     except SignetError as error:
-        print_result(f"  prompt: not checked, because the daemon refused a memory: {one_line(error.detail)}")
+        print_result(f"  a memory was not asked for, because the daemon refused it: {one_line(error.detail)}")
         return REFUSED
-    if prompted.problem:
-        print_result(f"  prompt: a memory was stored to be asked for, but {prompted.problem}")
+    codes = [0]
+    if prompted is not None:
+        codes.append(_print_prompt(prompted))
+    if served is not None:
+        codes.append(_print_tools(served))
+    if not any(codes):
+        print_result(f"  {harness.title}'s agent gets what Signet remembers.")
+    return max(codes)
+
+
+def _print_prompt(run: HookRun) -> int:
+    if run.problem:
+        print_result(f"  prompt: a memory was stored to be asked for, but {run.problem}")
         return REFUSED
-    print_result(f"  prompt: a memory was stored, asked for, and forgotten again; {_in_words(prompted)}")
-    print_result(f"  {harness.title}'s agent gets what Signet remembers.")
+    print_result(f"  prompt: a memory was stored, asked for, and forgotten again; {_in_words(run)}")
+    return 0
+
+
+def _print_tools(run: ServerRun) -> int:
+    if run.problem:
+        print_result(f"  tools: {one_line(run.problem)}")
+        return REFUSED
+    print_result(
+        f"  tools: the server was ready in {run.ms:.0f} ms and offers {run.tools}; memory_search found the memory"
+    )
     return 0
 
 

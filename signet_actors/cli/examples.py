@@ -65,11 +65,13 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "eval": ("signet eval --own", "signet eval questions.jsonl --compare embedding.provider=none"),
     "call": ("signet call memories.list --limit 5",),
     "mcp": ("signet mcp", "signet mcp --agent alice"),
+    "setup": ("signet setup",),
     "connect": (
         "signet connect",
         "signet connect claude-code",
         "signet connect claude-code --dry-run",
         "signet connect --check",
+        "signet connect generic",
     ),
     "disconnect": ("signet disconnect claude-code",),
     "hook": ("signet hook session-start -H claude-code < event.json",),

@@ -1,9 +1,9 @@
 """What each hook sends: from the JSON that a harness writes to standard input to the request of the daemon's API.
 
-Claude Code and Codex send the same members for the same event, named in snake case. A member that is missing, empty or
-of another type is left out of the request.
+Claude Code, Codex and Gemini CLI send the same members for the same event, named in snake case; Cursor has its own
+names for session and directories. A member that is missing, empty or of another type is left out of the request.
 
-Source: docs/guides/claude-code.md "What is sent", docs/guides/codex.md "What is sent".
+Source: docs/guides/claude-code.md "What is sent", and the same section of the other guides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROMPT_CHARS = 20_000
 SUMMARY_CHARS = 100_000
 MAX_CONTENT_CHARS = 16 << 20
 """A memory is never cut: one that is too long is refused by the daemon, with the reason."""
-MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000}
+MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000, "cursor": 10_000}
 """What a harness takes of an injected text. Claude Code counts UTF-16 units, Codex four UTF-8 bytes as a token."""
 OTHER_MAX_INJECT_CHARS = 24_000
 
@@ -91,8 +91,8 @@ def max_inject_chars(harness: str) -> int:
 
 def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str, Any]:
     """Return the body of the hook's request."""
-    session = _text(event, "session_id") or _text(event, "sessionKey")
-    project = options.project or _text(event, "cwd") or _text(event, "project")
+    session = _text(event, "session_id") or _text(event, "sessionKey") or _text(event, "conversation_id")
+    project = options.project or _text(event, "cwd") or _text(event, "project") or _first_root(event)
     body: dict[str, Any] = {"harness": options.harness, "project": project, "sessionKey": session}
     body["agentId"] = options.agent
     body.update(hook.build(event))
@@ -104,6 +104,12 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
 def _text(event: dict[str, Any], name: str, limit: int = 4096) -> str:
     value = event.get(name)
     return value[:limit] if isinstance(value, str) else ""
+
+
+def _first_root(event: dict[str, Any]) -> str:
+    """Return the first directory of a workspace that has several, as Cursor names them."""
+    roots = event.get("workspace_roots")
+    return roots[0][:4096] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
 
 
 def _session_start(event: dict[str, Any]) -> dict[str, Any]:
@@ -132,8 +138,8 @@ def _compaction_complete(event: dict[str, Any]) -> dict[str, Any]:
 def _session_end(event: dict[str, Any]) -> dict[str, Any]:
     return {
         "transcriptPath": _text(event, "transcript_path"),
-        "sessionId": _text(event, "session_id"),
-        "cwd": _text(event, "cwd"),
+        "sessionId": _text(event, "session_id") or _text(event, "conversation_id"),
+        "cwd": _text(event, "cwd") or _first_root(event),
         "reason": _text(event, "reason"),
     }
 
@@ -174,5 +180,15 @@ NAME_OF_EVENT = {
     "PostCompact": "compaction-complete",
     "Stop": "checkpoint",
     "SessionEnd": "session-end",
+    # Gemini CLI
+    "BeforeAgent": "user-prompt-submit",
+    "PreCompress": "pre-compaction",
+    "AfterAgent": "checkpoint",
+    # Cursor
+    "sessionStart": "session-start",
+    "beforeSubmitPrompt": "user-prompt-submit",
+    "preCompact": "pre-compaction",
+    "stop": "checkpoint",
+    "sessionEnd": "session-end",
 }
 """The hook of each event of a harness, for a call that does not name the hook."""

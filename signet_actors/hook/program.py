@@ -248,6 +248,9 @@ class _Output:
         text = fitted(text, self._max_chars, count_bytes=self._harness == "codex")
         if not self._event_name:
             return text + "\n"
+        if self._harness == "cursor":
+            goes_on = {} if self._event_name == "sessionStart" else {"continue": True}
+            return json.dumps({**goes_on, "additional_context": text}) + "\n"
         output: dict[str, Any] = {"systemMessage": text} if visible else {}
         output["hookSpecificOutput"] = {"hookEventName": self._event_name, "additionalContext": text}
         return json.dumps(output) + "\n"

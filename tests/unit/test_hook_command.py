@@ -174,6 +174,51 @@ def test_what_the_harness_does_not_read_is_not_printed(
     assert {**sent, **expected} == sent
 
 
+CURSOR_START = {
+    "conversation_id": "9a0c1f52-0000-4d10-9d6e-000000000000",
+    "generation_id": "1",
+    "model": "gpt-5.5",
+    "hook_event_name": "sessionStart",
+    "cursor_version": "3.20.17",
+    "workspace_roots": ["/home/ann/shop", "/home/ann/lib"],
+    "transcript_path": None,
+    "is_background_agent": False,
+    "composer_mode": "agent",
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "path", "expected"),
+    [
+        (CURSOR_START, "session-start", {"additional_context": "known"}),
+        (
+            {**CURSOR_START, "hook_event_name": "beforeSubmitPrompt", "prompt": "which port?", "attachments": []},
+            "user-prompt-submit",
+            {"continue": True, "additional_context": "known"},
+        ),
+    ],
+)
+def test_cursor_gets_what_it_reads(
+    daemon: ScriptedDaemon, workspace: Path, event: dict[str, Any], path: str, expected: dict[str, Any]
+) -> None:
+    daemon.on("POST", f"/api/hooks/{path}", {"inject": "known"})
+    daemon.on("POST", f"/api/hooks/{path}", {"inject": ""})
+    done = hook(path, "-H", "cursor", event=event, workspace=workspace, url=daemon.url)
+    assert json.loads(done.stdout) == expected
+    body = daemon.asked[0].body
+    assert (body["sessionKey"], body["project"]) == (CURSOR_START["conversation_id"], "/home/ann/shop")
+    assert hook(path, "-H", "cursor", event=event, workspace=workspace, url=daemon.url).stdout == ""
+
+
+def test_gemini_gets_the_memories_for_a_prompt(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/user-prompt-submit", {"inject": "known"})
+    event = {**START, "hook_event_name": "BeforeAgent", "timestamp": "2026-11-23T12:00:00Z", "prompt": "which port?"}
+    done = hook("user-prompt-submit", "-H", "gemini", event=event, workspace=workspace, url=daemon.url)
+    output = {"hookEventName": "BeforeAgent", "additionalContext": "known"}
+    assert json.loads(done.stdout) == {"hookSpecificOutput": output}
+    assert daemon.asked[0].body["userPrompt"] == "which port?"
+
+
 def test_the_event_names_the_hook_if_the_command_line_does_not(daemon: ScriptedDaemon, workspace: Path) -> None:
     daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
     assert context(hook(*CLAUDE, event=START, workspace=workspace, url=daemon.url)) == "known"

@@ -43,7 +43,11 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
-    "cli.harnesses.json_text": {"_SPACE": MATCHED},
+    "cli.harnesses.json_text": {
+        "_SPACE": MATCHED,
+        **dict.fromkeys(("_STRING_OR_COMMENT", "_STRING_OR_COMMA", "_NOT_LINE_END"), SEARCHED),
+    },
+    "cli.harnesses.toml_server": {"_LINE_OF_ERROR": SEARCHED},
     "cli.import_export": {"_LINE": SEARCHED},
     "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},
     "config.yaml_file": {"_INT": MATCHED, "_FLOAT": MATCHED},

@@ -7,6 +7,7 @@ Source: docs/guides/claude-code.md "Check it".
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -16,14 +17,17 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.cli.harnesses.hook_settings import command_words, handlers, is_ours
+from signet_actors.cli.harnesses.hook_settings import command_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.harnesses.registry import Harness
 
 MISSING = "missing"
+NO_MEMORY = "Signet: no memory in this session"
+"""How the text for the agent begins if the daemon did not answer."""
 DEFAULT_TIMEOUT_S = 60
 
 
@@ -41,27 +45,27 @@ class HookRun:
     problem: str = ""
 
 
-def session_event(environ: Mapping[str, str], name: str, **more: str) -> dict[str, Any]:
+def session_event(environ: Mapping[str, str], **more: str) -> dict[str, Any]:
     """Return what a harness sends, for a session of its own in the working directory."""
-    cwd = environ.get("PWD") or os.getcwd()
-    return {"session_id": f"signet-check-{uuid.uuid4()}", "cwd": cwd, "hook_event_name": name, **more}
+    return {"session_id": f"signet-check-{uuid.uuid4()}", "cwd": environ.get("PWD") or os.getcwd(), **more}
 
 
-def run_installed(document: Mapping[str, Any], event: Mapping[str, Any], environ: Mapping[str, str]) -> HookRun:
-    """Run our hook of this event, as the settings say and as the harness starts it."""
-    name = event["hook_event_name"]
-    handler = next((found for at, found in handlers(document) if at == name and is_ours(found)), None)
+def run_installed(harness: Harness, hook: str, event: Mapping[str, Any], environ: Mapping[str, str]) -> HookRun:
+    """Run our hook, as the settings say and as the harness starts it. Raises ConfigError if a file is not valid."""
+    name = harness.event_of(hook) or hook
+    handler = harness.installed_hooks(environ).get(name)
     if handler is None:
         return HookRun(MISSING, 0, problem=f"the settings have no hook of Signet for {name}")
     shell = [environ.get("SHELL") or "/bin/sh", "-lc", handler["command"]]
     words = command_words(handler) if "args" in handler else shell
     given = handler.get("timeout")
-    limit_s = given if isinstance(given, int | float) and given > 0 else DEFAULT_TIMEOUT_S
+    unit = harness.timeout_unit
+    limit_s = given / unit if isinstance(given, int | float) and given > 0 else DEFAULT_TIMEOUT_S
     started = time.monotonic()
     try:
         done = subprocess.run(
             words,
-            input=json.dumps(event).encode(),
+            input=json.dumps({**event, "hook_event_name": name}).encode(),
             capture_output=True,
             timeout=limit_s,
             env=dict(environ),
@@ -71,10 +75,10 @@ def run_installed(document: Mapping[str, Any], event: Mapping[str, Any], environ
         return HookRun(handler["command"], 0, problem=f"it did not end within {limit_s} s")
     except OSError as error:
         return HookRun(handler["command"], 0, problem=f"it cannot be started: {error.strerror}")
-    return _judged(handler["command"], (time.monotonic() - started) * 1000, done, name)
+    return _judged(handler["command"], (time.monotonic() - started) * 1000, done, name, flat=harness.flat)
 
 
-def _judged(command: str, ms: float, done: subprocess.CompletedProcess[bytes], event: str) -> HookRun:
+def _judged(command: str, ms: float, done: subprocess.CompletedProcess[bytes], event: str, *, flat: bool) -> HookRun:
     """Return what the harness would make of the output."""
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()[-200:]
@@ -83,13 +87,14 @@ def _judged(command: str, ms: float, done: subprocess.CompletedProcess[bytes], e
         return HookRun(command, ms)
     try:
         answer = json.loads(done.stdout)
-        given = answer["hookSpecificOutput"]
-        context, named = given["additionalContext"], given["hookEventName"]
+        given = answer if flat else answer["hookSpecificOutput"]
+        context, named = given["additional_context" if flat else "additionalContext"], given.get("hookEventName", event)
     except (ValueError, KeyError, TypeError):
         return HookRun(command, ms, problem="its output is not what the harness reads")
     if not isinstance(context, str) or named != event:
         return HookRun(command, ms, problem="its output is not what the harness reads")
-    return HookRun(command, ms, context, str(answer.get("systemMessage") or ""))
+    message = str(answer.get("systemMessage") or (context if context.startswith(NO_MEMORY) else ""))
+    return HookRun(command, ms, context, message)
 
 
 @dataclass(frozen=True)
@@ -108,19 +113,24 @@ class Canary:
         return f"What is the word of the Signet check {self.run}?"
 
 
-def canary_comes_back(client: DaemonClient, document: Mapping[str, Any], environ: Mapping[str, str]) -> HookRun:
-    """Store a canary, ask for it by an installed hook, and forget it. Raises SignetError if the daemon refuses.
-
-    The run has a ``problem`` if the answer lacks the canary.
-    """
+@contextlib.contextmanager
+def stored_canary(client: DaemonClient, project: str) -> Iterator[Canary]:
+    """Store a canary, and forget it afterwards. Raises SignetError if the daemon refuses."""
     canary = Canary(f"C-{secrets.randbelow(10**6):06}", f"kestrel-{secrets.token_hex(4)}")
-    event = session_event(environ, "UserPromptSubmit", prompt=canary.prompt)
-    body = {"content": canary.memory, "who": "signet-check", "tags": ["signet-check"], "project": event["cwd"]}
+    body = {"content": canary.memory, "who": "signet-check", "tags": ["signet-check"], "project": project}
     stored = client.send("POST", "/api/memory/remember", body)
     try:
-        run = run_installed(document, event, environ)
+        yield canary
     finally:
         client.send("DELETE", f"/api/memory/{stored.text('id')}", {"reason": "signet connect --check has ended"})
+
+
+def prompt_brings(canary: Canary, harness: Harness, environ: Mapping[str, str]) -> HookRun:
+    """Ask for the canary by the installed hook. If the answer lacks it, the run has a ``problem``.
+
+    Raises ConfigError if a file of the harness is not valid.
+    """
+    run = run_installed(harness, "user-prompt-submit", session_event(environ, prompt=canary.prompt), environ)
     if not run.problem and canary.word not in run.context:
         came = f"{len(run.context):,} characters without it" if run.context else "nothing"
         return HookRun(run.command, run.ms, run.context, problem=f"a prompt that asks for it brought {came}")

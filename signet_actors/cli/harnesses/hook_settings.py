@@ -16,10 +16,11 @@ from signet_actors.cli.harnesses.json_text import (
     appended,
     line_of,
     member,
-    parsed,
+    object_of,
     parts,
     removed,
     root_of,
+    without_empty,
 )
 
 if TYPE_CHECKING:
@@ -62,26 +63,24 @@ def handlers(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((event, handler) for handler in group["hooks"] if isinstance(handler, dict))
 
 
-def document_of(text: str | None) -> dict[str, Any]:
+def document_of(text: str | None, *, comments: bool = False) -> dict[str, Any]:
     """Return the document; an empty one for no text. Raises InvalidText if its hooks have another form."""
-    if text is None or not text.strip():
-        return {}
-    document = parsed(text)
-    if not isinstance(document, dict):
-        raise InvalidText(1, "not an object in braces")
-    _check_form(text, document)
+    document = object_of(text, comments=comments)
+    if document:
+        assert text is not None, "it has something in it"
+        _check_form(text, document)
     return document
 
 
-def connected(text: str | None, wanted: Groups) -> str:
+def connected(text: str | None, wanted: Groups, *, comments: bool = False) -> str:
     """Return the text with exactly our wanted entries. Raises InvalidText."""
-    document = document_of(text)
+    document = document_of(text, comments=comments)
     if text is None or not text.strip():
         text = "{}\n"
     elif _ours(document) == {event: [group] for event, group in wanted.items()}:
         return text
     else:
-        text = stripped(text)
+        text = stripped(text, comments=comments)
     if member(text, root_of(text), "hooks") is None:
         return appended(text, root_of(text), {event: [group] for event, group in wanted.items()}, "hooks")
     for event, group in wanted.items():
@@ -91,24 +90,14 @@ def connected(text: str | None, wanted: Groups) -> str:
     return text
 
 
-def installed(text: str | None) -> Groups:
+def installed(text: str | None, *, comments: bool = False) -> Groups:
     """Return our entries as they are in the text. Raises InvalidText."""
-    return {event: groups[0] for event, groups in _ours(document_of(text)).items()}
+    return {event: groups[0] for event, groups in _ours(document_of(text, comments=comments)).items()}
 
 
-def is_made_from(former: str | None, text: str | None) -> bool:
-    """Return whether the text is what ``connected`` makes of the former one, and nobody else has changed it since."""
-    try:
-        groups = installed(text)
-        only_ours = all(is_ours(handler) for group in groups.values() for handler in group["hooks"])
-        return bool(groups) and only_ours and connected(former, groups) == text
-    except InvalidText:
-        return False
-
-
-def stripped(text: str) -> str:
+def stripped(text: str, *, comments: bool = False) -> str:
     """Return the text without our entries, and without what only they filled. Raises InvalidText."""
-    document = document_of(text)
+    document = document_of(text, comments=comments)
     if not _ours(document):
         return text
     for event, groups in document["hooks"].items():
@@ -122,8 +111,8 @@ def stripped(text: str) -> str:
                 group = parts(text, _member(text, _hooks(text), event))[place].start
                 text = removed(text, _member(text, group, "hooks"), number)
         if any(is_ours(handler) for group in groups for handler in group["hooks"]):
-            text = _without_empty(text, _hooks(text), event)
-    return _without_empty(text, root_of(text), "hooks")
+            text = without_empty(text, _hooks(text), event)
+    return without_empty(text, root_of(text), "hooks")
 
 
 def _ours(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -146,12 +135,6 @@ def _member(text: str, container: int, key: str) -> int:
     return found.value
 
 
-def _without_empty(text: str, container: int, key: str) -> str:
-    """Return the text without this member of the object if nothing is left in it."""
-    place, found = next((place, part) for place, part in enumerate(parts(text, container)) if part.key == key)
-    return text if parts(text, found.value) else removed(text, container, place)
-
-
 def _check_form(text: str, document: dict[str, Any]) -> None:
     """Raise InvalidText, with the line, if the hooks do not have the form of the harness."""
     hooks = document.get("hooks")
@@ -168,3 +151,30 @@ def _check_form(text: str, document: dict[str, Any]) -> None:
             if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
                 raise InvalidText(line_of(text, part.start), f'an entry of {event[:50]} has no list "hooks"')
             _member(text, part.start, "hooks")
+
+
+class HookGroups:
+    """These hooks as a part of a settings file, which may have comments if ``comments``."""
+
+    def __init__(self, *, comments: bool) -> None:
+        self._comments = comments
+
+    def installed(self, text: str | None) -> Groups:
+        """Return our entries. Raises InvalidText."""
+        return installed(text, comments=self._comments)
+
+    def connected(self, text: str | None, wanted: Groups) -> str:
+        """Return the text with exactly our wanted entries. Raises InvalidText."""
+        return connected(text, wanted, comments=self._comments)
+
+    def stripped(self, text: str) -> str:
+        """Return the text without our entries. Raises InvalidText."""
+        return stripped(text, comments=self._comments)
+
+    def is_pure(self, entries: Groups) -> bool:
+        """Return whether all hooks in our groups are ours."""
+        return all(is_ours(handler) for group in entries.values() for handler in group["hooks"])
+
+    def is_blank(self, text: str) -> bool:
+        """Return whether nothing is in the text. Raises InvalidText."""
+        return not document_of(text, comments=self._comments)

@@ -1,9 +1,11 @@
 """Insert into a JSON text and remove from it, without touching a byte of the rest.
 
-The standard library parses; here only the places of members and elements are found. It is strict JSON, because Claude
-Code and Codex read nothing else: with a comment or a trailing comma they ignore the whole file.
+The standard library parses; here only the places of members and elements are found, in a text of equal length without
+comments and trailing commas. Whether they are allowed is up to ``parsed``: Claude Code and Codex ignore a whole file
+that has one.
 
-Source: RFC 8259; https://github.com/anthropics/claude-code/issues/83190; codex-rs/hooks/src/engine/discovery.rs.
+Source: RFC 8259; https://github.com/anthropics/claude-code/issues/83190; codex-rs/hooks/src/engine/discovery.rs;
+https://code.visualstudio.com/docs/languages/json "JSON with Comments".
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=[ \t\r\n]*[\]}])', re.DOTALL)
+_NOT_LINE_END = re.compile(r"[^\r\n]")
 _DECODER = json.JSONDecoder()
 DEFAULT_INDENT = "  "
 
@@ -38,16 +43,41 @@ class Part:
     key: str = ""
 
 
-def parsed(text: str) -> Any:
-    """Return the value of the text. Raises InvalidText."""
+def parsed(text: str, *, comments: bool = False) -> Any:
+    """Return the value of the text, which may have comments and trailing commas if ``comments``. Raises InvalidText."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(plain(text) if comments else text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         comment = text[error.pos : error.pos + 2] in ("//", "/*")
         problem = "comments are not valid in JSON" if comment else f"not valid JSON ({error.msg})"
         raise InvalidText(error.lineno, problem, is_json=False) from None
     except (ValueError, RecursionError) as error:
         raise InvalidText(1, f"not valid JSON ({str(error)[:100]})", is_json=False) from None
+
+
+def object_of(text: str | None, *, comments: bool) -> dict[str, Any]:
+    """Return the object that the text is; an empty one for no text. Raises InvalidText if it is something else."""
+    document = parsed(text, comments=comments) if text is not None and plain(text).strip() else {}
+    if not isinstance(document, dict):
+        raise InvalidText(1, "not an object in braces")
+    return document
+
+
+def plain(text: str) -> str:
+    """Return the text with spaces in place of comments and trailing commas; each character keeps its place."""
+    return _STRING_OR_COMMA.sub(_blank_comma, _without_comments(text))
+
+
+def _without_comments(text: str) -> str:
+    return _STRING_OR_COMMENT.sub(_blank_comment, text) if "/" in text else text
+
+
+def _blank_comment(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith('"') else _NOT_LINE_END.sub(" ", found[0])
+
+
+def _blank_comma(found: re.Match[str]) -> str:
+    return " " if found[0] == "," else found[0]
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -61,11 +91,12 @@ def line_of(text: str, place: int) -> int:
 
 def root_of(text: str) -> int:
     """Return where the value of a valid text begins."""
-    return _skip(text, 0)
+    return _skip(plain(text), 0)
 
 
 def parts(text: str, container: int) -> list[Part]:
     """Return the parts of the object or array that begins at ``container``, in a text that ``parsed`` accepts."""
+    text = plain(text)
     is_object = text[container] == "{"
     found: list[Part] = []
     place = _skip(text, container + 1)
@@ -97,7 +128,7 @@ def appended(text: str, container: int, value: Any, key: str | None = None) -> s
     head = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
     newline = "\r\n" if "\r\n" in text else "\n"
     if found:
-        before = text[container + 1 : found[0].start]
+        before = plain(text)[container + 1 : found[0].start]
         if "\n" not in before:
             return f"{text[: found[-1].end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[found[-1].end :]}"
         indent = before.rpartition("\n")[2]
@@ -105,19 +136,39 @@ def appended(text: str, container: int, value: Any, key: str | None = None) -> s
         return f"{text[: found[-1].end]},{newline}{indent}{head}{rendered}{text[found[-1].end :]}"
     outer = _line_indent(text, container)
     indent = outer + _unit(text)
-    close = _skip(text, container + 1)
+    close = _skip(plain(text), container + 1)
+    comments = text[container + 1 : close].rstrip()
     rendered = _rendered(value, indent, _unit(text), newline)
-    return f"{text[: container + 1]}{newline}{indent}{head}{rendered}{newline}{outer}{text[close:]}"
+    return f"{text[: container + 1]}{comments}{newline}{indent}{head}{rendered}{newline}{outer}{text[close:]}"
 
 
 def removed(text: str, container: int, place: int) -> str:
-    """Return the text without the part at index ``place`` of the object or array, and without its comma."""
-    found = parts(text, container)
+    """Return the text without the part at index ``place`` of the object or array, and without its comma.
+
+    Comments beside the part stay.
+    """
+    found, bare = parts(text, container), plain(text)
+    part = found[place]
     if len(found) == 1:
-        return text[: container + 1] + text[_skip(text, found[0].end) :]
+        close = _skip(bare, part.end)
+        comma = _without_comments(text).find(",", part.end, close)
+        after = text[part.end : close] if comma < 0 else text[part.end : comma] + text[comma + 1 : close]
+        if text[container + 1 : part.start].strip() or after.strip():
+            return text[: part.start] + after.lstrip(" ") + text[close:]
+        return text[: container + 1] + text[close:]
     if place:
-        return text[: found[place - 1].end] + text[found[place].end :]
-    return text[: found[0].start] + text[found[1].start :]
+        comma = bare.index(",", found[place - 1].end)
+        before = text[comma + 1 : part.start].rstrip()
+        if before and text[part.end :].lstrip(" \t")[:1] not in ("\r", "\n"):
+            before += "\n"
+        return text[:comma] + before + text[part.end :]
+    return text[: part.start] + text[_skip(text, bare.index(",", part.end) + 1) :]
+
+
+def without_empty(text: str, container: int, key: str) -> str:
+    """Return the text without this member of the object if nothing is left in it."""
+    place, found = next((place, part) for place, part in enumerate(parts(text, container)) if part.key == key)
+    return text if parts(text, found.value) else removed(text, container, place)
 
 
 def _rendered(value: Any, indent: str, unit: str, newline: str) -> str:
@@ -128,7 +179,7 @@ def _rendered(value: Any, indent: str, unit: str, newline: str) -> str:
 def _unit(text: str) -> str:
     """Return by how much the text indents."""
     found = parts(text, root_of(text))
-    before = text[root_of(text) + 1 : found[0].start] if found else ""
+    before = plain(text)[root_of(text) + 1 : found[0].start] if found else ""
     indent = before.rpartition("\n")[2] if "\n" in before else ""
     return indent or DEFAULT_INDENT
 

@@ -1,7 +1,9 @@
 """The harnesses that ``signet connect`` knows: where their settings are, and which of their events call which hook.
 
-Source: https://code.claude.com/docs/en/hooks, https://developers.openai.com/codex/hooks; for both the schemas
-claude-code-settings.json and codex-hooks.json of SchemaStore.
+Source: https://code.claude.com/docs/en/hooks, https://developers.openai.com/codex/hooks (for both also the schemas of
+SchemaStore), https://geminicli.com/docs/hooks/reference, https://cursor.com/docs/hooks,
+https://code.visualstudio.com/docs/agents/reference/mcp-configuration, https://docs.windsurf.com/windsurf/cascade/mcp,
+https://opencode.ai/docs/mcp-servers, https://docs.openclaw.ai/cli/mcp.
 """
 
 from __future__ import annotations
@@ -9,23 +11,19 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from signet_actors.cli.harnesses.hook_settings import (
-    connected,
-    document_of,
-    handlers,
-    installed,
-    is_made_from,
-    is_of_other_signet,
-    stripped,
-)
+from signet_actors.cli.harnesses.flat_hooks import FlatHooks
+from signet_actors.cli.harnesses.hook_settings import HookGroups, document_of, handlers, is_of_other_signet, is_ours
 from signet_actors.cli.harnesses.json_text import InvalidText
+from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
+from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server
 from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
-from signet_actors.errors import ConfigError
+from signet_actors.cli.harnesses.toml_server import TomlServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,39 +47,82 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Servers:
+    """The MCP servers of a harness: in which file, and in which form.
+
+    ``file_names``: the first that exists, else the first. ``in_home``: the file is not in the settings directory but
+    beside it, unless that has moved. ``form``: members that the entry has beside command and arguments, or None if both
+    are one list.
+    """
+
+    file_names: tuple[str, ...]
+    part: ServerEntry | TomlServer
+    form: dict[str, Any]
+    is_one_list: bool = False
+    in_home: bool = False
+
+    def entry(self, words: list[str]) -> dict[str, Any]:
+        """Return the entry that starts the server with these words."""
+        command = {"command": words} if self.is_one_list else {"command": words[0], "args": words[1:]}
+        return {**self.form, **command}
+
+
+@dataclass(frozen=True)
 class Harness:
     """A program that runs agents.
 
     ``directory``: its settings, below the home directory unless the variable ``moved_by`` names another. ``exec_form``:
-    it starts a command from an argument list; otherwise a shell reads the command. ``skips_mark``: it reads settings
-    that begin with a byte order mark.
+    it starts a command from an argument list; otherwise a shell reads the command. ``flat``: its hooks have the form of
+    Cursor. ``timeout_unit``: how many of its units a second has; 0 if it has none that is documented. ``comments``: its
+    settings may have comments. ``skips_mark``: it reads settings that begin with a byte order mark.
     """
 
     name: str
     title: str
     program: str
     directory: str
-    moved_by: str
-    file_name: str
-    events: tuple[Event, ...]
-    exec_form: bool
     after_connect: str
+    moved_by: str = ""
+    file_name: str = ""
+    events: tuple[Event, ...] = ()
+    servers: Servers | None = None
+    exec_form: bool = False
+    flat: bool = False
+    timeout_unit: int = 1
+    comments: bool = True
     skips_mark: bool = False
 
     def settings_directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of its settings."""
-        moved = environ.get(self.moved_by)
-        home = Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
-        return Path(moved).expanduser() if moved else home / self.directory
+        moved = environ.get(self.moved_by) if self.moved_by else None
+        if moved:
+            return Path(moved).expanduser()
+        first, _, rest = self.directory.partition("/")
+        configured = environ.get("XDG_CONFIG_HOME", "") if first == ".config" else ""
+        return Path(configured) / rest if configured.startswith("/") else _home(environ) / self.directory
 
     def settings(self, environ: Mapping[str, str]) -> SettingsFile:
-        """Return the file that our entries are in."""
+        """Return the file with our hooks; that with our MCP server if the harness has no hooks."""
+        if not self.events:
+            return self.servers_file(environ)
         return SettingsFile(self.settings_directory(environ) / self.file_name, self.skips_mark)
+
+    def servers_file(self, environ: Mapping[str, str]) -> SettingsFile:
+        """Return the file with our MCP server."""
+        assert self.servers is not None, "the harness has MCP servers"
+        moved = self.moved_by and environ.get(self.moved_by)
+        directory = _home(environ) if self.servers.in_home and not moved else self.settings_directory(environ)
+        paths = [directory / name for name in self.servers.file_names]
+        return SettingsFile(next((path for path in paths if path.exists()), paths[0]))
 
     def is_found(self, environ: Mapping[str, str]) -> bool:
         """Return whether the harness seems to be installed: its program, or its settings directory."""
         found = shutil.which(self.program, path=environ.get("PATH"))
         return found is not None or self.settings_directory(environ).is_dir()
+
+    def event_of(self, hook: str) -> str | None:
+        """Return the name of the event that calls the hook; None if there is none."""
+        return next((event.name for event in self.events if event.hook == hook), None)
 
     def groups(self, command: list[str]) -> dict[str, dict[str, Any]]:
         """Return our entries; ``command`` is the hook program with its options."""
@@ -114,74 +155,112 @@ class Harness:
 
     def _group(self, event: Event, command: list[str]) -> dict[str, Any]:
         words = [command[0], event.hook, "-H", self.name, *command[1:]]
+        if self.flat:
+            return {"command": shlex.join(words)}
         handler: dict[str, Any] = {"type": "command", "command": words[0], "args": words[1:]}
         if not self.exec_form:
             handler = {"type": "command", "command": shlex.join(words)}
-        handler["timeout"] = event.timeout_s
+        handler["timeout"] = event.timeout_s * self.timeout_unit
         group: dict[str, Any] = {} if event.matcher is None else {"matcher": event.matcher}
         return {**group, "hooks": [handler]}
 
-    def connecting(self, environ: Mapping[str, str], command: list[str]) -> Change:
-        """Return the change that adds our entries, or brings them up to date.
+    def connecting(self, environ: Mapping[str, str], command: list[str], server: list[str] | None) -> list[Change]:
+        """Return the changes that add our entries, or bring them up to date.
 
-        Raises ConfigError if the file is not valid, or has vanished since we were connected.
+        ``server`` is the command of the MCP server; without one, its entry stays as it is. Raises ConfigError if a file
+        is not valid, or has vanished since we were connected.
         """
-        file = self.settings(environ)
-        before, former = file.read(), file.former()
-        if not (before or "").strip() and (former or "").strip():
-            what = "is missing" if before is None else "is empty"
-            raise ConfigError(f"{file.path} {what}, but {file.backup} has its former content: restore or delete that")
-        try:
-            is_connected = bool(installed(before))
-            base = former if is_made_from(former, before) else before
-            after = connected(base, self._known_groups(environ, command))
-        except InvalidText as error:
-            raise self._refusal(file, error) from None
-        return Change(file, before, after, connects=True, was_connected=is_connected)
 
-    def disconnecting(self, environ: Mapping[str, str]) -> Change:
-        """Return the change that removes our entries. Raises ConfigError if the file is not valid.
+        def wanted(part: Part) -> Any:
+            if self.servers is None or part is not self.servers.part:
+                return self._known_groups(environ, command)
+            return None if server is None else self.servers.entry([*server, "--harness", self.name, *command[1:]])
 
-        If the file is what ``connect`` makes of its former content, that comes back byte for byte. Otherwise somebody
-        has changed it since, and our entries are removed from what it is now. A file that
-        connect made is deleted.
-        """
-        file = self.settings(environ)
-        before, former = file.read(), file.former()
-        try:
-            is_connected = bool(installed(before))
-            after = None if before is None else stripped(before)
-            if former is not None and is_made_from(former, before):
-                after = former
-            elif is_connected and file.was_missing() and document_of(after) == {}:
-                after = None
-        except InvalidText as error:
-            raise self._refusal(file, error) from None
-        return Change(file, before, after, connects=False, was_connected=is_connected)
+        changes = [file.connecting(tuple(map(wanted, file.parts))) for file in self._files(environ)]
+        return [change for change in changes if change.was_connected or change.is_needed]
 
-    def document(self, environ: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings; empty if there is no file. Raises ConfigError if the file is not valid."""
-        file = self.settings(environ)
+    def disconnecting(self, environ: Mapping[str, str]) -> list[Change]:
+        """Return the changes that remove our entries. Raises ConfigError if a file is not valid."""
+        return [file.disconnecting() for file in self._files(environ)]
+
+    def is_connected(self, environ: Mapping[str, str]) -> bool:
+        """Return whether a file has entries of ours. Raises ConfigError if one is not valid."""
+        for file in self._files(environ):
+            try:
+                if file.is_connected(file.file.read()):
+                    return True
+            except InvalidText as error:
+                raise file.refusal(error) from None
+        return False
+
+    def installed_hooks(self, environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """Return the handler of each event that calls our hook. Raises ConfigError if the file is not valid."""
+        found: dict[str, dict[str, Any]] = {}
+        for file in self._files(environ):
+            for part in file.parts:
+                try:
+                    if isinstance(part, FlatHooks):
+                        found |= part.installed(file.file.read())
+                    elif isinstance(part, HookGroups):
+                        groups = part.installed(file.file.read())
+                        found |= {event: _handler(group) for event, group in groups.items()}
+                except InvalidText as error:
+                    raise file.refusal(error) from None
+        return found
+
+    def installed_server(self, environ: Mapping[str, str]) -> Any:
+        """Return the MCP server named signet, whosever it is; None if there is none. Raises ConfigError."""
+        if self.servers is None:
+            return None
+        file = self.servers_file(environ)
         try:
-            return document_of(file.read())
+            return self.servers.part.found(file.read())
         except InvalidText as error:
-            raise self._refusal(file, error) from None
+            raise ManagedFile(file, (self.servers.part,), self.title).refusal(error) from None
 
     def notes(self, environ: Mapping[str, str]) -> list[str]:
-        """Return what keeps the hooks from working although they are in the file."""
-        document = self.document(environ)
+        """Return what keeps the hooks from working although they are in the file. Raises ConfigError."""
         notes = []
-        if document.get("disableAllHooks") is True:
-            notes.append(f"{self.title} runs no hooks: disableAllHooks is true in {self.settings(environ).path}.")
-        if self is CODEX and _codex_hooks_off(self.settings_directory(environ) / "config.toml"):
-            notes.append("Codex runs no hooks: [features] hooks is false in config.toml.")
-        if any(is_of_other_signet(handler) for _, handler in handlers(document)):
-            notes.append("Hooks of another Signet (`signet hook …`) are in the file, too; remove them.")
+        if self in (CLAUDE_CODE, CODEX):
+            document = self._document(environ)
+            if document.get("disableAllHooks") is True:
+                notes.append(f"{self.title} runs no hooks: disableAllHooks is true in {self.settings(environ).path}.")
+            if self is CODEX and _codex_hooks_off(self.settings_directory(environ) / "config.toml"):
+                notes.append("Codex runs no hooks: [features] hooks is false in config.toml.")
+            if any(is_of_other_signet(handler) for _, handler in handlers(document)):
+                notes.append("Hooks of another Signet (`signet hook …`) are in the file, too; remove them.")
+        entry = self.installed_server(environ)
+        if entry is not None and not is_our_server(entry):
+            path = self.servers_file(environ).path
+            notes.append(f"{path} has an MCP server named {NAME} that `signet connect` did not add; it stays as it is.")
         return notes
 
-    def _refusal(self, file: SettingsFile, error: InvalidText) -> ConfigError:
-        neither = "" if error.is_json else f"; {self.title} does not read such a file either"
-        return ConfigError(f"{file.path}, line {error.line}: {error.problem}{neither}. Nothing was changed")
+    def _document(self, environ: Mapping[str, str]) -> dict[str, Any]:
+        (file,) = (file for file in self._files(environ) if file.file.path == self.settings(environ).path)
+        try:
+            return document_of(file.file.read(), comments=self.comments)
+        except InvalidText as error:
+            raise file.refusal(error) from None
+
+    def _files(self, environ: Mapping[str, str]) -> list[ManagedFile]:
+        """Return each file of ours with its parts."""
+        found: list[tuple[SettingsFile, Part]] = []
+        if self.events:
+            found.append((self.settings(environ), FlatHooks() if self.flat else HookGroups(comments=self.comments)))
+        if self.servers is not None:
+            found.append((self.servers_file(environ), self.servers.part))
+        if len(found) == 2 and found[0][0].path == found[1][0].path:
+            return [ManagedFile(found[0][0], (found[0][1], found[1][1]), self.title)]
+        return [ManagedFile(file, (part,), self.title) for file, part in found]
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
+
+
+def _handler(group: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(handler for handler in group["hooks"] if is_ours(handler))
+    return found
 
 
 CLAUDE_CODE: Final = Harness(
@@ -199,7 +278,9 @@ CLAUDE_CODE: Final = Harness(
         Event("Stop", "checkpoint", 5),
         Event("SessionEnd", "session-end", 5),
     ),
+    servers=Servers((".claude.json",), ServerEntry(("mcpServers",), comments=False), {"type": "stdio"}, in_home=True),
     exec_form=True,
+    comments=False,
     after_connect="It counts from the next session on; `/hooks` in Claude Code shows it.",
     skips_mark=True,
 )
@@ -217,10 +298,83 @@ CODEX: Final = Harness(
         Event("Stop", "checkpoint", 5),
         Event("SessionEnd", "session-end", 3),
     ),
-    exec_form=False,
+    servers=Servers(("config.toml",), TomlServer(), {}),
+    comments=False,
     after_connect="Codex asks whether you trust new hooks: start it, type `/hooks`, and trust those of signet-hook.",
 )
-HARNESSES: Final = (CLAUDE_CODE, CODEX)
+GEMINI: Final = Harness(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    directory=".gemini",
+    file_name="settings.json",
+    events=(
+        Event("SessionStart", "session-start", 5),
+        Event("BeforeAgent", "user-prompt-submit", 5),
+        Event("PreCompress", "pre-compaction", 5),
+        Event("AfterAgent", "checkpoint", 5),
+        Event("SessionEnd", "session-end", 5),
+    ),
+    servers=Servers(("settings.json",), ServerEntry(("mcpServers",), comments=True), {}),
+    timeout_unit=1000,
+    after_connect="It counts from the next session on; `/hooks` and `/mcp` in Gemini CLI show it.",
+)
+CURSOR: Final = Harness(
+    name="cursor",
+    title="Cursor",
+    program="cursor",
+    directory=".cursor",
+    file_name="hooks.json",
+    events=(
+        Event("sessionStart", "session-start", 5),
+        Event("beforeSubmitPrompt", "user-prompt-submit", 5),
+        Event("preCompact", "pre-compaction", 5),
+        Event("stop", "checkpoint", 5),
+        Event("sessionEnd", "session-end", 5),
+    ),
+    servers=Servers(("mcp.json",), ServerEntry(("mcpServers",), comments=True), {}),
+    flat=True,
+    after_connect="It counts from the next conversation on; Cursor's settings show it below Hooks and MCP.",
+)
+VSCODE: Final = Harness(
+    name="vscode",
+    title="VS Code",
+    program="code",
+    directory="Library/Application Support/Code/User" if sys.platform == "darwin" else ".config/Code/User",
+    servers=Servers(("mcp.json",), ServerEntry(("servers",), comments=True), {"type": "stdio"}),
+    after_connect="Start the server once: MCP: List Servers in the command palette, signet, Start Server.",
+)
+WINDSURF: Final = Harness(
+    name="windsurf",
+    title="Windsurf",
+    program="windsurf",
+    directory=".codeium/windsurf",
+    servers=Servers(("mcp_config.json",), ServerEntry(("mcpServers",), comments=True), {}),
+    after_connect="Reload the list of MCP servers in Windsurf's Cascade panel.",
+)
+OPENCODE: Final = Harness(
+    name="opencode",
+    title="OpenCode",
+    program="opencode",
+    directory=".config/opencode",
+    moved_by="OPENCODE_CONFIG_DIR",
+    servers=Servers(
+        ("opencode.json", "opencode.jsonc"),
+        ServerEntry(("mcp",), comments=True, inner="servers"),
+        {"type": "local"},
+        is_one_list=True,
+    ),
+    after_connect="It counts from the next start of OpenCode on.",
+)
+OPENCLAW: Final = Harness(
+    name="openclaw",
+    title="OpenClaw",
+    program="openclaw",
+    directory=".openclaw",
+    servers=Servers(("openclaw.json",), ServerEntry(("mcp", "servers"), comments=True), {}),
+    after_connect="`openclaw mcp status` shows it.",
+)
+HARNESSES: Final = (CLAUDE_CODE, CODEX, GEMINI, CURSOR, VSCODE, WINDSURF, OPENCODE, OPENCLAW)
 
 
 def _codex_hooks_off(path: Path) -> bool:

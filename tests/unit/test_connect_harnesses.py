@@ -1,0 +1,420 @@
+"""Every harness of ``signet connect``: hooks and memory tools come and go, and nothing else in its files changes.
+
+The fixtures have the real formats, by the pages that ``signet_actors/cli/harnesses/registry.py`` names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.cli import setup as setup_command
+from signet_actors.cli.harnesses import json_text
+from signet_actors.cli.harnesses.json_text import InvalidText
+from signet_actors.cli.harnesses.registry import (
+    CLAUDE_CODE,
+    CODEX,
+    CURSOR,
+    GEMINI,
+    HARNESSES,
+    OPENCODE,
+    VSCODE,
+    WINDSURF,
+    Harness,
+)
+from signet_actors.cli.harnesses.server_entry import ServerEntry
+from signet_actors.cli.harnesses.toml_server import TomlServer
+from signet_actors.cli.main import cli
+from signet_actors.hook.harness_events import HOOKS, NAME_OF_EVENT
+from tests.support.harness_home import Home, make_home
+from tests.support.scripted_daemon import ScriptedDaemon
+
+FIXTURES = Path(__file__).parent / "fixtures" / "harnesses"
+RICH = {
+    "claude-code": {".claude.json": "claude.json", ".claude/settings.json": "claude-code-settings.json"},
+    "codex": {".codex/config.toml": "codex-config.toml", ".codex/hooks.json": "codex-hooks.json"},
+    "gemini": {".gemini/settings.json": "gemini-settings.json"},
+    "cursor": {".cursor/hooks.json": "cursor-hooks.json", ".cursor/mcp.json": "cursor-mcp.json"},
+    "vscode": {f"{VSCODE.directory}/mcp.json": "vscode-mcp.json"},
+    "windsurf": {".codeium/windsurf/mcp_config.json": "windsurf-mcp_config.json"},
+    "opencode": {".config/opencode/opencode.jsonc": "opencode.jsonc"},
+    "openclaw": {".openclaw/openclaw.json": "openclaw.json"},
+}
+"""A home in which the harness has been used: the fixture of each file."""
+by_name = {"ids": lambda harness: harness.name}
+every = pytest.mark.parametrize("harness", HARNESSES, **by_name)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("OPENCODE_CONFIG_DIR", raising=False)
+    made = make_home(tmp_path, monkeypatch)
+    made.install_signet()
+    return made
+
+
+def furnish(home: Home, harness: Harness) -> dict[str, str]:
+    """Write the files of the harness, and return their texts by path."""
+    texts = {}
+    for path, fixture in RICH[harness.name].items():
+        texts[path] = (FIXTURES / fixture).read_text()
+        (home.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (home.root / path).write_text(texts[path])
+    return texts
+
+
+def document(path: Path) -> Any:
+    text = path.read_text()
+    return tomllib.loads(text) if path.suffix == ".toml" else json_text.parsed(text, comments=True)
+
+
+def server_of(home: Home, harness: Harness) -> Any:
+    return harness.installed_server({"HOME": str(home.root)})
+
+
+@every
+def test_in_an_empty_home_nothing_is_left_after_disconnect(home: Home, harness: Harness) -> None:
+    before = home.files()
+    done = home.connect(harness)
+    assert done.exit_code == 0, done.output
+    assert home.files() != before
+    assert home.disconnect(harness).exit_code == 0
+    left = {path: content for path, content in home.files().items() if content is not None or path in before}
+    assert left == before
+
+
+@every
+def test_in_a_used_home_every_byte_comes_back(home: Home, harness: Harness) -> None:
+    texts = furnish(home, harness)
+    before = home.files()
+    done = home.connect(harness)
+    assert done.exit_code == 0, done.output
+    for path, text in texts.items():
+        changed = (home.root / path).read_text()
+        assert changed != text
+        rest = iter(changed)
+        assert all(character in rest for character in text), "something was only inserted"
+    connected = home.files()
+    assert "is connected already" in home.connect(harness).output
+    assert home.files() == connected
+    assert home.disconnect(harness).exit_code == 0
+    assert home.files() == before
+
+
+@every
+def test_the_entry_starts_the_memory_tools_for_this_harness(home: Home, harness: Harness) -> None:
+    furnish(home, harness)
+    home.connect(harness, "--agent", "alice")
+    entry = server_of(home, harness)
+    words = [str(home.program.with_name("signet")), "mcp", "--harness", harness.name, "--agent", "alice"]
+    expected = {
+        "claude-code": {"type": "stdio", "command": words[0], "args": words[1:]},
+        "vscode": {"type": "stdio", "command": words[0], "args": words[1:]},
+        "opencode": {"type": "local", "command": words},
+    }
+    assert entry == expected.get(harness.name, {"command": words[0], "args": words[1:]})
+
+
+@every
+def test_what_others_change_in_between_stays(home: Home, harness: Harness) -> None:
+    """Comments and servers that are there after our entries, too."""
+    texts = furnish(home, harness)
+    home.connect(harness)
+    for path, text in texts.items():
+        file = home.root / path
+        changed = file.read_text()
+        assert changed.count("signet") > text.count("signet")
+        file.write_text(changed.replace("npx", "bunx").replace("copilot", "pilot") + "\n")
+    assert home.disconnect(harness).exit_code == 0
+    for path, text in texts.items():
+        assert (home.root / path).read_text() == text.replace("npx", "bunx").replace("copilot", "pilot") + "\n"
+
+
+@every
+def test_dry_run_prints_the_change_of_each_file_and_makes_none(home: Home, harness: Harness) -> None:
+    furnish(home, harness)
+    before = home.files()
+    done = home.connect(harness, "--dry-run")
+    assert done.exit_code == 0
+    for path in RICH[harness.name]:
+        assert f"--- {home.root / path}\n+++ {home.root / path}\n@@ " in done.output
+    assert home.files() == before
+    home.connect(harness)
+    connected = home.files()
+    done = home.disconnect(harness, "--dry-run")
+    assert any(line.startswith("-") and "signet" in line for line in done.output.splitlines())
+    assert home.files() == connected
+
+
+@pytest.mark.parametrize("harness", [harness for harness in HARNESSES if harness.events], **by_name)
+def test_every_event_calls_the_hook_that_its_name_means(harness: Harness) -> None:
+    for event in harness.events:
+        assert NAME_OF_EVENT[event.name] == event.hook
+        assert HOOKS[event.hook].limit_s < event.timeout_s
+
+
+def test_the_hooks_of_gemini_have_milliseconds_and_those_of_cursor_no_time(home: Home) -> None:
+    for harness in (GEMINI, CURSOR):
+        furnish(home, harness)
+        home.connect(harness)
+    gemini = document(home.root / ".gemini/settings.json")["hooks"]
+    assert set(gemini) == {"BeforeTool", "SessionStart", "BeforeAgent", "PreCompress", "AfterAgent", "SessionEnd"}
+    command = f"{home.program} user-prompt-submit -H gemini"
+    assert gemini["BeforeAgent"] == [{"hooks": [{"type": "command", "command": command, "timeout": 5000}]}]
+    cursor = document(home.root / ".cursor/hooks.json")
+    assert cursor["version"] == 1
+    assert cursor["hooks"]["stop"][1] == {"command": f"{home.program} checkpoint -H cursor"}
+    assert set(cursor["hooks"]) == {"beforeShellExecution", *(event.name for event in CURSOR.events)}
+
+
+def test_a_server_of_the_users_own_stays_and_is_told(home: Home) -> None:
+    own = '{"servers": {"signet": {"type": "http", "url": "http://127.0.0.1:3850/mcp"}}}'
+    path = home.root / VSCODE.directory / "mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(own)
+    done = home.connect(VSCODE)
+    assert done.exit_code == 0
+    assert "has an MCP server named signet that `signet connect` did not add; it stays as it is." in done.output
+    home.disconnect(VSCODE)
+    assert path.read_text() == own
+
+
+def test_without_the_command_line_only_hooks_are_connected(home: Home) -> None:
+    home.program.with_name("signet").unlink()
+    before = home.files()
+    done = home.connect(VSCODE)
+    assert done.exit_code == 78
+    assert f"VS Code gets no memory tools: {home.program.with_name('signet')} is not there" in done.output
+    assert home.files() == before
+    done = home.connect(CURSOR)
+    assert done.exit_code == 0
+    assert "Cursor gets no memory tools" in done.output
+    assert (home.root / ".cursor/hooks.json").exists()
+    assert not (home.root / ".cursor/mcp.json").exists()
+
+
+def test_without_the_sdk_connect_says_what_is_missing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = home.connect(CODEX)
+    assert done.exit_code == 0
+    assert (
+        "Codex gets no memory tools: they need the extra `mcp`, which is not installed (docs/guides/mcp.md)."
+        in done.output
+    )
+    assert not (home.root / ".codex/config.toml").exists()
+
+
+def test_opencode_2_has_its_servers_one_level_deeper(home: Home) -> None:
+    path = home.root / ".config/opencode/opencode.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((FIXTURES / "opencode-2.json").read_bytes())
+    home.connect(OPENCODE)
+    assert set(document(path)["mcp"]["servers"]) == {"docs", "signet"}
+    home.disconnect(OPENCODE)
+    assert path.read_bytes() == (FIXTURES / "opencode-2.json").read_bytes()
+
+
+def test_the_variables_that_move_settings_count(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home.root / "xdg"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.root / "work"))
+    home.connect(OPENCODE)
+    home.connect(CLAUDE_CODE)
+    assert (home.root / "xdg/opencode/opencode.json").exists()
+    assert {path.name for path in (home.root / "work").iterdir()} >= {"settings.json", ".claude.json"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mcp_servers = { a = { command = 'x' } }\n", "cannot be added"),
+        ("a = 1\na = 2\n", "not valid TOML"),
+        ('mcp_servers = "none"\n', "cannot be added"),
+    ],
+)
+def test_toml_in_which_no_table_can_be_added_is_left_alone(home: Home, text: str, problem: str) -> None:
+    path = home.root / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    done = home.connect(CODEX)
+    assert done.exit_code == 78
+    assert f"{path}, line " in done.output
+    assert problem in done.output
+    assert path.read_text() == text
+    assert not (home.root / ".codex/hooks.json").exists()
+
+
+OURS = {"command": "/opt/bin/signet", "args": ["mcp", "--harness", "codex"]}
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "# a comment", "\n# a comment\n"])
+def test_a_table_at_the_end_of_toml_comes_and_goes(end: str) -> None:
+    for text in ("", "a = 1", '[b]\nc = [\n  [1],\n]\nd = """\n[x]\n"""', "[mcp_servers.other]\ncommand = 'x'"):
+        connected = TomlServer().connected(text + end, OURS)
+        assert TomlServer().installed(connected) == OURS
+        back = TomlServer().stripped(connected)
+        assert tomllib.loads(back.replace("\r\n", "\n")) == tomllib.loads((text + end).replace("\r\n", "\n"))
+        assert back.rstrip() == (text + end).rstrip()
+
+
+def test_what_users_add_to_our_table_goes_with_it_and_what_follows_stays() -> None:
+    connected = TomlServer().connected("a = 1\n", OURS)
+    changed = (
+        f'{connected}enabled_tools = ["memory_search"]\n\n[mcp_servers.signet.env]\nX = "1"\n\n# next\n[next]\nb = 2\n'
+    )
+    assert TomlServer().stripped(changed) == "a = 1\n\n# next\n[next]\nb = 2\n"
+
+
+def test_a_table_in_another_form_is_not_guessed() -> None:
+    text = 'mcp_servers.signet = { command = "/opt/bin/signet", args = ["mcp"] }\n'
+    with pytest.raises(InvalidText, match="remove it by hand"):
+        TomlServer().stripped(text)
+
+
+SPACE = st.sampled_from(["", " ", "\n", "\n  ", ' // c ] } , "\n', "/* , } */", ' /* " */ '])
+COMMA = st.sampled_from(["", ","])
+
+
+@st.composite
+def commented_objects(draw: st.DrawFn) -> str:
+    """An object of servers, with comments and perhaps a comma at its end."""
+    names = draw(st.lists(st.sampled_from(["a", "b", "//", 'q"', "/*x"]), unique=True, max_size=3))
+    members = [
+        f'{draw(SPACE)}{json.dumps(name)}{draw(SPACE)}:{draw(SPACE)}{{"url": "http://x"}}{draw(SPACE)}'
+        for name in names
+    ]
+    return "{" + ",".join(members) + (draw(COMMA) if names else "") + draw(SPACE) + "}"
+
+
+@given(inner=commented_objects(), before=SPACE, after=SPACE)
+def test_comments_survive_that_our_entry_comes_and_goes(inner: str, before: str, after: str) -> None:
+    text = f'{before}{{{after}"servers":{before}{inner}{after}}}{after}'
+    part = ServerEntry(("servers",), comments=True)
+    connected = part.connected(text, OURS)
+    assert part.installed(connected) == OURS
+    back = part.stripped(connected)
+    servers = json_text.parsed(text, comments=True)["servers"]
+    assert json_text.parsed(back, comments=True).get("servers", {}) == servers
+    if servers:
+        assert back == text
+
+
+@given(text=st.text(alphabet='{}[]",:\\ \n1ae/*', max_size=30))
+def test_no_text_with_comments_makes_connect_fail_in_another_way(text: str) -> None:
+    part = ServerEntry(("servers",), comments=True)
+    try:
+        connected = part.connected(text, OURS)
+    except InvalidText:
+        return
+    assert part.installed(connected) == OURS
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> Any:
+    scripted = ScriptedDaemon()
+    monkeypatch.setenv("SIGNET_DAEMON_URL", scripted.url)
+    yield scripted
+    scripted.close()
+
+
+def script(daemon: ScriptedDaemon, *, answers: bool) -> None:
+    """Have the daemon answer prompts and searches with the memory that was stored last, or with nothing."""
+    stored: list[str] = []
+    answer = daemon._next
+
+    def next_answer(method: str, path: str) -> Any:
+        if path == "/api/memory/remember":
+            stored.append(daemon.asked[-1].body["content"])
+        scripted = answer(method, path)
+        if path == "/api/hooks/user-prompt-submit":
+            scripted.body = {"inject": f"- {stored[-1]}" if answers else ""}
+        elif path == "/api/memory/recall":
+            scripted.body = {"results": [{"id": "01a2", "content": stored[-1]}] if answers else [], "query": "x"}
+        return scripted
+
+    daemon._next = next_answer
+    daemon.on("POST", "/api/hooks/session-start", {"inject": "[memory active]\n- prefers vim"})
+    daemon.on("POST", "/api/hooks/user-prompt-submit", {})
+    daemon.on("POST", "/api/memory/recall", {})
+    daemon.on("POST", "/api/memory/remember", {"id": "01a2", "type": "fact", "content": "x"})
+    daemon.on("DELETE", "/api/memory/01a2", {"id": "01a2", "status": "deleted", "success": True})
+
+
+@pytest.mark.parametrize("harness", [GEMINI, CURSOR, VSCODE, OPENCODE], **by_name)
+def test_check_asks_by_hooks_and_by_tools(home: Home, daemon: ScriptedDaemon, harness: Harness) -> None:
+    home.install_signet("--url", daemon.url)
+    script(daemon, answers=True)
+    home.connect(harness)
+    done = home.run("--url", daemon.url, "connect", harness.name, "--check")
+    assert done.exit_code == 0, done.output
+    assert ("the agent gets 29 characters: [memory active] - prefers vim" in done.output) is bool(harness.events)
+    assert "memory_search found the memory" in done.output
+    assert f"{harness.title}'s agent gets what Signet remembers." in done.output
+    assert daemon.asked[-1].method == "DELETE"
+
+
+def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, daemon: ScriptedDaemon) -> None:
+    home.install_signet("--url", daemon.url)
+    script(daemon, answers=False)
+    home.connect(WINDSURF)
+    done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
+    assert (done.exit_code, "tools: memory_search did not find a memory" in done.output) == (1, True), done.output
+    home.program.with_name("signet").write_text("#!/bin/sh\necho no such luck >&2; exit 3\n")
+    done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
+    assert (done.exit_code, "it ended without an answer (no such luck)" in done.output) == (1, True), done.output
+
+
+def test_check_of_a_harness_without_hooks_that_is_not_connected_says_so(home: Home) -> None:
+    done = home.run("connect", "vscode", "--check")
+    assert (done.exit_code, "VS Code has no MCP server that `signet connect` added" in done.output) == (1, True)
+
+
+def test_setup_lists_what_it_finds_and_changes_nothing_without_a_terminal(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(home.program.parent))
+    monkeypatch.setattr(sys, "executable", str(home.program.parent / "python"))
+    assert "None of the harnesses" in home.run("setup").stdout
+    for harness in (GEMINI, WINDSURF):
+        furnish(home, harness)
+    home.connect(WINDSURF)
+    before = home.files()
+    lines = home.run("setup").stdout.splitlines()
+    assert lines == [
+        f"Gemini CLI: not connected ({home.root}/.gemini/settings.json). `signet connect gemini` connects it.",
+        f"Windsurf: connected ({home.root}/.codeium/windsurf/mcp_config.json).",
+    ]
+    assert home.files() == before
+
+
+def test_setup_connects_those_that_the_user_wants(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(home.program.parent))
+    monkeypatch.setattr(setup_command, "can_ask", lambda: True)
+    for harness in (CODEX, GEMINI, CURSOR):
+        furnish(home, harness)
+    (home.root / ".codex/config.toml").write_text("a = 1\na = 2\n")
+    texts = {path: (home.root / path).read_text() for path in RICH["gemini"]}
+    done = CliRunner().invoke(cli, ["setup"], prog_name="signet", input="n\ny\n")
+    assert done.exit_code == 0, done.output
+    assert "not valid TOML" in done.output
+    assert "Connected Cursor" in done.output
+    assert {path: (home.root / path).read_text() for path in texts} == texts
+
+
+def test_generic_prints_what_any_program_needs(home: Home) -> None:
+    done = home.run("connect", "generic", "--command", str(home.program), "--agent", "alice")
+    assert done.exit_code == 0
+    words = json.loads(done.stdout)["mcpServers"]["signet"]
+    assert words == {"command": str(home.program.with_name("signet")), "args": ["mcp", "--agent", "alice"]}
+    assert f"{home.program} session-start --agent alice" in done.stderr
+    found = json.loads(home.run("connect", "generic", "--command", str(home.program), "--json").stdout)
+    assert found["hooks"]["recall"] == [str(home.program), "recall"]
