@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.config.keys import Field, Key, fields_of, keys
-from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS
+from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS, NOT_BUILT_KEYS
 from signet_actors.config.load import ENVIRONMENT_KEYS
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 
@@ -42,6 +42,10 @@ implement its feature.
 _WITHOUT_EFFECT_MEANING: Final = (
     "These keys and sections are validated like all others, but the features that use them are not in this release."
 )
+_NOT_BUILT_MEANING: Final = (
+    "These sections and keys are documented, but their features are not in this release. They cause a warning, and "
+    "their contents are not checked."
+)
 _IGNORED_MEANING: Final = (
     "They belong to other programs that use the same file, or to functions that this daemon does not have. These "
     "keys, and everything below them, are ignored without a warning; any other unknown key causes a warning."
@@ -57,6 +61,8 @@ def reference() -> str:
         ["## Without effect in this release"],
         [_WITHOUT_EFFECT_MEANING],
         [f"- `{name}`" for name in WITHOUT_EFFECT],
+        [_NOT_BUILT_MEANING],
+        _table(("Section", "Keys"), _by_section(NOT_BUILT_KEYS)),
         ["## Environment variables"],
         ["They override the file and are validated in the same way."],
         _table(("Variable", "Overrides"), _variables()),
@@ -65,7 +71,7 @@ def reference() -> str:
         _table(("Older spelling", "Key"), _older()),
         ["## Keys that are ignored"],
         [_IGNORED_MEANING],
-        _table(("Section", "Keys"), _ignored()),
+        _table(("Section", "Keys"), _by_section(IGNORED_KEYS)),
         [END],
     )
     return "\n\n".join("\n".join(block) for block in blocks)
@@ -120,8 +126,8 @@ def _older() -> Iterator[tuple[str, ...]]:
             yield f"`{'.'.join((*target[:-1], name))}`", f"`{'.'.join(target)}`"
 
 
-def _ignored() -> Iterator[tuple[str, ...]]:
-    for section, names in IGNORED_KEYS:
+def _by_section(keys_by_section: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]) -> Iterator[tuple[str, ...]]:
+    for section, names in keys_by_section:
         yield (f"`{'.'.join(section)}`" if section else "(top level)"), ", ".join(f"`{name}`" for name in names)
 
 

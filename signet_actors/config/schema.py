@@ -37,6 +37,7 @@ from signet_actors.config.field_forms import (
     ranged,
     text,
 )
+from signet_actors.config.hooks_schema import HooksConfig
 from signet_actors.config.pipeline_schema import MemoryConfig
 
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -329,34 +330,6 @@ class AuthConfig(Struct, frozen=True, rename="camel"):
     default_token_ttl_seconds: Annotated[int, ranged(60, 31_536_000, "Time until a token expires")] = 604_800
     session_token_ttl_seconds: Annotated[int, ranged(60, 31_536_000, "Time until a session token expires")] = 86_400
     rate_limits: RateLimitsConfig = RateLimitsConfig()
-
-
-class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
-    """The hook that runs at each prompt. Source: docs/compatibility.md "Hooks and sessions"."""
-
-    enabled: Annotated[bool, described("Offer memories at each prompt")] = True
-    recall_limit: Annotated[int, ranged(1, 20, "Maximum number of memories that a prompt is offered")] = 5
-    max_inject_chars: Annotated[int, ranged(100, 10_000, "Maximum length of the lines with these memories")] = 500
-    min_score: Annotated[float, ranged(0.0, 1.0, "Relevance from which on a memory is offered")] = 0.5
-
-
-class SessionStartConfig(Struct, frozen=True, rename="camel"):
-    """The hook that runs when a session begins. Source: docs/compatibility.md "Hooks and sessions"."""
-
-    recall_limit: Annotated[int, ranged(0, 200, "Maximum number of memories, besides constraints")] = 50
-    max_inject_chars: Annotated[int, ranged(200, 24_000, "Maximum length of the text; a harness may allow less")] = (
-        24_000
-    )
-    include_identity: Annotated[
-        bool, described("Include `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md` and `MEMORY.md` of the workspace")
-    ] = True
-
-
-class HooksConfig(Struct, frozen=True, rename="camel"):
-    """Settings of harness hooks. Source: docs/compatibility.md "Hooks and sessions"."""
-
-    session_start: SessionStartConfig = SessionStartConfig()
-    user_prompt_submit: UserPromptSubmitConfig = UserPromptSubmitConfig()
 
 
 class SearcherConfig(Struct, frozen=True, rename="camel"):

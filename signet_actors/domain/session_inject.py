@@ -45,12 +45,14 @@ class IdentityFile(NamedTuple):
     rank: int
 
 
+RECENT_FILE: Final = "MEMORY.md"
+"""The file about what is going on at present."""
 IDENTITY_FILES: Final = (
     IdentityFile("AGENTS.md", "## Agent Instructions", 12_000, 6),
     IdentityFile("SOUL.md", "## Soul", 4000, 7),
     IdentityFile("IDENTITY.md", "## Identity", 2000, 8),
     IdentityFile("USER.md", "## About Your User", 6000, 9),
-    IdentityFile("MEMORY.md", "## Working Memory", 10_000, 5),
+    IdentityFile(RECENT_FILE, "## Working Memory", 10_000, 5),
 )
 _CONSTRAINTS_RANK: Final = 1
 _RECOVERY_RANK: Final = 2

@@ -118,7 +118,8 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     """Find the constraints, and the memories by decayed importance, of the project and of no project.
 
     ``now_ms``: the moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is
-    not the last session.
+    not the last session. ``candidates``: how many rows of the highest importance, and of those recalled last, are
+    compared exactly.
     """
 
     read: ReadScope
@@ -129,6 +130,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     max_constraints: int = 50
     decay_rate: float = 0.95
     min_importance: float = 0.2
+    candidates: int = 200
 
 
 SessionQuery = GetSession | FindSessionStart | ListSessionMemories

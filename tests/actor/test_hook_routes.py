@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from signet_actors.config.hooks_schema import HooksConfig, UserPromptSubmitConfig
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
-from signet_actors.config.schema import Config, GatewayConfig, HooksConfig, RedactionConfig, UserPromptSubmitConfig
+from signet_actors.config.schema import Config, GatewayConfig, RedactionConfig
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.sessions.table import CLAIM_MS
 from signet_actors.protocol.memories import Filters

@@ -155,7 +155,6 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
         memory:
           database: memory/memories.db
           session_budget: 2000
-          synthesis: {harness: openclaw}
           pipelineV2:
             traversal: {primary: true}
             telemetry: {posthogHost: "", posthogApiKey: "phc_x"}
@@ -168,6 +167,30 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
     assert loaded.warnings == []
     assert loaded.config.search.alpha == 0.7
     assert not loaded.config.hooks.user_prompt_submit.enabled
+
+
+def test_a_documented_key_that_is_not_built_yet_causes_a_warning(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        """
+        memory:
+          synthesis: {harness: openclaw}
+          pipelineV2: {significance: {enabled: true}, synthesis: {}}
+        hooks:
+          session_start: {recency_bias: 0.7}
+          synthesis: {schedule: daily}
+        """,
+    )
+    assert sorted(loaded.warnings) == [
+        f"agent.yaml: {key}: has no effect in this release"
+        for key in (
+            "hooks.session_start.recency_bias",
+            "hooks.synthesis",
+            "memory.pipelineV2.significance",
+            "memory.pipelineV2.synthesis",
+            "memory.synthesis",
+        )
+    ]
 
 
 # What is odd

@@ -65,7 +65,6 @@ MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
 SUMMARY_TYPE: Final = "session_summary"
 SUMMARY_IMPORTANCE: Final = 0.8
-REFERENCE_ROWS: Final = 10
 REFERENCE_CHARS: Final = 1500
 REFERENCE_WAIT_S: Final = 0.5
 NOTHING_FOUND: Final = "No matching memories found."
@@ -86,9 +85,16 @@ async def session_start(call: Call[SessionStartRequest]) -> HttpResponse:
         return await run_hook(call, READ_BUDGET_MS, _claim, SessionStartReply(identity=HookIdentity()))
 
     async def work(session: HookSession) -> SessionStartReply:
+        _skip_unless(call.state.config.hooks.session_start.enabled)
         return await start_reply(call, session)
 
     return await run_hook(call, READ_BUDGET_MS, work, SessionStartReply(identity=HookIdentity()))
+
+
+def _skip_unless(enabled: bool) -> None:
+    """Do nothing in a hook that the configuration switches off. Raises Skipped."""
+    if not enabled:
+        raise Skipped("disabled")
 
 
 async def _claim(session: HookSession) -> SessionStartReply:  # noqa: ARG001 - entering the session has claimed it
@@ -215,9 +221,14 @@ async def recall(call: Call[HookRecallRequest]) -> HttpResponse:
 async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
     """Return what to tell the model, with the memories that need not be stored again."""
 
+    settings = call.state.config.hooks.pre_compaction
+
     async def work(session: HookSession) -> PreCompactionReply:
+        _skip_unless(settings.enabled)
         made, stored = await asyncio.gather(_checkpoint(call, session), _stored_already(call, session))
-        guidelines = f"{GUIDELINES}\n\nStored already, for reference:\n{stored}" if stored else GUIDELINES
+        guidelines = settings.summary_guidelines or GUIDELINES
+        if stored:
+            guidelines = f"{guidelines}\n\nStored already, for reference:\n{stored}"
         return PreCompactionReply(
             summary_prompt=f"{SUMMARY_PROMPT}\n\n<guidelines>\n{guidelines}\n</guidelines>",
             guidelines=guidelines,
@@ -246,12 +257,15 @@ async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) ->
 
 
 async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:
-    """Return lines with important memories of the project, empty if they cannot be read."""
+    """Return lines with important memories of the project, empty if they cannot be read or are not wanted."""
+    settings = call.state.config.hooks.pre_compaction
+    if not settings.include_recent_memories:
+        return ""
     query = FindSessionStart(
         read=call.read,
         now_ms=call.state.clock.wall_ms(),
         project=call.request.project or (None if session.context is None else session.context.project),
-        limit=REFERENCE_ROWS,
+        limit=settings.memory_limit,
         max_constraints=0,
         decay_rate=call.state.config.memory.decay_rate,
     )
@@ -272,6 +286,7 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         if context is not None:
             async with context.lock:
                 call.state.ledger.begin_epoch(context)
+        _skip_unless(call.state.config.hooks.compaction_complete.enabled)
         call.refuse_if_frozen()
         stored = await _store_summary(call, session)
         return CompactionCompleteReply(

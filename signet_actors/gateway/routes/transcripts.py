@@ -66,6 +66,8 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     request = call.request
     if parse_flag(call.headers.get(NO_HOOKS_HEADER)):
         return _nothing_stored("no_hooks")
+    if not call.state.config.hooks.session_end.enabled:
+        return _nothing_stored("disabled")
     path = runtime_path(call)
     named = call.session_key or request.session_id
     refusal = None if named is None else await _refusal(call, named, path)

@@ -13,8 +13,17 @@ from typing import Final
 
 from msgspec import UNSET
 
+from signet_actors.config.hooks_schema import SessionStartConfig
 from signet_actors.config.regular_file import read_regular
-from signet_actors.domain.session_inject import IDENTITY_FILES, IdentityFile, Line, news, session_start, stub
+from signet_actors.domain.session_inject import (
+    IDENTITY_FILES,
+    RECENT_FILE,
+    IdentityFile,
+    Line,
+    news,
+    session_start,
+    stub,
+)
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ConfigError
 from signet_actors.gateway.http.route import Call
@@ -68,12 +77,14 @@ async def _full_start(
                 session_key=session.key,
                 limit=settings.recall_limit,
                 decay_rate=state.config.memory.decay_rate,
+                candidates=settings.candidate_pool_limit,
             )
         ),
-        asyncio.to_thread(_read_workspace, state.workspace, include_files=settings.include_identity),
+        asyncio.to_thread(_read_workspace, state.workspace, _files(settings)),
         recovery_section(call, session),
     )
-    since_ms = None if found.last_active_at is None else epoch_ms(found.last_active_at)
+    wants_news = settings.include_recent_context and found.last_active_at is not None
+    since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
     limit = settings.max_inject_chars
     start = session_start(
         now=local_now(call),
@@ -104,10 +115,19 @@ async def _full_start(
     )
 
 
-def _read_workspace(workspace: Path, *, include_files: bool) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
-    """Return the texts of the identity files that can be read and are not blank, and the agent's identity. Blocks."""
+def _files(settings: SessionStartConfig) -> list[IdentityFile]:
+    """Return the files that the configuration includes."""
+    if not settings.include_identity:
+        return []
+    return [file for file in IDENTITY_FILES if file.name != RECENT_FILE or settings.include_recent_context]
+
+
+def _read_workspace(
+    workspace: Path, files: Sequence[IdentityFile]
+) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
+    """Return the texts of the files that can be read and are not blank, and the agent's identity. Blocks."""
     found = []
-    for file in IDENTITY_FILES if include_files else ():
+    for file in files:
         try:
             text = (read_regular(workspace / file.name, MAX_FILE_BYTES, follow=True) or b"").decode(
                 "utf-8-sig", "replace"

@@ -29,8 +29,6 @@ from signet_actors.store.reads import sessions as stored
 from signet_actors.store.reads.contents import memories_by_seq
 
 CONSTRAINT_TYPES: Final = ("rule", "constraint")
-CANDIDATES: Final = 200
-"""The rows with the highest importance by their creation, and those that were recalled last, are compared exactly."""
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
 
@@ -66,11 +64,11 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     filters = Filters(no_project=True) if project is None else Filters(project=project, or_no_project=True)
     allowed = reader.allowed_rows(snapshot, query.read, filters)
     binding = _binding(reader, snapshot, query, filters)
-    best = _highest(reader, allowed & ~binding, query, CANDIDATES)
+    best = _highest(reader, allowed & ~binding, query, query.candidates)
     recalled = np.array(stored.last_accessed(snapshot, RECALLED_LATELY), np.int64)
     recalled = recalled[recalled < len(allowed)]
     recalled = recalled[allowed[recalled] & ~binding[recalled]]
-    ordinary = np.union1d(best, recalled[:CANDIDATES]).tolist()
+    ordinary = np.union1d(best, recalled[: query.candidates]).tolist()
     memories = memories_by_seq(snapshot, query.read, filters, ordinary)
     constraints = memories_by_seq(
         snapshot, query.read, filters, _highest(reader, binding, query, query.max_constraints).tolist()

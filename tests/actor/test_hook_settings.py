@@ -1,0 +1,104 @@
+"""Each setting of the section ``hooks`` of agent.yaml has its effect.
+
+Source: docs/guides/hooks.md; docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.load import load_config
+from signet_actors.protocol.sessions import (
+    FindSessionStart,
+    GetSession,
+    RecordSessions,
+    SessionFound,
+    SessionsRecorded,
+    SessionStartFound,
+)
+from signet_actors.protocol.transcripts import StoreTurns
+from signet_actors.protocol.writer import Remember
+from tests.support.memory_api import MemoryApi, memory
+
+ID = "01a208b3-2318-7802-8a5f-bc64ce92bc22"
+ROW = memory(id=ID, content="The editor is vim")
+START, END = "/api/hooks/session-start", "/api/hooks/session-end"
+BEFORE, AFTER = "/api/hooks/pre-compaction", "/api/hooks/compaction-complete"
+BODIES: dict[str, dict[str, Any]] = {
+    START: {},
+    END: {"transcript": "User: hello"},
+    BEFORE: {},
+    AFTER: {"summary": "We chose vim."},
+}
+
+
+def configured(workspace: Path, **hooks: Any) -> MemoryApi:
+    """Return a gateway with these settings, as they are read from a file."""
+    (workspace / "agent.yaml").write_text(json.dumps({"hooks": hooks}))
+    api = MemoryApi(workspace, config=load_config(workspace, {}).config)
+    api.bus.script |= {
+        GetSession: SessionFound(),
+        FindSessionStart: SessionStartFound([], [ROW], {ID: 7}, last_active_at="2026-01-01T00:00:00.000Z"),
+        RecordSessions: SessionsRecorded(),
+    }
+    return api
+
+
+def post(api: MemoryApi, path: str, **fields: Any) -> Any:
+    answer = api.request("POST", path, {"harness": "codex", "sessionKey": "s", **BODIES[path], **fields})
+    assert answer.status == 200, answer.raw
+    return answer.json
+
+
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [("sessionStart", START), ("sessionEnd", END), ("preCompaction", BEFORE), ("compactionComplete", AFTER)],
+)
+def test_a_hook_that_is_switched_off_does_nothing_and_says_so(tmp_path: Path, section: str, path: str) -> None:
+    api = configured(tmp_path, **{section: {"enabled": False}})
+    body = post(api, path)
+    assert (body["skipped"], body["reason"]) == (True, "disabled")
+    assert not any(isinstance(sent.body, FindSessionStart | StoreTurns | Remember) for sent in api.bus.asked)
+
+
+def test_a_compaction_begins_a_new_epoch_even_if_its_summary_is_not_stored(tmp_path: Path) -> None:
+    api = configured(tmp_path, compactionComplete={"enabled": False})
+    assert "The editor is vim" in post(api, START)["inject"]
+    assert "The editor is vim" not in post(api, START)["inject"]
+    post(api, AFTER)
+    assert "The editor is vim" in post(api, START)["inject"]
+
+
+def test_a_start_compares_as_many_memories_as_configured(tmp_path: Path) -> None:
+    api = configured(tmp_path, sessionStart={"candidatePoolLimit": 20, "recallLimit": 3})
+    post(api, START)
+    asked = api.bus.only(FindSessionStart).body
+    assert (asked.candidates, asked.limit) == (20, 3)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_start_can_leave_out_what_is_recent(tmp_path: Path, wanted: bool) -> None:
+    (tmp_path / "MEMORY.md").write_text("The ferry is late")
+    (tmp_path / "AGENTS.md").write_text("Be brief")
+    api = configured(tmp_path, sessionStart={"includeRecentContext": wanted})
+    text = post(api, START)["inject"]
+    assert ("The ferry is late" in text) is wanted
+    assert ("[since last session:" in text) is wanted
+    assert "Be brief" in text
+
+
+def test_before_a_compaction_the_configured_guidelines_are_given(tmp_path: Path) -> None:
+    api = configured(tmp_path, preCompaction={"summaryGuidelines": "Store port numbers.", "memoryLimit": 4})
+    body = post(api, BEFORE)
+    assert body["guidelines"].startswith("Store port numbers.")
+    assert "The editor is vim" in body["guidelines"]
+    assert api.bus.only(FindSessionStart).body.limit == 4
+
+
+def test_before_a_compaction_memories_can_be_left_out(tmp_path: Path) -> None:
+    api = configured(tmp_path, preCompaction={"includeRecentMemories": False})
+    assert "The editor is vim" not in post(api, BEFORE)["guidelines"]
