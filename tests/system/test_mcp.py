@@ -245,6 +245,24 @@ def test_a_model_is_recorded_as_an_agent_and_its_harness_as_author(served: LiveD
     run(use())
 
 
+def test_the_session_of_a_search_is_its_argument_whatever_a_header_says(served: LiveDaemon) -> None:
+    """A harness configures its headers once, and an agent has many sessions."""
+
+    async def use() -> None:
+        async with over_http(served, "ada", "auto", x_signet_session_key="of-the-harness") as client:
+            word = f"heron{time.monotonic_ns()}"
+            await replied(client, "memory_store", content=f"The {word} nests in the reeds")
+            found = []
+            for session in ("first", "first", "second"):
+                reply = await replied(
+                    client, "memory_search", query=f"where does the {word} nest?", session_key=session
+                )
+                found.append(any(word in row["content"] for row in reply["results"]))
+            assert found == [True, False, True]
+
+    run(use())
+
+
 def test_a_page_of_another_site_reaches_no_tool(served: LiveDaemon) -> None:
     call = {"name": "memory_store", "arguments": {"content": "planted by a web page"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

@@ -44,6 +44,8 @@ DEFAULT_ACTOR: Final = "mcp"
 _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
 _EVENTS: Final = frozenset({"text/event-stream", "text/*", "*/*"})
 _CALL: Final = "signet.call"
+_SESSION_FIELDS: Final = ("session_key", "sessionKey")
+_SESSION_HEADER: Final = "x-signet-session-key"
 
 
 async def message(call: Call[McpRequest]) -> HttpResponse:
@@ -128,20 +130,27 @@ async def _perform(request: ToolRequest, client: Any) -> tuple[int, bytes]:
             operation=named.operation,
             path=named.path,
             query=named.query,
-            headers=_headers(call),
+            headers=_headers(call, named),
             body=b"" if named.body is None else encode_json(named.body),
         )
     )
 
 
-def _headers(call: Call[McpRequest]) -> Mapping[str, str]:
-    """Return the headers of a tool's request: those of this one, by which a model acts, unless they say otherwise."""
-    return {
+def _headers(call: Call[McpRequest], request: ToolRequest) -> Mapping[str, str]:
+    """Return the headers of a tool's request: those of this one, by which a model acts, unless they say otherwise.
+
+    A session that an argument names wins over that of a header, which a harness sets for all its sessions.
+    """
+    headers = {
         "x-signet-actor": _origin(call, "harness") or DEFAULT_ACTOR,
         "x-signet-actor-type": "agent",
         **call.headers,
         "x-signet-agent-id": call.agent_id,  # a session key in an argument names no other one
     }
+    arguments = request.body or request.query
+    if any(arguments.get(name) for name in _SESSION_FIELDS):
+        headers.pop(_SESSION_HEADER, None)
+    return headers
 
 
 def _origin(call: Call[McpRequest], name: str) -> str | None:
