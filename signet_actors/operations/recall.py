@@ -279,6 +279,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
             "until": "",
             "min_score": "",
             "min_relevance": "Drop results below this relevance; 0.5 leaves out what most likely does not answer",
+            "expand": "true: add what was said in the sessions that the results come from",
             "session_key": "",
         },
     ),

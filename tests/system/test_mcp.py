@@ -162,6 +162,9 @@ def test_earlier_sessions_are_searched_and_memory_is_switched_off_for_one(connec
             assert [hit["sessionKey"] for hit in found["hits"]] == [f"s-{word}"]
             assert (await replied(client, "session_search", query=word, current_session_key=f"s-{word}"))["hits"] == []
             assert (await replied(other, "session_search", query=word))["hits"] == []
+            served.agent("ada").remember(f"The {word} is shy", sourceId=f"s-{word}")
+            expanded = await replied(client, "memory_search", query=f"is the {word} shy?", expand=True)
+            assert "Under the jetty." in expanded["sources"][f"s-{word}"]
             assert await refused(client, "session_bypass", session_key="s-unknown", enabled=True) == "Session not found"
 
     run(use())
