@@ -38,7 +38,7 @@ _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIES = re.compile(
     rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b|\b\d+ (?:second|minute)s? ago\b"
-    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\bpid \d+|\bup +\d+"
+    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
 )
 
 
