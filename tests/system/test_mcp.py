@@ -178,6 +178,8 @@ def test_errors_say_what_is_wrong(connect: Connect) -> None:
             assert await refused(client, "memory_modify", id="x") == "reason is required"
             assert "importance" in await refused(client, "memory_store", content="x", importance="much")
             assert (await refused(client, "memory_forget", id="nothing", reason="r")).startswith("Not found")
+            for id_ in ("review-queue", "jobs/1", ".."):
+                assert (await refused(client, "memory_get", id=id_)).startswith(f"id cannot be '{id_}'. The results of")
             pinned = await replied(client, "memory_store", content="always wash your hands", pinned=True)
             assert "--force" in await refused(client, "memory_forget", id=pinned["id"], reason="r")
             assert "--unpin" in await refused(client, "memory_modify", id=pinned["id"], pinned=False, reason="r")
