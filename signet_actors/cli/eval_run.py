@@ -13,7 +13,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.cli.import_export import CLIENT_WAIT_S, batches, export_lines, send_batch
+from signet_actors.cli.export import export_lines
+from signet_actors.cli.import_export import CLIENT_WAIT_S, batches, send_batch
 from signet_actors.cli.presentation import one_line, print_message, progress_bar
 from signet_actors.domain.evaluation.measures import scores
 from signet_actors.domain.evaluation.question_set import Question, QuestionSet, StoredText

@@ -30,8 +30,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "forget": ("signet forget 01a2059b-7c1e-7e35", "signet forget --tags scratch --since 'last week' --preview"),
     "recover": ("signet recover 01a2059b-7c1e-7e35",),
-    "export": ("signet export memories.jsonl", "signet export - --agent alice | gzip > alice.jsonl.gz"),
-    "import": ("signet import memories.jsonl", "signet import ~/notes --from markdown"),
+    "export": (
+        "signet export memories.jsonl",
+        "signet export - --agent alice | gzip > alice.jsonl.gz",
+        "signet export --markdown ~/memories",
+    ),
+    "import": (
+        "signet import memories.jsonl",
+        "signet import ~/notes --from markdown",
+        "signet import ~/memories --from signet-markdown",
+    ),
     "backfill": (
         "signet backfill --dry-run",
         "signet backfill codex --since 'last month'",

@@ -1,8 +1,8 @@
-"""The commands export and import: write all memories to a file of JSON lines, and read them back. Both can be repeated.
+"""The command import: store the memories of a file of JSON lines, or of another format. It can be repeated.
 
-An export is written to a temporary file, which is renamed when it is complete. An import saves its progress next to its
-file. The Idempotency-Key of a batch is derived from the import, the batch and its place, so that an interrupted import
-can be repeated safely. A new import of the same file has new keys: it stores again what was forgotten since.
+An import saves its progress next to its file. The Idempotency-Key of a batch is derived from the import, the batch and
+its place, so that an interrupted import can be repeated safely. A new import of the same file has new keys: it stores
+again what was forgotten since.
 
 Source: docs/transfer.md; docs/decisions.md 3.
 """
@@ -10,8 +10,8 @@ Source: docs/transfer.md; docs/decisions.md 3.
 from __future__ import annotations
 
 import importlib
+import io
 import json
-import os
 import queue
 import re
 import sys
@@ -24,27 +24,26 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_file import refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState, cache_directory
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.output_file import is_standard_output, is_stream, new_output, refuse_target
 from signet_actors.cli.presentation import (
     counted,
     one_line,
-    print_bytes,
     print_json,
     print_message,
     print_result,
     progress_bar,
 )
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
-from signet_actors.runtime.fsync import fsync_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.markdown_edits import MarkdownEdits
 
 FORMAT, FORMAT_VERSION = "signet-memories", 1
 BATCH_LINES = 500
@@ -56,39 +55,10 @@ MAX_SKIPPED_BYTES = 64 * 1024 * 1024
 CLIENT_WAIT_S = 120.0
 ATTEMPTS = 4
 SHOWN_REFUSALS = 50
-PAGE_LINES = 500
-
-
-@click.command()
-@click.argument("file", metavar="FILE|-")
-@click.option("--scope", metavar="NAME", help="Only memories of this scope (default: all scopes).")
-@agent_option
-@shared_options
-@click.pass_obj
-def export(invocation: Invocation, file: str, scope: str | None, agent: str | None) -> None:
-    """Write memories to a file of JSON lines.
-
-    The export contains all memories that the agent may read. Deleted memories and the history are left out; a backup
-    contains those.
-    """
-    client = invocation.client()
-    path = Path(file)
-    if file == "-" or is_standard_output(path):
-        export_lines(client, print_bytes, scope, agent, lambda _: None)
-        sys.stdout.flush()
-        return
-    if is_stream(path):
-        count = _export_to_stream(client, path, scope, agent)
-    else:
-        refuse_target(path, invocation.workspace)
-        count = _export_to_file(client, path, scope, agent)
-    if invocation.as_json:
-        print_json({"exported": count, "file": str(path)})
-    else:
-        print_result(f"Exported {counted(count, 'memory', 'memories')} to {path}.")
 
 
 IMPORTERS: dict[str, str] = {
+    "signet-markdown": "signet_markdown",
     "markdown": "markdown",
     "text": "plain_text",
     "basic-memory": "basic_memory",
@@ -150,25 +120,53 @@ def _import_other(
     from signet_actors.cli.importers.findings import Findings  # noqa: PLC0415 - only for another format
 
     findings = Findings()
+    edits = _edits(invocation, agent) if format_ == "signet-markdown" else None
     with tempfile.TemporaryFile() as lines:
         for memory in importer.memories(path, findings):
+            if edits is not None and edits.take(memory):
+                continue
             lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
-        if not skip_unreadable or not lines.tell():
+        if not skip_unreadable or not (lines.tell() or edits):
             findings.refuse_unreadable()
         lines.seek(0)
+        if edits is not None:
+            edits.apply()
+            findings.warnings += edits.warnings
         for warning in findings.warnings:
             print_message(f"warning: {one_line(warning)}")
         address = invocation.client().address
         state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
         progress = _import_resumably(invocation, lines, agent, state)
         _name_sources(lines, progress.refusals)
+    found: dict[str, Any] = {"leftOut": findings.unreadable, "filesWithoutText": findings.without_text}
+    if edits is not None:
+        progress.refused += len(edits.refusals)
+        progress.refusals += edits.refusals
+        found |= {"changed": edits.changed, "unchanged": edits.unchanged}
+        if not invocation.as_json:
+            changed = counted(edits.changed, "memory", "memories")
+            print_message(f"Changed {changed}; {edits.unchanged} were as they are in the store.")
     for sentence in findings.unreadable:
         print_message(f"left out: {one_line(sentence)}")
     if findings.without_text:
         print_message(f"{counted(findings.without_text, 'file')} had no text.")
-    _report(invocation, progress, leftOut=findings.unreadable, filesWithoutText=findings.without_text)
+    _report(invocation, progress, **found)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
+
+
+def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
+    """Return the edits of exported Markdown; the daemon is asked for its memories once a file of it was read."""
+    from signet_actors.cli.markdown_edits import MarkdownEdits  # noqa: PLC0415 - only for Markdown
+
+    client = invocation.client()
+
+    def exported() -> bytes:
+        lines = io.BytesIO()
+        export_lines(client, lines.write, None, agent, lambda _: None)
+        return lines.getvalue()
+
+    return MarkdownEdits(client, agent, exported)
 
 
 def _name_sources(lines: BinaryIO, refusals: list[dict[str, Any]]) -> None:
@@ -216,53 +214,6 @@ def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, prog
     print_message("The store does not hold what was imported before. Beginning at line 1 again.")
     source.seek(0)
     return progress.restarted()
-
-
-def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
-    """Write the export to a FIFO or a character device; raise SignetError if the write fails."""
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
-            return export_lines(client, out.write, scope, agent, lambda _: None)
-    except OSError as error:
-        raise SignetError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
-    """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
-    with new_output(path) as draft, progress_bar("exported", None) as advance:
-        try:
-            count = export_lines(client, draft.file.write, scope, agent, advance)
-            draft.sync()
-            draft.replace()
-            fsync_path(path.parent)
-        except OSError as error:
-            raise SignetError(f"{path} cannot be written: {error.strerror}") from error
-    return count
-
-
-def export_lines(
-    client: DaemonClient,
-    write: Callable[[bytes], object],
-    scope: str | None,
-    agent: str | None,
-    advance: Callable[[int], None],
-) -> int:
-    """Write the header and every memory, page by page; return how many memories there are."""
-    count = -1  # do not count the header line
-    cursor: str | None = "0"
-    while cursor is not None:
-        page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope, agentId=agent)
-        write(page.raw)
-        count += page.raw.count(b"\n")
-        advance(count)
-        if page.next_cursor is not None and not _is_later(page.next_cursor, cursor):
-            raise page.malformed("the next page is not a later one")
-        cursor = page.next_cursor
-    return count
-
-
-def _is_later(cursor: str, than: str) -> bool:
-    return cursor.isdecimal() and int(cursor) > int(than)
 
 
 def _import(

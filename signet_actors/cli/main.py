@@ -46,7 +46,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("edit", "memories", "edit", "Change a memory."),
     ("forget", "forget", "forget", "Delete memories; recoverable for 30 days, except with --permanently."),
     ("recover", "memories", "recover", "Recover a deleted memory."),
-    ("export", "import_export", "export", "Write memories to a file of JSON lines."),
+    ("export", "export", "export", "Write memories to a file of JSON lines, or to a directory of Markdown."),
     ("import", "import_export", "import_", "Store the memories of a file of JSON lines."),
     ("backfill", "backfill", "backfill", "Store the past sessions of your agents as transcripts."),
     ("pipeline", "pipeline", "pipeline", "Show the pipeline's status and runs; undo a run."),

@@ -44,6 +44,17 @@ def refuse_target(path: Path, workspace: Path) -> None:
         raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
 
 
+def refuse_inside_workspace(path: Path, workspace: Path) -> None:
+    """Raise click.UsageError for a path among a daemon's own files."""
+    try:
+        owner = _workspace_containing(path, workspace)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"cannot write {path}: {reason}") from error
+    if owner is not None:
+        raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
+
+
 def new_output(path: Path) -> FileDraft:
     """Return a new ``PATH.partial`` for the content of ``path``; raise click.UsageError if it cannot be created."""
     try:
