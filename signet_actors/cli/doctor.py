@@ -195,9 +195,10 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("daemon", WARN, f"not running, but {tool} is", "wait until it has ended")
         return
     pid = supervisor_pid(context.workspace)
+    process = "it" if pid is None else f"pid {pid}"  # in a container the supervisor is process 1, which may be any
     if context.client is None:
         yield DoctorFinding(
-            "daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`"
+            "daemon", WARN, f"{process} runs but does not listen yet", "wait a moment; see `signet logs`"
         )
         return
     try:
@@ -206,11 +207,11 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "daemon",
             FAIL,
-            f"pid {pid} is not ready: {error.detail}",
+            f"{process} is not ready: {error.detail}",
             "see `signet status` and `signet logs --level warning`",
         )
     else:
-        yield DoctorFinding("daemon", OK, f"ready at {context.client.address} (pid {pid})")
+        yield DoctorFinding("daemon", OK, f"ready at {context.client.address}{'' if pid is None else f' ({process})'}")
     try:
         actors = context.client.get("/api/status").records("actors")
     except SignetError as error:

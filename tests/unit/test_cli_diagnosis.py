@@ -104,7 +104,7 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
         os.close(descriptor)
     assert result.exit_code == 1
     found = findings(result)
-    assert "writer is being restarted" in found["daemon"][0]["detail"]
+    assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"
     assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"
     assert (found["embedding"][0]["state"], "refused" in found["embedding"][0]["detail"]) == ("warn", True)
 
