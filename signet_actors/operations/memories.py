@@ -21,8 +21,18 @@ MIN_PREFIX_CHARS = 6
 """Shortest prefix of an id that names a memory."""
 
 
+class MemoryPart(msgspec.Struct, frozen=True):
+    """A part of a long text, which is a memory of its own."""
+
+    id: str
+    content: str
+
+
 class MemoryReply(msgspec.Struct, frozen=True):
-    """One whole memory; ``pinned`` and ``is_deleted`` are 0 or 1. Provenance is given in both spellings."""
+    """One whole memory; ``pinned`` and ``is_deleted`` are 0 or 1. Provenance is given in both spellings.
+
+    ``parts`` only if they were requested and the memory is one of them: the live ones, in the order of the text.
+    """
 
     id: str
     content: str
@@ -55,10 +65,11 @@ class MemoryReply(msgspec.Struct, frozen=True):
     created_at: str
     updated_at: str
     updated_by: str | None
+    parts: list[MemoryPart] | UnsetType = UNSET
 
 
 class ListedMemory(msgspec.Struct, frozen=True):
-    """A memory in a list; ``deleted_at`` only if deleted memories were requested."""
+    """A memory in a list; ``deleted_at`` and ``recoverable_until`` only of a deleted one."""
 
     id: str
     content: str
@@ -73,6 +84,7 @@ class ListedMemory(msgspec.Struct, frozen=True):
     version: int
     updated_at: str
     deleted_at: str | UnsetType = UNSET
+    recoverable_until: str | UnsetType = UNSET
 
 
 class ListStats(msgspec.Struct, frozen=True, rename="camel"):
@@ -173,6 +185,9 @@ class GetMemoryRequest(AgentFields, frozen=True, kw_only=True):
     """How to read one memory."""
 
     include_deleted: Annotated[bool, Flag(), Meta(description="true: also return a deleted memory")] = False
+    with_parts: Annotated[
+        bool, Flag(), Meta(description="true: if the memory is a part of a long text, also return all of its parts")
+    ] = False
 
 
 class GetHistoryRequest(AgentFields, frozen=True, kw_only=True):

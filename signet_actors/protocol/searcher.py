@@ -206,17 +206,19 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):
-    """The memory; None if it does not exist or the caller may not read it (the two cases look the same)."""
+    """The memory, None if it does not exist or the caller may not read it; ``parts``: id and content of each."""
 
     memory: Memory | None
+    parts: list[tuple[str, str]] | None = None
 
 
 class GetMemory(Request[MemoryFound], frozen=True, tag="searcher.get_memory"):
-    """Read one memory by id."""
+    """Read one memory by id; ``with_parts``: also the live parts of the long text that it is a part of."""
 
     id: str
     read: ReadScope
     include_deleted: bool = False
+    with_parts: bool = False
 
 
 class FoundByPrefix(Message, frozen=True, tag="searcher.found_by_prefix"):

@@ -153,3 +153,32 @@ def test_every_word_of_a_repetitive_text_is_stored(room: Client, text: str) -> N
     chunks = [room.get(f"/api/memory/{chunk}").ok()["content"] for chunk in stored["ids"]]
     assert "\n".join(chunks).split() == text.split()
     assert remembered(room, text) == {**stored, "deduped": True}
+
+
+def test_the_parts_of_a_long_text_are_returned_in_its_order(room: Client) -> None:
+    text = long_text("mail")
+    stored = remembered(room, text)
+    for chunk in stored["ids"]:
+        found = room.get(f"/api/memory/{chunk}?withParts=true").ok()
+        assert [part["id"] for part in found["parts"]] == stored["ids"]
+        assert " ".join(part["content"] for part in found["parts"]) == text
+        assert "parts" not in room.get(f"/api/memory/{chunk}").ok()
+
+
+def test_the_parts_of_a_long_text_are_those_that_are_live(room: Client) -> None:
+    first, *others = remembered(room, long_text("fax"))["ids"]
+    room.request("DELETE", f"/api/memory/{first}", {"reason": "r"}).ok()
+    found = room.get(f"/api/memory/{others[0]}?withParts=true").ok()
+    assert [part["id"] for part in found["parts"]] == others
+
+
+def test_the_parts_of_a_private_long_text_are_returned_to_their_agent_only(room: Client) -> None:
+    stored = remembered(room, long_text("mail"), visibility="private", scope="s")
+    chunk = stored["ids"][1]
+    assert len(room.get(f"/api/memory/{chunk}?withParts=true").ok()["parts"]) == stored["chunk_count"]
+    assert room.get(f"/api/memory/{chunk}?withParts=true&agentId=another").status == 404
+
+
+def test_a_memory_that_is_no_part_of_a_long_text_has_no_parts(room: Client) -> None:
+    memory = room.remember("a short text")
+    assert "parts" not in room.get(f"/api/memory/{memory['id']}?withParts=true").ok()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -543,7 +544,10 @@ def test_a_deleted_memory_is_shown_only_on_request(room: Client) -> None:
     shown = room.memory(memory_id, include_deleted="true")
     assert (shown["is_deleted"], shown["version"]) == (1, 2)
     assert isinstance(shown["deleted_at"], str)
-    assert [row["id"] for row in room.get("/api/memories", deleted="true").ok()["memories"]] == [memory_id]
+    (row,) = room.get("/api/memories", deleted="true").ok()["memories"]
+    assert (row["id"], row["deleted_at"]) == (memory_id, shown["deleted_at"])
+    kept = datetime.fromisoformat(row["recoverable_until"]) - datetime.fromisoformat(row["deleted_at"])
+    assert kept == timedelta(days=30)
 
 
 def test_the_history_lists_all_events_in_order(room: Client) -> None:

@@ -7,14 +7,17 @@ Departs: a history item has null for an unknown value, as in memory-api.txt; the
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.timestamps import moved
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
+from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.memories import (
     FIND_BY_PREFIX,
     GET_HISTORY,
@@ -33,6 +36,7 @@ from signet_actors.operations.memories import (
     ListMemoriesRequest,
     ListStats,
     MemoryListReply,
+    MemoryPart,
     MemoryReply,
     MostUsedReply,
     MostUsedRequest,
@@ -56,7 +60,7 @@ async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
     )
     return HttpResponse(
         MemoryListReply(
-            memories=[_listed(memory) for memory in page.memories],
+            memories=[_listed(memory, call.state) for memory in page.memories],
             stats=ListStats(total=page.total, with_embeddings=page.with_embeddings, critical=page.critical),
             total=page.matching,
         )
@@ -68,7 +72,7 @@ async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
     page = await call.ask_searcher(
         ListMemories(read=call.read, filters=filters_of(call.request), limit=call.request.limit, most_used=True)
     )
-    return HttpResponse(MostUsedReply(memories=[_used(memory) for memory in page.memories]))
+    return HttpResponse(MostUsedReply(memories=[_used(memory, call.state) for memory in page.memories]))
 
 
 async def find_by_prefix(call: Call[FindByPrefixRequest]) -> HttpResponse:
@@ -77,14 +81,15 @@ async def find_by_prefix(call: Call[FindByPrefixRequest]) -> HttpResponse:
     if len(prefix) < MIN_PREFIX_CHARS:
         raise InvalidRequest(f"prefix must have at least {MIN_PREFIX_CHARS} characters", field="prefix")
     found = await call.ask_searcher(FindByPrefix(prefix=prefix, read=call.read, limit=limit, deleted=deleted))
-    return HttpResponse(FoundByPrefixReply(memories=[_listed(memory) for memory in found.memories]))
+    return HttpResponse(FoundByPrefixReply(memories=[_listed(memory, call.state) for memory in found.memories]))
 
 
-def _used(memory: Memory) -> UsedMemory:
-    return UsedMemory(**msgspec.structs.asdict(_listed(memory)), access_count=memory.access_count)
+def _used(memory: Memory, state: GatewayState) -> UsedMemory:
+    return UsedMemory(**msgspec.structs.asdict(_listed(memory, state)), access_count=memory.access_count)
 
 
-def _listed(memory: Memory) -> ListedMemory:
+def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
+    kept = timedelta(milliseconds=state.config.retention.tombstone_retention_ms)
     return ListedMemory(
         id=memory.id,
         content=memory.content,
@@ -99,17 +104,26 @@ def _listed(memory: Memory) -> ListedMemory:
         version=memory.version,
         updated_at=memory.updated_at,
         deleted_at=memory.deleted_at if memory.deleted_at is not None else UNSET,
+        recoverable_until=moved(memory.deleted_at, kept) if memory.deleted_at is not None else UNSET,
     )
 
 
 async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
     """Return the memory; a tombstone only on request, and never a memory outside the caller's scope."""
     found = await call.ask_searcher(
-        GetMemory(id=call.path["id"], read=call.read, include_deleted=call.request.include_deleted)
+        GetMemory(
+            id=call.path["id"],
+            read=call.read,
+            include_deleted=call.request.include_deleted,
+            with_parts=call.request.with_parts,
+        )
     )
     if found.memory is None:
         raise NotFound("not found")
-    return HttpResponse(memory_reply(found.memory))
+    reply = memory_reply(found.memory)
+    if found.parts is not None:
+        reply = msgspec.structs.replace(reply, parts=[MemoryPart(*part) for part in found.parts])
+    return HttpResponse(reply)
 
 
 def memory_reply(memory: Memory) -> MemoryReply:

@@ -6,7 +6,7 @@ Source: memory-api.txt; docs/compatibility.md "Reading memories"; docs/decisions
 from __future__ import annotations
 
 from signet_actors.domain.fts_limits import check_fts_limits
-from signet_actors.domain.memories import CRITICAL_MIN_IMPORTANCE
+from signet_actors.domain.memories import CHUNK, CRITICAL_MIN_IMPORTANCE
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters
@@ -58,7 +58,9 @@ def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> Me
 def get_memory(snapshot: Snapshot, query: GetMemory) -> MemoryFound:
     """Return the memory; None if it is missing, not readable, or deleted and deleted ones are not requested."""
     memory = stored.readable_by_id(snapshot, query.id, query.read, include_deleted=query.include_deleted)
-    return MemoryFound(memory=memory)
+    if memory is None or not query.with_parts or memory.source_type != CHUNK or memory.source_id is None:
+        return MemoryFound(memory=memory)
+    return MemoryFound(memory=memory, parts=stored.readable_parts(snapshot, memory.source_id, query.read))
 
 
 def find_by_prefix(snapshot: Snapshot, query: FindByPrefix) -> FoundByPrefix:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from signet_actors.domain.memories import CHUNK
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
@@ -19,6 +20,7 @@ _PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _BY_PREFIX = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
+_PARTS = f"SELECT m.id, m.content FROM memories m WHERE m.source_id = :group AND m.source_type = '{CHUNK}' AND {{}}"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
 _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
@@ -69,6 +71,13 @@ def readable_by_prefix(
     state = "1 = 1" if deleted is None else _DELETED if deleted else _LIVE
     where, bindings = conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
     return [to_memory(row) for row in snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit})]
+
+
+def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str]]:
+    """Return id and content of the live parts of a long text, in order, in any scope."""
+    where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
+    rows = snapshot.rows(_PARTS.format(where) + " ORDER BY m.seq", {**bindings, "group": group_id})
+    return [(memory_id, content) for memory_id, content in rows]
 
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
