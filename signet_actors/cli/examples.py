@@ -21,15 +21,19 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "recall": ('signet recall "which editor does the user like?"', "signet recall deployments --since yesterday -n 5"),
     "search": ("signet search vim keybindings", "signet search --expression 'deploy* NOT friday'"),
-    "list": ("signet list -n 5", "signet list --type decision --agent alice", "signet list --deleted"),
-    "show": ("signet show 01a2059b-7c1e-7e35", "signet show 01a2059b-7c1e-7e35 --history"),
+    "list": ("signet list -n 5", "signet list --tags ops --since 'last week'", "signet list --deleted"),
+    "show": (
+        "signet show 01a2059b-7c1e-7e35",
+        "signet show 01a2059b-7c1e-7e35 --history",
+        "signet show 01a2059b-7c1e-7e35 --whole",
+    ),
     "history": ("signet history 01a2059b-7c1e-7e35",),
     "edit": (
         "signet edit 01a2059b-7c1e-7e35",
         'signet edit 01a2059b-7c1e-7e35 --content "User prefers Emacs" --reason "asked again"',
     ),
     "forget": ("signet forget 01a2059b-7c1e-7e35", "signet forget --tags scratch --since 'last week' --preview"),
-    "recover": ("signet recover 01a2059b-7c1e-7e35",),
+    "recover": ("signet recover 01a2059b-7c1e-7e35", "signet recover 01a2059b-7c1e-7e35 01a2059b-9d03-7c41"),
     "export": (
         "signet export memories.jsonl",
         "signet export - --agent alice | gzip > alice.jsonl.gz",

@@ -24,8 +24,8 @@ MIN_PREFIX_CHARS = 6
 SHOWN_CANDIDATES = 10
 
 
-class AmbiguousId(click.ClickException):
-    """Wrong usage, but not of the command's syntax: its message lists the candidates."""
+class UnusableId(click.ClickException):
+    """Wrong usage, but not of the command's syntax: the id is too short, or begins several ids, which are listed."""
 
     exit_code = USAGE
 
@@ -37,9 +37,15 @@ class AmbiguousId(click.ClickException):
 def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: bool = False) -> str:
     """Return the id that begins with ``given``, or ``given`` itself if there is none.
 
-    Live memories are preferred, or deleted ones with ``deleted``. Raises AmbiguousId if several of those begin with it.
+    Live memories are preferred, or deleted ones with ``deleted``. Raises UnusableId if several of those begin with it,
+    or if it has fewer than ``MIN_PREFIX_CHARS`` characters.
     """
-    if len(given) < MIN_PREFIX_CHARS or _is_complete(given):
+    if len(given) < MIN_PREFIX_CHARS:
+        raise UnusableId(
+            f"{one_line(given) or 'an empty text'} is too short for an id: give at least its first {MIN_PREFIX_CHARS}"
+            " characters (`signet list` shows the ids)"
+        )
+    if _is_complete(given):
         return given
     found = _beginning_with(client, given, agent, deleted=deleted) or _beginning_with(
         client, given, agent, deleted=not deleted
@@ -47,7 +53,7 @@ def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: boo
     if not found or given in found:
         return given
     if len(found) > 1:
-        raise AmbiguousId(_ambiguous(given, found))
+        raise UnusableId(_ambiguous(given, found))
     return next(iter(found))
 
 

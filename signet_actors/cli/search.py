@@ -14,7 +14,7 @@ from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_memories
 from signet_actors.cli.tag_options import split_tags
-from signet_actors.cli.times import SINCE
+from signet_actors.cli.times import SINCE, UNTIL
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
 @click.option("--who", help="Only memories of this author.")
 @click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
+@click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
+@click.option("--project", help="Only memories of this project.")
 @click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
 @click.option("--expression", is_flag=True, help="WORDS are an FTS5 expression, such as `deploy* NOT friday`.")
@@ -43,6 +45,8 @@ def search(
     tags: tuple[str, ...],
     who: str | None,
     since: str | None,
+    until: str | None,
+    project: str | None,
     scope: str | None,
     pinned: bool | None,
     expression: bool,
@@ -62,6 +66,8 @@ def search(
         tags=",".join(split_tags(tags) or ()) or None,
         who=who,
         since=since,
+        until=until,
+        project=project,
         scope=scope,
         pinned=pinned,
         agentId=agent,

@@ -81,7 +81,8 @@ def status(invocation: Invocation) -> None:
 def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     stored: dict[str, Any] = body.get("db") or {}
     for label, name in STORED:
-        yield label, stored.get(name)
+        count = stored.get(name)
+        yield label, f"{count} (of all agents)" if name == "memories" and count is not None else count
     if stored:
         wal = (body.get("writer") or {}).get("walBytes")
         log = f" and {size_text(wal)} of write-ahead log" if wal else ""

@@ -96,8 +96,10 @@ def print_wrapped(text: str, *, lead: str = "", indent: int = 0) -> None:
         click.echo(" " * indent + line)
 
 
-def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -> None:
+def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False, deleted: bool = False) -> None:
     """Print each memory in a row, with its id below the text so that it is easy to copy.
+
+    Of ``deleted`` ones, when they were deleted and until when they can be recovered.
 
     On a pipe: ``[score] id type created tags content``, tab-separated.
     """
@@ -112,12 +114,14 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
             ]
             click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
         return
-    lead = Column("score" if scored else "created")
+    lead = Column("score" if scored else "deleted" if deleted else "created")
     print_table(
         (lead, Column("type", drop=1), Column("memory", wrap=True)),
         [
             (
-                f"{float(row.get('score') or 0):.2f}" if scored else time_text(row.get("created_at")),
+                f"{float(row.get('score') or 0):.2f}"
+                if scored
+                else time_text(row.get("deleted_at" if deleted else "created_at")),
                 row.get("type"),
                 Cell(one_line(row.get("content"), SHOWN_CONTENT_CHARS), one_line(_memory_id(row)), _about(row, scored)),
             )
@@ -268,5 +272,6 @@ def _about(row: Mapping[str, Any], scored: bool) -> str:
         time_text(row.get("created_at")) if scored else "",
         one_line(tags_text(row.get("tags")).replace(",", ", ")),
         "pinned" if row.get("pinned") else "",
+        f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
     )
     return SEPARATOR.join(part for part in parts if part)

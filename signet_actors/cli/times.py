@@ -11,17 +11,21 @@ from typing import Any, Final
 
 import click
 
-from signet_actors.cli.presentation import on_terminal
+from signet_actors.cli.presentation import on_terminal, one_line
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 RELATIVE_DAYS = 7
 """An older time is shown as a date."""
+TIME_FORMS: Final = (
+    "Give a date (2026-01-31), an ISO time (2026-01-31T14:00:00Z), or a phrase such as `yesterday`, `last week`,"
+    " `3 days ago` or `in March`."
+)
 
 
 class PastTime(click.ParamType[str]):
     """An ISO time or date, or a phrase that a recall understands: ``yesterday``, ``last week``, ``3 days ago``.
 
-    A phrase becomes the beginning of its days, or their end with ``end``; an ISO time is left to the daemon.
+    A phrase becomes the beginning of its days, or their end with ``end``; an ISO time is sent as it is.
     """
 
     name = "time"
@@ -29,22 +33,26 @@ class PastTime(click.ParamType[str]):
     def __init__(self, *, end: bool = False) -> None:
         self._end = end
 
-    def convert(self, value: Any, _parameter: click.Parameter | None, _ctx: click.Context | None) -> Any:
-        """Return the time in ISO form."""
-        try:
-            datetime.fromisoformat(value)
-        except ValueError:
-            return self._from_phrase(str(value))
-        return value
+    def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the time in ISO form; refuse what is neither a time nor a phrase."""
+        from signet_actors.domain.timestamps import normalize_timestamp  # noqa: PLC0415 - only with such an option
 
-    def _from_phrase(self, value: str) -> str:
+        text = str(value)
+        if not text.strip() or normalize_timestamp(text) is not None:
+            return value
+        found = self._from_phrase(text)
+        if found is None:
+            self.fail(f"{one_line(text, 80)!r} is not a time. {TIME_FORMS}", parameter, ctx)
+        return found
+
+    def _from_phrase(self, value: str) -> str | None:
         from signet_actors.domain.temporal.phrases import date_phrase, window_of  # noqa: PLC0415 - only for a phrase
         from signet_actors.domain.timestamps import iso  # noqa: PLC0415
         from signet_actors.runtime.local_zone import LOCAL_ZONE  # noqa: PLC0415
 
         phrase = date_phrase(value, current_time())
         if phrase is None or phrase.rest.strip():
-            return value  # the daemon knows more forms, and names the field if it is none
+            return None
         window = window_of(phrase, LOCAL_ZONE)
         return iso(window.end_ms - 1 if self._end else window.start_ms)
 

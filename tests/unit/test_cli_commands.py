@@ -255,7 +255,7 @@ def test_a_beginning_of_an_id_prefers_the_memories_that_the_command_is_for(
     assert [one.query["deleted"] for one in daemon.asked if one.path == FOUND] == ["false", "true", "false", "true"]
 
 
-@pytest.mark.parametrize("given", [ID, "short", f"{ID}-and-more", "no-such"])
+@pytest.mark.parametrize("given", [ID, f"{ID}-and-more", "no-such"])
 def test_an_id_that_is_the_beginning_of_none_is_named(
     daemon: ScriptedDaemon, signet: Callable[..., Result], given: str
 ) -> None:
@@ -264,7 +264,27 @@ def test_an_id_that_is_the_beginning_of_none_is_named(
     assert result.exit_code == 1
     assert f"the memory {given} was not found" in result.stderr
     asked = [one.path for one in daemon.asked]
-    assert asked == [FOUND] * (0 if given in {ID, "short"} else 2) + [f"/api/memory/{given}/recover"]
+    assert asked == [FOUND] * (0 if given == ID else 2) + [f"/api/memory/{given}/recover"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show",),
+        ("history",),
+        ("edit", "--type", "fact"),
+        ("forget", "--yes"),
+        ("recover",),
+        ("recall", "x", "--explain-id"),
+        ("pipeline", "runs", "--memory"),
+    ],
+)
+def test_an_id_of_fewer_than_six_characters_says_how_many_are_needed(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...]
+) -> None:
+    result = signet(*arguments, ID[:5])
+    assert (result.exit_code, result.stdout, daemon.asked) == (2, "", [])
+    assert f"{ID[:5]} is too short for an id: give at least its first 6 characters" in result.stderr
 
 
 def test_with_json_an_error_response_is_printed_too(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -320,6 +340,85 @@ def test_recover_sends_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Re
     daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
     assert signet("recover", ID).exit_code == 0
     assert daemon.asked[0].body == {"reason": "recovered on the command line"}
+
+
+def test_several_memories_are_recovered_at_once(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
+    daemon.on("POST", f"/api/memory/{OTHER}/recover", {"id": OTHER, "status": "recovered", "newVersion": 3})
+    result = signet("recover", ID, OTHER, ID, "--reason", "tidy")
+    assert result.exit_code == 0
+    assert result.stdout == f"Recovered {ID} (version 4).\nRecovered {OTHER} (version 3).\n"
+    assert [one.body for one in daemon.asked] == [{"reason": "tidy"}] * 2
+    assert signet("recover", ID, OTHER, "--if-version", "3").exit_code == 2
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_memory_that_cannot_be_recovered_does_not_stop_the_others(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], as_json: bool
+) -> None:
+    live = {"error": "Memory is not deleted", "code": "conflict", "id": ID, "status": "not_deleted"}
+    daemon.on("POST", f"/api/memory/{ID}/recover", live, status=409)
+    recovered = {"id": OTHER, "status": "recovered", "newVersion": 3}
+    daemon.on("POST", f"/api/memory/{OTHER}/recover", recovered)
+    gone = f"{ID[:-1]}0"
+    result = signet("recover", ID, gone, OTHER, *(("--json",) if as_json else ()))
+    assert result.exit_code == 1
+    if as_json:
+        told = json.loads(result.stdout)
+        assert told["recovered"] == [recovered]
+        assert [(one["id"], one["code"]) for one in told["refused"]] == [(ID, "conflict"), (gone, "not_found")]
+    else:
+        assert result.stdout == f"Recovered {OTHER} (version 3).\n"
+        assert f"{ID} was not recovered: Memory is not deleted.\n" in result.stderr
+        assert f"the memory {gone} was not found (unknown, deleted, or another agent's).\n" in result.stderr
+
+
+def test_list_sends_its_filters(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", "/api/memories", {"memories": [], "stats": {}})
+    filters = ("--tags", "a,b", "-t", "c", "--project", "p", "--who", "w", "--until", "2026-02-21", "--pinned")
+    result = signet("list", *filters)
+    assert result.stderr == "There are no memories that match.\n"
+    assert daemon.asked[0].query == {
+        "limit": "20",
+        "offset": "0",
+        "tags": "a,b,c",
+        "project": "p",
+        "who": "w",
+        "until": "2026-02-21",
+        "pinned": "true",
+    }
+
+
+def test_history_shows_every_value_that_an_update_changed(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    before = {"type": "fact", "tags": ["a", "b"], "importance": 0.8, "pinned": 0}
+    after = {"type": "rule", "tags": [], "importance": 0.9, "pinned": 1}
+    text = {"oldContent": "old", "newContent": "old"}
+    events = [
+        {"event": "updated", **text, "metadata": {"before": before, "after": after, "contentChanged": False}},
+        {"event": "updated", "oldContent": "old", "newContent": "new", "metadata": {"before": {}, "after": {}}},
+        {"event": "deleted", "oldContent": "new", "newContent": None, "metadata": "no object"},
+    ]
+    daemon.on("GET", f"/api/memory/{ID}/history", {"history": events})
+    lines = [line.split("\t")[-1] for line in signet("history", ID).stdout.splitlines()]
+    assert lines == [
+        "type: fact → rule; tags: a, b → none; importance: 0.8 → 0.9; pinned: no → yes",
+        "old → new",
+        "new",
+    ]
+
+
+def test_show_prints_all_parts_of_a_long_text(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    part = {**MEMORY, "source_type": "chunk", "source_id": "g", "content": "Two.\x1b"}
+    parts = [{"id": OTHER, "content": "One."}, {"id": ID, "content": "Two.\x1b"}]
+    daemon.script("GET", f"/api/memory/{ID}", {**part, "parts": parts}, part, MEMORY)
+    assert signet("show", ID, "--whole").stdout == "One.\nTwo.\\u001b\n"
+    assert daemon.asked[0].query == {"withParts": "true"}
+    shown = signet("show", ID)
+    assert daemon.asked[1].query == {}
+    assert f"a part of a longer text; `signet show {ID} --whole` prints all of it" in shown.stderr
+    assert signet("show", ID, "--whole").stdout == "User prefers vim keybindings\n"
 
 
 class TestForget:
@@ -431,7 +530,7 @@ def test_status_shows_the_processes_and_waiting_jobs(daemon: ScriptedDaemon, sig
     for text in (
         "up 1 h 1 min",
         "writer\tup\t12\t1\t0\tschema 1",
-        "memories: 7",
+        "memories: 7 (of all agents)",
         "7 pending",
         "no provider",
         "unknown: retention",

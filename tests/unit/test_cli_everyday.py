@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 NOTHING: dict[str, Any] = {"results": [], "method": "keyword"}
 CLIENT = "signet_actors.cli.invocation.Invocation.client"
 
@@ -34,8 +35,6 @@ CLIENT = "signet_actors.cli.invocation.Invocation.client"
         ("January 2026", "2025-12-31T23:00:00.000Z", "2026-01-31T22:59:59.999Z"),
         ("2026-01-01", "2026-01-01", "2026-01-01"),
         ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z"),
-        ("soon", "soon", "soon"),
-        ("yesterday at noon", "yesterday at noon", "yesterday at noon"),
     ],
 )
 def test_a_time_in_words_is_a_day_of_the_caller(
@@ -47,9 +46,26 @@ def test_a_time_in_words_is_a_day_of_the_caller(
     with fixed_clock():  # noon of 2026-02-21 (UTC), an hour later in the caller's zone
         signet("recall", "x", "--since", phrase, "--until", phrase)
         signet("forget", "--since", phrase, "--until", phrase, "--preview")
-        signet("search", "x", "--since", phrase)
+        signet("search", "x", "--since", phrase, "--until", phrase, "--project", "p")
+        signet("list", "--since", phrase, "--until", phrase)
     assert [(one.body["since"], one.body["until"]) for one in daemon.asked[:2]] == [(since, until)] * 2
-    assert daemon.asked[2].query["since"] == since
+    assert [(one.query["since"], one.query["until"]) for one in daemon.asked[2:]] == [(since, until)] * 2
+    assert daemon.asked[2].query["project"] == "p"
+
+
+@pytest.mark.parametrize("given", ["blub", "yesterday at noon", "2026-02-30", "20260101"])
+@pytest.mark.parametrize(
+    "arguments", [("recall", "x"), ("search", "x"), ("list",), ("forget", "--preview")], ids=lambda given: given[0]
+)
+def test_what_is_no_time_is_refused_with_the_accepted_forms(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...], given: str
+) -> None:
+    for option in ("--since", "--until"):
+        result = signet(*arguments, option, given)
+        assert (result.exit_code, daemon.asked) == (2, [])
+        said = " ".join(result.stderr.split())
+        assert f"Invalid value for '{option}': '{given}' is not a time. Give a date (2026-01-31)" in said
+        assert "`yesterday`" in said
 
 
 def test_a_day_of_the_caller_has_the_daylight_saving_time_of_its_date(
@@ -146,19 +162,19 @@ def test_the_options_of_all_commands_may_stand_after_a_command_that_needs_none(
 def test_an_edit_that_changes_nothing_prints_one_json_document(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    daemon.on("GET", "/api/memory/m1", {"id": "m1", "content": "x", "version": 1})
+    daemon.on("GET", f"/api/memory/{ID}", {"id": ID, "content": "x", "version": 1})
     with mock.patch("click.edit", return_value="x\n"), mock.patch.dict("os.environ", EDITOR="true"):
-        result = signet("edit", "m1", "--json")
-    assert (result.exit_code, json.loads(result.stdout)) == (0, {"id": "m1", "status": "no_changes"})
+        result = signet("edit", ID, "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"id": ID, "status": "no_changes"})
     assert [one.method for one in daemon.asked] == ["GET"]
 
 
 def test_ctrl_c_at_a_question_ends_with_130_and_deletes_nothing(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    daemon.on("GET", "/api/memory/m1", {"id": "m1", "content": "x", "version": 1})
+    daemon.on("GET", f"/api/memory/{ID}", {"id": ID, "content": "x", "version": 1})
     with mock.patch("signet_actors.cli.presentation.click.confirm", side_effect=_interrupted):
-        assert signet("forget", "m1").exit_code == 130
+        assert signet("forget", ID).exit_code == 130
     assert [one.method for one in daemon.asked] == ["GET"]
 
 

@@ -234,9 +234,9 @@ def test_without_runs_the_list_is_empty(daemon: ScriptedDaemon, signet: Callable
 
 def test_runs_are_listed_one_per_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/pipeline/runs", {"runs": [RUN_SAID["run"]]})
-    result = signet("pipeline", "runs", "--memory", "m1", "-n", "5", "--agent", "a")
+    result = signet("pipeline", "runs", "--memory", "memory-1", "-n", "5", "--agent", "a")
     assert result.stdout == "run-1\t2026-02-21T10:00:00.000Z\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
-    assert daemon.asked[0].query == {"memory_id": "m1", "limit": "5", "agentId": "a"}
+    assert daemon.asked[-1].query == {"memory_id": "memory-1", "limit": "5", "agentId": "a"}
 
 
 def test_a_run_is_shown_with_the_outcome_of_each_proposal(

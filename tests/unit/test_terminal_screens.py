@@ -72,6 +72,14 @@ def listed(daemon: ScriptedDaemon, count: int) -> None:
     daemon.on("GET", "/api/memories", {"memories": memories(count), "stats": stats})
 
 
+def listed_deleted(daemon: ScriptedDaemon, count: int) -> None:
+    gone = [
+        {**one, "deleted_at": one["created_at"], "recoverable_until": "2026-03-23T11:00:00.000Z"}
+        for one in memories(count)
+    ]
+    daemon.on("GET", "/api/memories", {"memories": gone, "stats": {}})
+
+
 def recalled(daemon: ScriptedDaemon, count: int) -> None:
     meta = {"timings": {"totalMs": 4.2}}
     daemon.on("POST", "/api/memory/recall", {"results": memories(count), "method": "hybrid", "meta": meta})
@@ -276,6 +284,7 @@ Script = Callable[[ScriptedDaemon, int], None]
 
 COMMANDS: Final[dict[str, tuple[Script, tuple[str, ...]]]] = {
     "list": (listed, ("list",)),
+    "list-deleted": (listed_deleted, ("list", "--deleted")),
     "recall": (recalled, ("recall", "editor")),
     "recall-explain": (explained, ("recall", "editor", "--explain")),
     "show-history": (shown, ("show", memory_id(0), "--history")),
@@ -333,9 +342,9 @@ def test_a_thousand_rows_keep_to_the_width_with_whole_ids_and_words(name: str, w
     assert [line for line in lines if cell_len(line) > width and line not in messages] == []
     assert not CONTROLS & set(text.replace("\n", ""))
     for number in (0, 1, 999):
-        if name in {"list", "recall", "recall-explain", "review-list"}:
+        if name in {"list", "list-deleted", "recall", "recall-explain", "review-list"}:
             assert memory_id(number) in text
-    if name in {"list", "recall", "history", "review-list"}:
+    if name in {"list", "list-deleted", "recall", "history", "review-list"}:
         words = {word for line in lines for word in line.split()}
         whole = {word for number in (0, 5) for word in TEXTS[number].split()[:20] if len(word) <= LONGEST_WORD}
         assert whole - words == set()
