@@ -39,6 +39,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ConfigError, ExitCode, SignetError
+from signet_actors.runtime.supervision.listener import TakenPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +100,9 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     workspace, environment = invocation.workspace, invocation.environment
     findings: list[DoctorFinding] = []
 
-    def add_finding(finding: DoctorFinding) -> None:
+    def add_finding(found: DoctorFinding) -> None:
+        detail, remedy = invocation.advice(found.detail), invocation.advice(found.remedy)
+        finding = DoctorFinding(found.subject, found.state, detail, remedy)
         findings.append(finding)
         if invocation.as_json:
             return
@@ -242,8 +245,8 @@ def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                remedy = "stop the program that uses it, or set SIGNET_PORT to another port"
-                yield DoctorFinding("port", FAIL, f"{host}:{port} is in use by another program", remedy)
+                taken = TakenPort(host, port)
+                yield DoctorFinding("port", FAIL, f"{host}:{port} is in use by {taken.holder}", taken.remedy)
             else:
                 yield DoctorFinding(
                     "port", FAIL, f"{host}:{port}: {error.strerror}", "set gateway.host to a loopback address"

@@ -167,7 +167,7 @@ def _forget_one(
     if invocation.as_json:
         print_answer(answer)
     else:
-        print_result(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back.")
+        print_result(invocation.advice(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back."))
 
 
 def _forget_many(
@@ -232,7 +232,7 @@ def _forget_many(
     else:
         for result in kept:
             print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
-        tail = "permanently" if permanently else "`signet recover ID` brings one back"
+        tail = "permanently" if permanently else invocation.advice("`signet recover ID…` brings them back")
         print_result(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
     if kept or unknown:
         click.get_current_context().exit(REFUSED)

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from signet_actors.config.daemon_address import Address
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+AGENT_COMMANDS = frozenset(("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover"))
+_COMMAND = re.compile(r"((?:^|`)(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]{1,16})")
 
 
 @dataclass
@@ -77,6 +82,21 @@ class Invocation:
         if self.any_port:
             raise connection.no_daemon(workspace)
         return connection.configured_address(workspace, self.settings)
+
+    def advice(self, text: str) -> str:
+        """Return the text with the options of this call in each command that it names in backticks or begins with.
+
+        The advice of a command for another workspace, daemon or agent must work there, too.
+        """
+        target = [] if self.workspace_option is None else ["--workspace", self.workspace_option]
+        target += ["--url", self.url] if self.url else []
+        agent = ["--agent", self.agent] if self.agent else []
+
+        def with_options(command: re.Match[str]) -> str:
+            options = target + (agent if command[2] in AGENT_COMMANDS else [])
+            return command[1] + "".join(f"{shlex.quote(option)} " for option in options) + command[2]
+
+        return _COMMAND.sub(with_options, text) if target or agent else text
 
     def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""

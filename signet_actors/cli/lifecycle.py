@@ -133,7 +133,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
         with _spinner("Starting the daemon"):
             ended = wait_until_ready(workspace, child, began + timeout)
     except Unavailable:
-        _print_tail(start_log)
+        _print_tail(invocation, start_log)
         raise
     finally:
         if child.returncode is None:
@@ -141,7 +141,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
     if ended == ExitCode.IN_USE and lock_held(workspace):  # another `signet start` was faster
         wait_until_ready(workspace, None, began + timeout)
     elif ended is not None:
-        _print_start_failure(start_log, ended)
+        _print_start_failure(invocation, start_log, ended)
         click.get_current_context().exit(ended)
     is_ours = supervisor_pid(workspace) == child.pid
     how = f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
@@ -223,19 +223,19 @@ def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
         print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")
 
 
-def _print_tail(start_log: Path) -> None:
+def _print_tail(invocation: Invocation, start_log: Path) -> None:
     try:
         lines = start_log.read_text(errors="replace").strip().splitlines()
     except OSError:
         return
     for line in lines[-SHOWN_LOG_LINES:]:
-        print_message(f"  {printable(line)}")
+        print_message(f"  {printable(invocation.advice(line))}")
 
 
-def _print_start_failure(start_log: Path, exit_code: int) -> None:
+def _print_start_failure(invocation: Invocation, start_log: Path, exit_code: int) -> None:
     print_message(f"signet: the daemon did not start (exit code {exit_code}).")
-    _print_tail(start_log)
-    print_message(f"More details are in {start_log.parent}; `signet doctor` looks for the cause.")
+    _print_tail(invocation, start_log)
+    print_message(invocation.advice(f"More details are in {start_log.parent}; `signet doctor` looks for the cause."))
 
 
 def _stop_timeout_s(invocation: Invocation) -> float:

@@ -131,16 +131,16 @@ class SignetGroup(click.Group):
             if last is None:
                 raise  # no reply yet: this is a bug of the command line, so show its traceback
             failure = last.malformed(f"{type(error).__name__} while printing the reply")
-        report(failure, as_json=invocation.as_json)
+        report(failure, invocation)
         raise click.exceptions.Exit(exit_code(failure))
 
 
-def report(error: SignetError, *, as_json: bool) -> None:
+def report(error: SignetError, invocation: Invocation) -> None:
     """Print the error to standard error; with ``--json`` also the daemon's own reply to standard output."""
-    if as_json and isinstance(error, RequestRefused) and error.answer:
+    if invocation.as_json and isinstance(error, RequestRefused) and error.answer:
         print_bytes(error.answer.rstrip(b"\n") + b"\n")
-    advice = remedy(error)
-    lines = printable(error.detail).rstrip(".").split("\n")
+    advice = invocation.advice(remedy(error))
+    lines = printable(invocation.advice(error.detail)).rstrip(".").split("\n")
     print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
     for line in lines[1:]:
         print_message(f"  {line}")

@@ -221,7 +221,8 @@ def list_memories(
     if not on_terminal():
         return
     if deleted:
-        print_message(f"{offset + 1}-{offset + len(memories)} shown; `signet recover ID…` brings memories back")
+        advice = invocation.advice("`signet recover ID…` brings memories back")
+        print_message(f"{offset + 1}-{offset + len(memories)} shown; {advice}")
         return
     stats: dict[str, Any] = answer.body.get("stats") or {}
     live = counted(stats.get("total", 0), "live memory", "live memories")

@@ -111,7 +111,8 @@ def show(
     click.echo()
     click.echo(printable(str(memory.get("content") or "")))
     if memory.get("source_type") == CHUNK:
-        print_message(f"This is a part of a longer text; `signet show {memory_id} --whole` prints all of it.")
+        whole_text = invocation.advice(f"`signet show {memory_id} --whole`")
+        print_message(f"This is a part of a longer text; {whole_text} prints all of it.")
     if with_history:
         click.echo()
         _print_history(client, memory_id, limit=200, agent=agent)

@@ -62,6 +62,7 @@ def on_screen(url: str, *arguments: str, width: int, typed: str = "") -> tuple[i
     with (
         fixed_clock(),
         mock.patch.dict("os.environ", plain),
+        mock.patch("signet_actors.cli.invocation.Invocation.advice", lambda _, text: text),  # as without --url
         mock.patch("sys.stdin", _Keyboard(typed, screen)),
         contextlib.redirect_stdout(screen),
         contextlib.redirect_stderr(screen),

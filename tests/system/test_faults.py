@@ -297,6 +297,15 @@ def test_a_port_in_use_is_refused_with_its_number() -> None:
             assert part in said
 
 
+def test_a_port_of_the_daemon_of_another_workspace_is_refused_with_the_workspace() -> None:
+    with live_daemon() as other, live_daemon(started=False) as daemon:
+        code, said = daemon.refused_start(SIGNET_PORT=str(other.port))
+        assert code == 78
+        assert f"the daemon of another workspace, {other.workspace} (process" in said
+        assert f"--workspace {other.workspace}" in said
+        assert f"`SIGNET_PORT={other.port + 1} signet start`" in said
+
+
 def test_every_problem_of_the_configuration_is_listed() -> None:
     config = "gateway:\n  port: many\nsearch:\n  alpha: 7\nagents:\n  roster:\n    - {name: a, read_policy: none}\n"
     with live_daemon(config=config, started=False) as daemon:

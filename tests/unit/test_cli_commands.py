@@ -417,7 +417,7 @@ def test_show_prints_all_parts_of_a_long_text(daemon: ScriptedDaemon, signet: Ca
     assert daemon.asked[0].query == {"withParts": "true"}
     shown = signet("show", ID)
     assert daemon.asked[1].query == {}
-    assert f"a part of a longer text; `signet show {ID} --whole` prints all of it" in shown.stderr
+    assert f"part of a longer text; `signet --url {daemon.url} show {ID} --whole` prints all of it" in shown.stderr
     assert signet("show", ID, "--whole").stdout == "User prefers vim keybindings\n"
 
 

@@ -70,6 +70,39 @@ def test_doctor_reports_a_port_in_use_and_the_remedy(workspace: Path) -> None:
     assert "SIGNET_PORT" in port["remedy"]
 
 
+def test_doctor_names_the_workspace_whose_daemon_has_the_port(workspace: Path) -> None:
+    other = ScriptedDaemon()
+    try:
+        other.on("GET", "/health", {"status": "healthy", "agentsDir": "/home/you/other agents"})
+        result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(other.port))
+    finally:
+        other.close()
+    (port,) = findings(result)["port"]
+    assert port["state"] == "fail"
+    assert "in use by the daemon of another workspace, /home/you/other agents (process" in port["detail"]
+    assert "use that one (--workspace '/home/you/other agents', or SIGNET_WORKSPACE)" in port["remedy"]
+    assert f"`SIGNET_PORT={other.port + 1} signet --workspace {workspace} start`" in port["remedy"]
+
+
+def test_remedies_for_another_workspace_and_agent_name_them(workspace: Path) -> None:
+    asked = f"`signet --workspace {workspace} start`"
+    (daemon,) = findings(signet(workspace, "doctor", "--json", SIGNET_PORT=str(free_port())))["daemon"]
+    assert asked in daemon["detail"]
+    refused = signet(workspace, "list", SIGNET_PORT=str(free_port()))
+    assert (refused.exit_code, f"Start it with {asked}." in refused.stderr) == (3, True)
+    by_environment = CliRunner().invoke(cli, ["list"], env={"SIGNET_WORKSPACE": str(workspace), "SIGNET_PORT": "1"})
+    assert "Start it with `signet start`." in by_environment.stderr
+    memory_id = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
+    scripted = ScriptedDaemon()
+    try:
+        scripted.on("DELETE", f"/api/memory/{memory_id}", {"status": "deleted"})
+        arguments = ["--url", scripted.url, "--agent", "alice", "forget", memory_id, "--yes"]
+        forgot = CliRunner().invoke(cli, arguments).stdout
+    finally:
+        scripted.close()
+    assert f"`signet --url {scripted.url} --agent alice recover {memory_id}` brings it back" in forgot
+
+
 def test_doctor_lists_every_problem_of_the_configuration(workspace: Path) -> None:
     (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
     result = signet(workspace, "doctor", "--json")

@@ -42,6 +42,7 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 """How a pattern is used: all over a text, at one place, on all of it; or never on outside text."""
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
+    "cli.invocation": {"_COMMAND": SEARCHED},
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
     "cli.harnesses.json_text": {
         "_SPACE": MATCHED,

@@ -8,15 +8,22 @@ Source: docs/reliability.md "Supervision policy"; docs/decisions.md 45.
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shlex
 import socket
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from signet_actors.config.daemon_address import WILDCARD_ADDRESSES
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
 
+HEALTH_WAIT_S: Final = 2.0
+MAX_HEALTH_BYTES: Final = 1 << 20
+MAX_PORT: Final = 65_535
 _LISTEN = "0A"
 
 
@@ -35,16 +42,47 @@ def open_listener(host: str, port: int, backlog: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            holder = port_holder(port)
-            by = f" by process {holder}" if holder is not None else ""
-            raise ConfigError(
-                f"port {port} on {host} is in use{by}; stop that process, or choose another port with SIGNET_PORT"
-            ) from error
+            taken = TakenPort(host, port)
+            raise ConfigError(f"port {port} on {host} is in use by {taken.holder}; {taken.remedy}") from error
         raise ConfigError(
             f"cannot listen on {host}:{port}: {error.strerror}; set SIGNET_HOST or SIGNET_PORT"
         ) from error
     listener.setblocking(False)
     return listener
+
+
+class TakenPort:
+    """A port on which another program listens: what it is, as far as that can be told, and what to do."""
+
+    def __init__(self, host: str, port: int) -> None:
+        served = _served_workspace(host, port)
+        pid = port_holder(port)
+        process = "another program" if pid is None else f"process {pid}"
+        self.holder = process if served is None else f"the daemon of another workspace, {served} ({process})"
+        another = f"`SIGNET_PORT={port + 1 if port < MAX_PORT else port - 1} signet start`"
+        for_good = f"`signet config set gateway.port {port + 1 if port < MAX_PORT else port - 1}`"
+        use_it = (
+            "stop it"
+            if served is None
+            else f"use that one (--workspace {shlex.quote(served)}, or SIGNET_WORKSPACE), or stop it"
+        )
+        self.remedy = f"{use_it}, or choose another port: {another}, for good {for_good}"
+
+
+def _served_workspace(host: str, port: int) -> str | None:
+    """Return the workspace of the Signet daemon on the port; None if it is another program, or does not answer."""
+    import http.client  # noqa: PLC0415 - only if the port is taken
+
+    connection = http.client.HTTPConnection(WILDCARD_ADDRESSES.get(host, host), port, timeout=HEALTH_WAIT_S)
+    try:
+        connection.request("GET", "/health")
+        health = json.loads(connection.getresponse().read(MAX_HEALTH_BYTES))
+        served = health.get("agentsDir")
+    except (OSError, http.client.HTTPException, ValueError, AttributeError, RecursionError):
+        return None
+    finally:
+        connection.close()
+    return served if isinstance(served, str) and served.startswith("/") and served.isprintable() else None
 
 
 def with_address(config: Config, host: str, port: int) -> Config:
