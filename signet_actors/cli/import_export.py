@@ -26,7 +26,7 @@ import click
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_file import refuse_other_name, refuse_without_line
-from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState, cache_directory
+from signet_actors.cli.import_progress import CONNECTIONS, COUNTS, Batch, ImportProgress, ImportState, cache_directory
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
     counted,
@@ -90,7 +90,8 @@ def import_(invocation: Invocation, file: str, format_: str | None, skip_unreada
     if file == "-":
         if sys.stdin.isatty():
             raise click.UsageError("standard input is a terminal; give a FILE, or redirect one with `< FILE`")
-        progress = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, lambda _: None)
+        with progress_bar("imported bytes", None) as advance:
+            progress = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, advance)
     else:
         path = Path(file)
         try:
@@ -122,10 +123,11 @@ def _import_other(
     findings = Findings()
     edits = _edits(invocation, agent) if format_ == "signet-markdown" else None
     with tempfile.TemporaryFile() as lines:
-        for memory in importer.memories(path, findings):
-            if edits is not None and edits.take(memory):
-                continue
-            lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        with progress_bar("read", None) as advance:
+            for number, memory in enumerate(importer.memories(path, findings), 1):
+                if edits is None or not edits.take(memory):
+                    lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+                advance(number)
         if not skip_unreadable or not (lines.tell() or edits):
             findings.refuse_unreadable()
         lines.seek(0)
@@ -137,7 +139,7 @@ def _import_other(
         address = invocation.client().address
         state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
         progress = _import_resumably(invocation, lines, agent, state)
-        _name_sources(lines, progress.refusals)
+        _name_sources(lines, progress.refusals + progress.differences)
     found: dict[str, Any] = {"leftOut": findings.unreadable, "filesWithoutText": findings.without_text}
     if edits is not None:
         progress.refused += len(edits.refusals)
@@ -169,14 +171,14 @@ def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
     return MarkdownEdits(client, agent, exported)
 
 
-def _name_sources(lines: BinaryIO, refusals: list[dict[str, Any]]) -> None:
-    """Replace the number of each refused line by the place in the source that the line was made from."""
-    refused = {refusal["line"] for refusal in refusals}
+def _name_sources(lines: BinaryIO, reported: list[dict[str, Any]]) -> None:
+    """Replace the number of each reported line by the place in the source that the line was made from."""
+    numbers = {line["line"] for line in reported}
     lines.seek(0)
-    made = {number: json.loads(text) for number, text in enumerate(lines, 1) if number in refused}
-    for refusal in refusals:
-        memory = made[refusal.pop("line")]
-        refusal["source"] = memory.get("id") or memory.get("sourceId") or memory["content"]
+    made = {number: json.loads(text) for number, text in enumerate(lines, 1) if number in numbers}
+    for line in reported:
+        memory = made[line.pop("line")]
+        line["source"] = memory.get("id") or memory.get("sourceId") or memory["content"]
 
 
 def _import_resumably(
@@ -340,7 +342,7 @@ _LINE = re.compile(r"^line ([0-9]{1,6}):")
 
 def send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send the batch; return the daemon's counts, and the refused lines with their line numbers in the input."""
-    counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0, "receipts": []}
+    counts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "differences": [], "receipts": []}
     if not batch.payload.strip():
         return counts, list(batch.refused)
     try:
@@ -352,11 +354,23 @@ def send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[d
             return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
         return _send_in_halves(client, batch, agent)
     receipt = answer.body.get("receipt")  # none if no line was stored, or from an older daemon
-    counts = {**answer.body, "receipts": [receipt] if isinstance(receipt, str) else []}
+    differences = _numbered(batch, answer.records("differing") if "differing" in answer.body else [])
+    counts |= {name: answer.body[name] for name in ("imported", "deduped", "redacted")}
+    counts |= {
+        "memories": answer.body.get("memories", answer.body["imported"]),  # an older daemon counts lines only
+        "differing": len(differences),
+        "differences": differences,
+        "receipts": [receipt] if isinstance(receipt, str) else [],
+    }
     for warning in answer.warnings:
         print_message(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
-    refused = [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in answer.records("refused")]
+    refused = _numbered(batch, answer.records("refused"))
     return counts, sorted([*batch.refused, *refused], key=lambda line: int(line["line"]))
+
+
+def _numbered(batch: Batch, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the daemon's lines with their numbers in the input."""
+    return [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in lines]
 
 
 def _send_in_halves(
@@ -364,13 +378,12 @@ def _send_in_halves(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send a batch that is too large for the daemon as two halves."""
     middle = len(batch.lines) // 2
-    totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0, "receipts": []}
+    totals: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "differences": [], "receipts": []}
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
         half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
         counts, more = send_batch(client, half, agent)
-        totals |= {name: totals[name] + int(counts[name]) for name in ("imported", "deduped", "redacted")}
-        totals["receipts"] += counts["receipts"]
+        totals = {name: total + counts[name] for name, total in totals.items()}
         refused += more
     return totals, sorted(refused, key=lambda line: int(line["line"]))
 
@@ -388,20 +401,31 @@ def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
 
 def _report(invocation: Invocation, progress: ImportProgress, **found: Any) -> None:
     if invocation.as_json:
-        counts = {name: getattr(progress, name) for name in ("imported", "deduped", "redacted")}
-        print_json({**counts, "refusedCount": progress.refused, "refused": progress.refusals, **found})
+        counts = {name: getattr(progress, name) for name in COUNTS if name != "differing"}
+        lines = {"refused": progress.refusals, "differing": progress.differences}
+        print_json({**counts, "refusedCount": progress.refused, "differingCount": progress.differing, **lines, **found})
         return
     for refusal in progress.refusals[:SHOWN_REFUSALS]:
         about = f" ({refusal['field']})" if refusal.get("field") else ""
-        place = one_line(refusal["source"], 160) if "source" in refusal else f"line {refusal.get('line')}"
-        print_message(one_line(f"{place}: {refusal.get('error')}{about}", 300))
+        print_message(one_line(f"{_place(refusal)}: {refusal.get('error')}{about}", 300))
     if progress.refused > SHOWN_REFUSALS:
         print_message(f"… and {progress.refused - SHOWN_REFUSALS} more")
+    for line in progress.differences[:SHOWN_REFUSALS]:
+        print_message(f"{_place(line)}: its text has changed; the memory {one_line(line.get('id'))} was left as it is")
+    if progress.differing > SHOWN_REFUSALS:
+        print_message(f"… and {progress.differing - SHOWN_REFUSALS} more")
+    stored = counted(progress.memories, "memory", "memories")
     parts = [
-        f"Imported {counted(progress.imported, 'memory', 'memories')}",
-        f"{progress.deduped} existed already",
+        f"Imported {stored}"
+        + f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported),
+        f"{progress.deduped} existed already"
+        + f" ({progress.differing} with another text, left as it was)" * bool(progress.differing),
         f"{progress.refused} refused",
     ]
     if progress.redacted:
         parts.append(f"secrets redacted in {progress.redacted}")
     print_result(", ".join(parts) + ".")
+
+
+def _place(line: dict[str, Any]) -> str:
+    return one_line(line["source"], 160) if "source" in line else f"line {line.get('line')}"

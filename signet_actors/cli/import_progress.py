@@ -29,6 +29,8 @@ CONNECTIONS = 2
 """While the daemon commits one batch, it can receive another one."""
 PROVEN = CONNECTIONS
 """Batches that prove the progress: all earlier ones were committed before the last of these was sent."""
+COUNTS = ("imported", "memories", "deduped", "differing", "redacted")
+"""What is counted of each batch; ``memories`` are the rows that the ``imported`` lines became."""
 _LONGEST_POSITION = 16 * 1024 * 1024
 
 
@@ -74,6 +76,7 @@ class StoredBatch(TypedDict):
 class ImportProgress:
     """The progress of an import: everything before ``offset`` and ``line`` is stored or refused.
 
+    ``differences`` are the first lines of those that are ``differing``: they repeat a memory, with another text.
     ``run`` names the import. It stays the same when the import is interrupted and continued. ``last`` are the last
     ``PROVEN`` batches that stored anything: ``offset`` and ``line`` where each begins, ``receipts`` of its commits.
     """
@@ -81,16 +84,19 @@ class ImportProgress:
     offset: int = 0
     line: int = 1
     imported: int = 0
+    memories: int = 0
     deduped: int = 0
+    differing: int = 0
     redacted: int = 0
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    differences: list[dict[str, Any]] = field(default_factory=list)
     run: str = field(default_factory=lambda: secrets.token_hex(16))
     last: list[StoredBatch] = field(default_factory=list)
 
     def is_valid(self, size: int) -> bool:
         """Return whether these are values that an import of a file of ``size`` bytes can have."""
-        counts = (self.offset, self.line, self.imported, self.deduped, self.redacted, self.refused)
+        counts = (self.offset, self.line, self.refused, *(getattr(self, name) for name in COUNTS))
         places = [(0, 1), *((batch["offset"], batch["line"]) for batch in self.last), (self.offset, self.line)]
         begun = self.line > 1 if self.offset else self.line == 1
         return begun and places == sorted(places) and all(0 <= count <= size + 1 for count in counts)
@@ -98,8 +104,9 @@ class ImportProgress:
     def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
         """Add the results of a batch."""
         self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
-        for name in ("imported", "deduped", "redacted"):
+        for name in COUNTS:
             setattr(self, name, getattr(self, name) + int(counts[name]))
+        self.differences += counts["differences"][: max(0, KEPT_REFUSALS - len(self.differences))]
         self.refused += len(refused)
         self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
         if counts["receipts"]:

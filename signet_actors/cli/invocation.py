@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 AGENT_COMMANDS = frozenset(("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover"))
+LOCAL_COMMANDS = frozenset(("up", "start", "stop", "restart", "restore", "doctor", "logs", "config", "help"))
+"""They work on a workspace, not on a daemon's address."""
 _COMMAND = re.compile(r"((?:^|`)(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]{1,16})")
 
 
@@ -88,15 +90,16 @@ class Invocation:
 
         The advice of a command for another workspace, daemon or agent must work there, too.
         """
-        target = [] if self.workspace_option is None else ["--workspace", self.workspace_option]
-        target += ["--url", self.url] if self.url else []
+        workspace = ["--workspace", self.workspace_option] if self.workspace_option is not None else []
+        url = ["--url", self.url] if self.url else []
         agent = ["--agent", self.agent] if self.agent else []
 
         def with_options(command: re.Match[str]) -> str:
-            options = target + (agent if command[2] in AGENT_COMMANDS else [])
+            options = workspace + ([] if command[2] in LOCAL_COMMANDS else url)
+            options += agent if command[2] in AGENT_COMMANDS else []
             return command[1] + "".join(f"{shlex.quote(option)} " for option in options) + command[2]
 
-        return _COMMAND.sub(with_options, text) if target or agent else text
+        return _COMMAND.sub(with_options, text)
 
     def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""

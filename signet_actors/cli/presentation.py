@@ -175,22 +175,29 @@ def can_animate() -> bool:
 
 @contextlib.contextmanager
 def progress_bar(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if that is a terminal; yield the function that updates it."""
+    """Show a progress bar on standard error if that is a terminal; yield the function that updates it.
+
+    Without a ``total`` it shows what is done and how long it has taken.
+    """
     if not can_animate():
         yield lambda _: None
         return
     from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
         BarColumn,
         Progress,
+        SpinnerColumn,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
     with Progress(
+        SpinnerColumn(),  # it moves while a batch is being stored
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
-        TimeRemainingColumn(),
+        TimeElapsedColumn(),
+        *([] if total is None else [TimeRemainingColumn()]),
         console=console(stderr=True),
         transient=True,
     ) as progress:

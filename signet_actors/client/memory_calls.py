@@ -24,6 +24,7 @@ from signet_actors.operations.import_export import (
     EXPORT_MEMORIES,
     FORMAT,
     IMPORT_MEMORIES,
+    DifferingLine,
     ExportHeader,
     ExportRequest,
     ImportReply,
@@ -324,8 +325,9 @@ def import_memories(caller: Caller, memories: Iterable[MemoryLine]) -> Exchange[
 
     If a request fails, the memories before it are stored. A repetition of the whole import stores none of them twice.
     """
-    imported = deduped = redacted = sent = 0
+    imported = deduped = redacted = stored = sent = 0
     refused: list[RefusedLine] = []
+    differing: list[DifferingLine] = []
     kinds: dict[str, None] = {}
     for lines, count in _batches(memories):
         reply = yield from caller.exchange(IMPORT_MEMORIES, lines=lines)
@@ -334,10 +336,18 @@ def import_memories(caller: Caller, memories: Iterable[MemoryLine]) -> Exchange[
         deduped += done.deduped
         redacted += done.redacted
         refused += [msgspec.structs.replace(line, line=line.line + sent) for line in done.refused]
+        stored += done.imported if done.memories is UNSET else done.memories
+        differing += [msgspec.structs.replace(line, line=line.line + sent) for line in done.differing or ()]
         kinds.update(dict.fromkeys(done.redactions or ()))
         sent += count
     return ImportReply(
-        imported=imported, deduped=deduped, redacted=redacted, refused=refused, redactions=list(kinds) or UNSET
+        imported=imported,
+        deduped=deduped,
+        redacted=redacted,
+        refused=refused,
+        memories=stored,
+        differing=differing or UNSET,
+        redactions=list(kinds) or UNSET,
     )
 
 

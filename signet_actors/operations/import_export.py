@@ -162,18 +162,29 @@ class RefusedLine(msgspec.Struct, frozen=True):
     field: str | UnsetType = UNSET
 
 
+class DifferingLine(msgspec.Struct, frozen=True):
+    """A line that was recognised by its source or key, but has another text than the memory ``id``, which is kept."""
+
+    line: int
+    id: str
+
+
 class ImportReply(msgspec.Struct, frozen=True):
     """Every line except the ``refused`` ones is on disk.
 
-    Each is a new memory, or the one that it duplicates (``deduped``). ``redacted`` counts lines from which a secret was
-    removed; ``redactions`` are the kinds of these secrets, if any. ``receipt`` identifies the commit: the same request,
-    repeated under its ``Idempotency-Key``, gets the same receipt from a store that still holds the commit.
+    Each is new (``imported``), or repeats what was stored before (``deduped``). ``memories`` counts the new memories: a
+    long text becomes several. ``differing`` are the repeated lines whose text has changed, if any. ``redacted`` counts
+    lines from which a secret was removed; ``redactions`` are the kinds of these secrets, if any. ``receipt`` identifies
+    the commit: the same request, repeated under its ``Idempotency-Key``, gets the same receipt from a store that still
+    holds the commit.
     """
 
     imported: int
     deduped: int
     redacted: int
     refused: list[RefusedLine]
+    memories: int | UnsetType = UNSET
+    differing: list[DifferingLine] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     receipt: str | UnsetType = UNSET
 

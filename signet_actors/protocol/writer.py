@@ -176,13 +176,17 @@ class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
 class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     """Every line except the ``refused`` ones is on disk.
 
-    ``receipt`` identifies the commit; a repeated reply has the same. A reply that an earlier release stored has none.
+    ``imported`` and ``deduped`` count lines, ``memories`` the new rows. ``differing`` has line and id of each
+    ``deduped`` one that has another text than the memory. ``receipt`` identifies the commit; a repeated reply has the
+    same. A reply that an earlier release stored has no receipt and no ``memories``.
     """
 
     imported: int
     deduped: int
     refused: list[LineRefused]
     receipt: str = ""
+    memories: int | None = None
+    differing: list[tuple[int, str]] = []
 
 
 class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_memories"):

@@ -76,3 +76,24 @@ def test_a_sample_is_imported_found_and_not_stored_twice(
     stored = {row["id"]: agent.memory(row["id"]) for row in agent.listed()}  # before a recall counts as an access
     found = stored[agent.recalled(query)[0]]
     assert {member: found[member] for member in expected} == expected
+
+
+def test_a_memory_that_changed_in_its_source_is_named_and_left_as_it_is(daemon: LiveDaemon, tmp_path: Path) -> None:
+    agent = daemon.agent("of-changes")
+    long_text = " ".join(f"Sentence {number} of the long one is here." for number in range(40))
+    file = tmp_path / "all.json"
+
+    def imported(*texts: str) -> Any:
+        file.write_text(json.dumps([{"id": str(number), "memory": text} for number, text in enumerate(texts)]))
+        arguments = ["--url", f"http://127.0.0.1:{daemon.port}", "import", str(file), "--from", "mem0", "--json"]
+        cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return json.loads(CliRunner(env=cache).invoke(cli, [*arguments, "--agent", "of-changes"]).stdout)
+
+    first = imported("Likes tea", "Lives in Bremen", long_text)
+    assert (first["imported"], first["memories"], first["differing"]) == (3, len(agent.listed()), [])
+    assert first["memories"] > 3
+    again = imported("Likes coffee", "lives in  Bremen.", long_text + " One more.")
+    assert (again["imported"], again["memories"], again["deduped"]) == (0, 0, 3)
+    assert [line["source"] for line in again["differing"]] == ["mem0:0", "mem0:2"]
+    assert agent.memory(again["differing"][0]["id"])["content"] == "Likes tea"
+    assert len(agent.listed()) == first["memories"]

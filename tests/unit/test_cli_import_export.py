@@ -85,6 +85,32 @@ def test_a_page_of_another_program_is_refused(daemon: ScriptedDaemon, signet: Ca
 # import
 
 
+def test_an_import_counts_the_memories_that_its_entries_became(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(1))
+    daemon.script("POST", IMPORT, {**done(10, deduped=2), "memories": 19})
+    result = signet("import", str(file))
+    assert result.stdout == "Imported 19 memories from 10 entries, 2 existed already, 0 refused.\n"
+    told = json.loads(signet("import", str(file), "--json").stdout)
+    assert (told["imported"], told["memories"]) == (10, 19)
+
+
+def test_an_import_names_the_entries_whose_text_has_changed(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps([{"id": "a", "memory": "old"}, {"id": "b", "memory": "changed"}]))
+    daemon.script("POST", IMPORT, {**done(0, deduped=2), "memories": 0, "differing": [{"line": 2, "id": "m-2"}]})
+    result = signet("import", str(file), "--from", "mem0")
+    assert result.exit_code == 0
+    assert result.stderr == "mem0:b: its text has changed; the memory m-2 was left as it is\n"
+    assert result.stdout == "Imported 0 memories, 2 existed already (1 with another text, left as it was), 0 refused.\n"
+    told = json.loads(signet("import", str(file), "--from", "mem0", "--json").stdout)
+    assert (told["differingCount"], told["differing"]) == (1, [{"id": "m-2", "source": "mem0:b"}])
+
+
 def test_an_import_sends_batches_and_prints_their_results(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
 ) -> None:
@@ -171,7 +197,8 @@ def test_an_import_that_ctrl_c_ends_says_that_it_can_be_continued(
 ) -> None:
     monkeypatch.setattr(import_export, "BATCH_LINES", 2)
     monkeypatch.setattr(import_export, "CONNECTIONS", 1)
-    sent = iter([({**done(2), "receipts": ["r1"]}, []), KeyboardInterrupt()])
+    first = {**done(2), "memories": 2, "differing": 0, "differences": [], "receipts": ["r1"]}
+    sent = iter([(first, []), KeyboardInterrupt()])
     monkeypatch.setattr(import_export, "send_batch", mock.Mock(side_effect=sent))
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(6))

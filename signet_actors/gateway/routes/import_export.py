@@ -43,6 +43,7 @@ from signet_actors.operations.import_export import (
     IMPORT_MEMORIES,
     MAX_LINES,
     MEDIA_TYPE,
+    DifferingLine,
     ExportHeader,
     ExportRequest,
     ImportReply,
@@ -94,7 +95,7 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
     principal, idempotency = call.principal, call.idempotency
     batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call))
     if not batch.lines:
-        return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
+        return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused, memories=0))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await _send(call, batch, principal, idempotency)
     refused = [
@@ -108,6 +109,8 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
             redacted=batch.redacted,
             redactions=redaction_fields(batch.redactions).redactions,
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
+            memories=UNSET if done.memories is None else done.memories,
+            differing=[DifferingLine(*line) for line in done.differing] or UNSET,
             receipt=done.receipt or UNSET,
         )
     )
@@ -122,7 +125,9 @@ async def _send(
     Raises ``OutcomeUnknown`` if a part but not all was stored.
     """
     imported = deduped = 0
+    memories: int | None = 0
     refused: list[LineRefused] = []
+    differing: list[tuple[int, str]] = []
     receipts: list[str] = []
     for number, (lines, vectors) in enumerate(_parts(batch)):
         key = idempotency
@@ -142,10 +147,14 @@ async def _send(
             ) from error
         imported += done.imported
         deduped += done.deduped
+        memories = None if memories is None or done.memories is None else memories + done.memories
         refused += done.refused
+        differing += done.differing
         receipts.append(done.receipt)
     receipt = receipts[0] if len(receipts) == 1 else hashlib.sha256(" ".join(receipts).encode()).hexdigest()
-    return MemoriesImported(imported=imported, deduped=deduped, refused=refused, receipt=receipt)
+    return MemoriesImported(
+        imported=imported, deduped=deduped, refused=refused, receipt=receipt, memories=memories, differing=differing
+    )
 
 
 def _parts(batch: _Batch) -> Iterator[tuple[tuple[ImportLine, ...], bytes]]:

@@ -58,6 +58,11 @@ def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | 
     return None
 
 
+def hash_of(context: CommandContext, group_id: str) -> str | None:
+    """Return the hash of a group's whole text; None for a group of an earlier release, which had none."""
+    return chunk_rows.hash_of(context.tx, group_id)
+
+
 def refuse_chunked_key(context: CommandContext, key: str, memory: NewMemory) -> None:
     """Raise ``Conflict`` if the key belongs to a chunked import: it cannot also name a small memory."""
     row = memories.by_idempotency_key(context, memory, f"{key}:chunk:0")

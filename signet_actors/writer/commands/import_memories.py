@@ -5,43 +5,83 @@ Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import SignetError
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import ImportLine, ImportMemories, LineRefused, MemoriesImported, RememberChunks
+from signet_actors.protocol.writer import (
+    ChunksRemembered,
+    ImportLine,
+    ImportMemories,
+    LineRefused,
+    MemoriesImported,
+    NewMemory,
+    RememberChunks,
+    Remembered,
+)
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import chunks, memories
+
+
+class _Stored(NamedTuple):
+    """What a line became: so many new ``rows``, or none if ``id`` was there already, perhaps with another text."""
+
+    rows: int
+    id: str
+    differs: bool = False
 
 
 def import_memories(context: CommandContext, command: ImportMemories) -> MemoriesImported:
     """Import each line; a refused line leaves nothing behind."""
     context.frames = _vectors(context.frames[0], command.dimensions) if context.frames else ()
-    imported = deduped = 0
+    imported = deduped = rows = 0
     refused: list[LineRefused] = []
+    differing: list[tuple[int, str]] = []
     for line in command.lines:
         context.heartbeat()
         try:
-            if _store(context, line, command.principal):
-                deduped += 1
-            else:
-                imported += 1
+            stored = _store(context, line, command.principal)
         except SignetError as error:
             refused.append(LineRefused(line.line, error.code, error.detail, error.field))
-    return MemoriesImported(imported=imported, deduped=deduped, refused=refused, receipt=context.new_id())
+            continue
+        rows += stored.rows
+        imported += stored.rows > 0
+        deduped += stored.rows == 0
+        if stored.differs:
+            differing.append((line.line, stored.id))
+    return MemoriesImported(
+        imported=imported,
+        deduped=deduped,
+        refused=refused,
+        receipt=context.new_id(),
+        memories=rows,
+        differing=differing,
+    )
 
 
-def _store(context: CommandContext, line: ImportLine, principal: Principal) -> bool:
-    """Store the line; return True if the memory was there already."""
+def _store(context: CommandContext, line: ImportLine, principal: Principal) -> _Stored:
+    """Store the line as one memory or as chunks, or find what it repeats."""
     memory = line.memory
     if line.chunks:
-        return _store_parts(context, line, principal)
-    if chunks.by_source(context, memory) is not None:
-        return True
+        return _outcome(context, memory, _store_parts(context, line, principal))
+    group = chunks.by_source(context, memory)
+    if group is not None:
+        return _outcome(context, memory, group)
     if memory.idempotency_key is not None:
         chunks.refuse_chunked_key(context, memory.idempotency_key, memory)
-    return memories.remember(context, memory, principal, line).deduped
+    return _outcome(context, memory, memories.remember(context, memory, principal, line))
 
 
-def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> bool:
+def _outcome(context: CommandContext, memory: NewMemory, stored: Remembered | ChunksRemembered) -> _Stored:
+    first, count = (stored.id, 1) if isinstance(stored, Remembered) else (stored.ids[0], len(stored.ids))
+    if not stored.deduped:
+        return _Stored(count, first)
+    known = content_hash(stored.content) if isinstance(stored, Remembered) else chunks.hash_of(context, stored.group_id)
+    return _Stored(0, first, known is not None and known != content_hash(memory.content))
+
+
+def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> Remembered | ChunksRemembered:
     """Store all chunks of the line or none: only this kind of line can be refused after it has written."""
     command = RememberChunks(memory=line.memory, chunks=line.chunks, vectors=line.vectors, principal=principal)
     with context.tx.savepoint():
@@ -52,7 +92,7 @@ def _store_parts(context: CommandContext, line: ImportLine, principal: Principal
             context.insert_buffer.discard()
             context.row_cache.clear()
             raise
-    return parts.deduped
+    return parts
 
 
 def _vectors(raw: bytes, dimensions: int) -> list[bytes]:
