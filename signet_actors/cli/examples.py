@@ -43,6 +43,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet import memories.jsonl",
         "signet import ~/notes --from markdown",
         "signet import ~/memories --from signet-markdown",
+        "signet import notes.log --from text",
+        "signet import ~/basic-memory --from basic-memory",
+        "signet import all.json --from mem0",
+        "signet import ~/.claude-mem/claude-mem.db --from claude-mem",
+        "signet import old/memories.db --from reference",
     ),
     "backfill": (
         "signet backfill --dry-run",

@@ -5,11 +5,13 @@ Source: docs/cli.md "Memories"; docs/compatibility.md "Recall".
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.presentation import emphasised, one_line
+from signet_actors.cli.presentation import emphasised, on_terminal, one_line
 from signet_actors.cli.tables import print_fields, print_wrapped
 
 if TYPE_CHECKING:
@@ -55,7 +57,12 @@ def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_explained_id(explained: Mapping[str, Any]) -> None:
-    """Print what became of the memory that the command names."""
+    """Print what became of the memory that the command names; on a pipe to standard error, apart from the rows."""
+    with contextlib.nullcontext() if on_terminal() else contextlib.redirect_stdout(sys.stderr):
+        _print_outcome(explained)
+
+
+def _print_outcome(explained: Mapping[str, Any]) -> None:
     values = {**explained, "filters": ", ".join(map(str, explained.get("filters") or []))}
     template = _OUTCOMES.get(str(explained.get("outcome")), "{outcome}")
     print_wrapped(f"{explained.get('id')}: {template.format(**values)}", indent=2)

@@ -79,8 +79,19 @@ IMPORTERS: dict[str, str] = {
 def import_(invocation: Invocation, file: str, format_: str | None, skip_unreadable: bool, agent: str | None) -> None:
     """Store the memories of a file of JSON lines, or of another format.
 
-    FILE `-` is standard input. Memories that exist already are not stored twice. After an interruption,
-    the same command continues where it stopped. Exit code 1 if a line was refused.
+    Without --from, FILE is an export of `signet export`; `-` is standard input. Memories that exist already are not
+    stored twice. After an interruption, the same command continues where it stopped. Exit code 1 if a line was refused.
+
+    \b
+    Formats:
+      markdown      a directory of notes, or one: a memory for each section
+      text          a file or a directory: a memory for each paragraph
+      basic-memory  a directory of Basic Memory: its observations, relations and sections
+      mem0          the reply of mem0's get_all, saved as JSON
+      claude-mem    the database of claude-mem, or the JSON of its script export-memories
+      reference     the database of Signet's original daemon
+      signet-markdown
+                    a directory of `signet export --markdown`, perhaps edited
     """
     if format_ is not None:
         _import_other(invocation, Path(file), format_, agent, skip_unreadable=skip_unreadable)

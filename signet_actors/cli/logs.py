@@ -67,6 +67,8 @@ def logs(
     for line in reversed(found):
         _print(line, as_json=invocation.as_json)
     if followed is None:
+        if not found and lines:
+            print_message(f"No line of the log in {directory} matches.")
         return
     while True:
         for line in followed.new_lines():

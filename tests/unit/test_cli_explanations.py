@@ -80,8 +80,17 @@ def test_a_named_memory_is_told_in_a_sentence_also_without_results(
 ) -> None:
     answer(daemon, [], explained={"id": ID, "filters": [], "rank": None, "explanation": None, **explained})
     result = signet("recall", "q", "--explain-id", ID)
-    assert (result.exit_code, result.stdout) == (0, f"{ID}: {text}\n")
+    assert (result.exit_code, result.stderr) == (0, f"Nothing found.\n{ID}: {text}\n")
     assert daemon.asked[0].body["explainId"] == ID
+
+
+def test_on_a_pipe_the_rows_of_the_results_are_not_mixed_with_the_sentence_on_a_named_memory(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    answer(daemon, [ROW], explained={"id": ID, "outcome": "returned", "rank": 1, "explanation": EXPLANATION})
+    result = signet("recall", "q", "--explain-id", ID)
+    assert [len(row.split("\t")) for row in result.stdout.splitlines()] == [6]
+    assert f"{ID}: among the results, at rank 1\n   found by: " in result.stderr
 
 
 def test_terms_of_a_query_do_not_control_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:

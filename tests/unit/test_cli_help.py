@@ -12,6 +12,7 @@ from click.testing import Result
 
 from signet_actors.cli import man_page
 from signet_actors.cli.examples import EXAMPLES
+from signet_actors.cli.import_export import IMPORTERS
 from signet_actors.cli.main import cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "signet.1"
@@ -33,6 +34,13 @@ def names() -> list[str]:
 
 def test_every_command_has_an_example() -> None:
     assert sorted(EXAMPLES) == sorted(names())
+
+
+@pytest.mark.parametrize("format_", IMPORTERS)
+def test_the_help_of_import_explains_each_format_with_an_example(signet: Callable[..., Result], format_: str) -> None:
+    shown = signet("import", "--help").stdout
+    assert f"\n    {format_} " in shown
+    assert any(line.endswith(f" --from {format_}") for line in EXAMPLES["import"])
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -44,6 +44,14 @@ def test_the_last_lines_come_in_order_across_files(directory: Path) -> None:
     assert "trace=t1 rows=4" in result.stdout
 
 
+def test_a_filter_that_no_line_passes_says_so(directory: Path) -> None:
+    write(directory / "daemon-2026-02-20.log", line("one"))
+    result = signet(directory, "--actor", "nobody")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"No line of the log in {directory} matches.\n"
+    assert signet(directory, "-n", "0").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "events"),
     [
