@@ -105,7 +105,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.named_values": {
         **dict.fromkeys(("_NAME", "_CLOSING_TAG", "_BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
-        **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PASSPHRASES"), MATCHED),
+        **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PASSPHRASES", "_VALUE_ENDS"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE"), SEARCHED),
     },
     "domain.redaction.token_formats": {
@@ -122,7 +122,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
         **dict.fromkeys(("_YOUR", "_SAME_CHARACTER"), SEARCHED),
         **dict.fromkeys(("_TOKEN_LIKE", "_PLACEHOLDER", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE),
-        **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE"), WHOLE),
+        **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE", "_COUNTED_OR_NUMBERED"), WHOLE),
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),
         "_PORT": MATCHED,
     },

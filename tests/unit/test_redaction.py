@@ -101,6 +101,14 @@ SECRETS = [
     ('password = "%s"', "hun" + "ter2!"),
     ("the staging password: %s", "hun" + "ter22"),
     ("the root password is %s", "Tr0ub" + "4dor&3"),
+    ("password: %s for the staging db", "hun" + "ter2"),
+    ("The staging password: %s, user: deploy", "hun" + "ter2"),
+    ("Passwort: %s für die Datenbank, Port 5433", "hun" + "ter2"),
+    ("staging (password: %s) listens on 5433", "hun" + "ter2"),
+    ("db password: %s (rotates in May)", "s3" + "same"),
+    ("ssh passphrase: %s - ask Ann before you use it", "k1tt" + "ens"),
+    ("wifi password: %s. The router is in the hall.", "sun" + "flower7"),
+    ("pwd: %s user: admin", "ab" + "c123x"),
     ("DB_PASSWORD=%s in .env", "x9$k" + "Lm2qQ"),
     ("PGPASSWORD='%s' psql", "x9k" + "Lm2qQ"),
     ('{"client_secret": "%s"}', made(32)),
@@ -130,6 +138,22 @@ password: required, secret: optional
 The secret is to keep transactions short.
 Our password policy: bcrypt with 12 rounds.
 password: argon2id with 64 MiB and 3 passes
+password: ask Bob for it
+password: see the vault, section 3, for the staging db
+password: 10-digit or longer, with a symbol
+password: 16chars at least
+password: OPS-1234 and OPS-1235 track the rotation
+password: server12 has the old one
+password: level2 users need a second factor
+password: cache-server-12, cache-server-13 and the bastion
+password: python3 for the hash, openssl for the rest
+password: sha256 and a salt, then base64 for transport
+password: none for the local db
+password: v2 for new users, v1 until May
+password: changed on 2024-05-01, next in May
+password: 2024-05-01 or later needs a reset
+password: bcrypt for the web, argon2id for the app
+The wifi password: ask at the desk, room12 or room13.
 The signing key is derived with HKDF-SHA256 from the master secret.
 secret=sha256 of the body
 Bearer authentication is required for every route in team mode.

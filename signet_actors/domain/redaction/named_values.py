@@ -16,6 +16,7 @@ from signet_actors.domain.redaction.values import (
     is_literal_secret,
     is_option_value,
     is_passphrase,
+    is_spoken_password,
     is_strong_value,
     is_symbol_password,
     is_value,
@@ -55,6 +56,13 @@ _ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
 _ENTITY_STOP = re.compile(r"\s|&(?:quot|\#3[49]);")
 _BARE_STOP = re.compile(r"""[\s"'`,;|<>\])}]""")
 _END_OF_LINE = re.compile(r"[.,;)\]}\"'`]{0,2}[ \t]{0,8}(?:[\r\n]|$)")
+_VALUE_ENDS = re.compile(
+    r"[,;)\]}]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
+    r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
+    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit)\b)",
+    re.IGNORECASE,
+)
+"""What comes after ``password: hunter2``, and not after the first noun of a sentence about passwords."""
 _PUBLIC_NAMES: Final = (
     *("idempotency", "confirm", "confirmation", "page", "continuation", "cursor", "fencing", "cancel", "next"),
 )
@@ -90,7 +98,8 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield kind, start and end of each value next to a name in ``plain``; ``folded`` is the same text in lower case.
 
     After ``name =``, and in quotes, a value must look like a value. After ``:`` or ``is``, which prose also uses, an
-    unquoted value must be unmistakable, unless it is a password at the end of its line.
+    unquoted value must be unmistakable, unless it is a password at the end of its line; after ``password:`` also a word
+    of letters and digits before a comma or a word such as ``for``.
     """
     run_start = run_end = 0  # the last run of characters that may be an unquoted value
     skip_until = 0  # no value begins before this position
@@ -141,11 +150,15 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 end = at if at >= 0 else end
             until = trimmed_end(plain, start, end)
             ends_line = name["password"] and _ends_line(plain, end)
+            spoken = name["password"] and sign == ":" and (until < end or _VALUE_ENDS.match(plain, end) is not None)
             end = secret_end(plain, start, end)
             if option:
                 accept = is_option_value if assigned else is_value
             elif assigned or (sign and ends_line):
                 accept = is_value
+            elif spoken:
+                accept = is_spoken_password
+                until = end
             else:
                 accept = is_strong_value
                 if ends_line:

@@ -71,6 +71,14 @@ _ALGORITHM = re.compile(
 )
 _WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
 _WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?:[-_./][A-Za-z]{1,40}+){0,12}+[-_./]?\d{1,6}")  # cache-server-12
+_COUNTED_OR_NUMBERED = re.compile(
+    r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?:-[A-Za-z]{1,20}+){0,4}+"  # 90,000, 10-digit, 16chars
+    r"|[A-Za-z]{1,40}+(?:[-_./][A-Za-z]{1,40}+){0,12}+[-_./]\d{1,6}"  # OPS-1234, cache-server-12
+    r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
+    r"|windows|office|mysql|redis|release)\d{1,6}",
+    re.IGNORECASE,
+)
+"""A quantity, or a noun with its number."""
 _NAME_IN_CODE = re.compile(
     r"[A-Z][A-Z0-9]{0,99}+(?:_[A-Z0-9]{1,99}+){1,20}+"  # GITHUB_TOKEN_2
     r"|[A-Za-z][a-z]{0,99}+\d?(?:_[a-z]{1,99}+\d?){1,20}+"  # openai_api_key2
@@ -140,6 +148,16 @@ def is_strong_value(value: str) -> bool:
     if len(value) >= 20 and has_digit(value) and _TOKEN_LIKE.fullmatch(value):
         return len(_WORD_MARK.findall(value)) <= 4 or _kinds(value) >= 3
     return len(value) >= 8 and _kinds(value) >= 3 and _WORDS_AND_NUMBER.fullmatch(value) is None
+
+
+def is_spoken_password(value: str) -> bool:
+    """Return whether a word after ``password:``, before other words, is a value and not the first word of prose.
+
+    ``hunter2`` is; ``10-digit``, ``OPS-1234``, ``cache-server-12`` and ``ask`` are not.
+    """
+    if is_strong_value(value):
+        return True
+    return is_value(value) and _DIGIT.search(value) is not None and _COUNTED_OR_NUMBERED.fullmatch(value) is None
 
 
 def is_symbol_password(value: str) -> bool:
