@@ -16,7 +16,7 @@ from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import ConfigError, WorkspaceLocked
-from signet_actors.runtime.supervision.workspace_lock import LockingTool, named_tool
+from signet_actors.runtime.supervision.workspace_lock import LockingTool, kernel_holder, named_tool
 
 _MAX_PID_BYTES: Final = 32
 
@@ -40,11 +40,34 @@ def supervisor_pid(workspace: Path) -> int | None:
     """Return the pid of the workspace's supervisor; None if none runs, or if it has not written its pid yet."""
     if not lock_held(workspace):
         return None
+    pid = _recorded_pid(workspace)
+    if pid == 1:
+        return 1 if _is_first_process(workspace) else None
+    return pid if pid is not None and pid > 1 and is_supervisor(pid) else None
+
+
+def is_in_container(workspace: Path) -> bool:
+    """Return whether the daemon is process 1 of a container, in which this process does not run."""
+    return lock_held(workspace) and _recorded_pid(workspace) == 1 and not _is_first_process(workspace)
+
+
+def _recorded_pid(workspace: Path) -> int | None:
     try:
-        pid = int(read_regular(Workspace(workspace).pid_file, _MAX_PID_BYTES))
+        return int(read_regular(Workspace(workspace).pid_file, _MAX_PID_BYTES))
     except (ConfigError, OSError, ValueError):
         return None
-    return pid if pid > 1 and is_supervisor(pid) else None
+
+
+def _is_first_process(workspace: Path) -> bool:
+    """Return whether the kernel says that process 1 holds the workspace: it is the daemon, and we share its container.
+
+    Elsewhere process 1 is the system's init, or the daemon of another workspace, which must not get our signals.
+    """
+    try:
+        with Workspace(workspace).lock_file.open("rb") as lock:
+            return kernel_holder(lock.fileno()) == 1 and "signet_actors.supervisor" in command_line(1)
+    except OSError:
+        return False
 
 
 def is_supervisor(pid: int) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.connection import DaemonClient
-from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.daemon_process import is_in_container, refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import (
     OutputFailed,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 POLL_S = 0.05
 SHOWN_LOG_LINES = 12
+STOP_CONTAINER = "stop that: `podman stop NAME`, `docker stop NAME`, or the service that runs it"
 STOP_MARGIN_S = 10.0
 UNNAMED_HOLDER_S = 3.0
 """A daemon that has just taken the workspace writes its pid within this time."""
@@ -109,6 +110,8 @@ def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
     load_config(invocation.workspace, invocation.settings)  # an error in the file must not stop the daemon
     Workspace(invocation.workspace).refuse_other_owner()  # nor may a user that could not start it again
+    if supervisor_pid(invocation.workspace) == 1:
+        raise Unavailable("nothing was stopped: the daemon is process 1 of this container; restart the container")
     pid = _stop(invocation.workspace, _stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
         print_result(f"Stopped (pid {pid}).")
@@ -261,10 +264,17 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
             return None
         if (tool := running_tool(workspace)) is not None:
             raise WorkspaceLocked(f"no daemon was stopped: {tool.refusal(workspace)}")
+        if is_in_container(workspace):
+            raise Unavailable(f"nothing was stopped: the daemon on {workspace} runs in a container; {STOP_CONTAINER}")
         if time.monotonic() > deadline:
-            raise Unavailable(f"{workspace} is locked, but the supervisor was not found, so nothing was stopped")
+            raise Unavailable(
+                f"nothing was stopped: {workspace} is locked, but the supervisor was not found. If the daemon runs in a"
+                f" container, {STOP_CONTAINER}"
+            )
         time.sleep(POLL_S)
         pid = supervisor_pid(workspace)
+    if pid == 1:
+        print_message("The daemon is process 1 of this container, which ends with it.")
     _signal(pid, signal.SIGTERM)
     if now:
         time.sleep(POLL_S)

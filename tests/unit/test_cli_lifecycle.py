@@ -5,17 +5,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli import lifecycle
-from signet_actors.cli.daemon_process import is_supervisor, supervisor_pid
+from signet_actors.cli import daemon_process, lifecycle
+from signet_actors.cli.daemon_process import is_in_container, is_supervisor, supervisor_pid
 from signet_actors.cli.main import cli
 from signet_actors.config.workspace_holder import lock_held
+from signet_actors.runtime.supervision import workspace_lock
+from tests.support.held_workspace import held_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -181,3 +185,45 @@ def test_the_address_file_of_an_exited_daemon_is_not_trusted(workspace: Path, si
     result = signet("status")
     assert result.exit_code == 3
     assert f"no daemon runs on {workspace}" in result.stderr
+
+
+class TestContainer:
+    """The daemon is process 1 of a container, which shares the workspace with what is outside."""
+
+    @pytest.fixture
+    def held(self, tmp_path: Path) -> Iterator[Path]:
+        with held_workspace(tmp_path, 9):
+            (tmp_path / ".daemon" / "pid").write_text("1\n")
+            yield tmp_path
+
+    def inside(self, monkeypatch: pytest.MonkeyPatch, workspace: Path, command: str) -> None:
+        """Have the kernel say that process 1, with this command line, holds the lock."""
+        inode = (workspace / ".daemon" / "lock").stat().st_ino
+        locks = workspace / "locks"
+        locks.write_text(f"1: FLOCK  ADVISORY  WRITE 1 fd:00:{inode} 0 EOF\n")
+        monkeypatch.setattr(workspace_lock, "_KERNEL_LOCKS", locks)
+        monkeypatch.setattr(daemon_process, "command_line", {1: command}.__getitem__)
+
+    def test_stop_outside_says_how_to_stop_the_container(self, held: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "kill", mock.Mock())
+        result = run_signet(held, "stop")
+        assert result.exit_code == 4
+        assert f"the daemon on {held} runs in a container; stop that: `podman stop NAME`" in result.stderr
+        assert os.kill.mock_calls == []  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("command", ["/usr/bin/python3 /usr/bin/supervisord -n", "/sbin/init"])
+    def test_another_process_1_gets_no_signal(self, held: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+        self.inside(monkeypatch, held, command)
+        assert (supervisor_pid(held), is_in_container(held)) == (None, True)
+
+    def test_stop_inside_signals_process_1(self, held: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.inside(monkeypatch, held, "/opt/bin/python -P -m signet_actors.supervisor --console")
+        assert (supervisor_pid(held), is_in_container(held)) == (1, False)
+        restarted = run_signet(held, "restart")
+        assert (restarted.exit_code, "restart the container" in restarted.stderr) == (4, True)
+        monkeypatch.setattr(os, "kill", lambda pid, number: (held / ".daemon" / "killed").write_text(f"{pid} {number}"))
+        monkeypatch.setattr(lifecycle, "lock_held", lambda home: not (home / ".daemon" / "killed").exists())
+        stopped = run_signet(held, "stop")
+        assert (stopped.exit_code, stopped.stdout) == (0, "Stopped (pid 1).\n")
+        assert stopped.stderr == "The daemon is process 1 of this container, which ends with it.\n"
+        assert (held / ".daemon" / "killed").read_text() == f"1 {signal.SIGTERM}"

@@ -178,14 +178,21 @@ def _lock(descriptor: int, workspace: Path) -> None:
 
 def holder(descriptor: int) -> int | None:
     """Return the pid of the process that locks an open file, from the kernel's list or else from the file's content."""
+    if (pid := kernel_holder(descriptor)) is not None:
+        return pid
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(os.pread(descriptor, MAX_HOLDER_BYTES, 0).split()[0])
+    return None
+
+
+def kernel_holder(descriptor: int) -> int | None:
+    """Return the pid of the process that locks an open file; None if it is in another container, or on macOS."""
     inode = os.fstat(descriptor).st_ino
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in _KERNEL_LOCKS.read_text().splitlines():
             fields = line.split()
             if fields[1] == "FLOCK" and fields[3] == "WRITE" and fields[5].rpartition(":")[2] == str(inode):
                 return int(fields[4])
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(os.pread(descriptor, MAX_HOLDER_BYTES, 0).split()[0])
     return None
 
 
