@@ -18,7 +18,7 @@ if __name__ == "__main__":  # before anything is imported that a file of the wor
 
     leave_working_directory(program=True)
 
-from signet_actors.config.load import load_config
+from signet_actors.config.load import LoadedConfig, load_config
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import workspace_from
 from signet_actors.errors import ConfigError, ExitCode
@@ -95,11 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
         say(error.detail)
         return ExitCode.CONFIG
 
-    def load() -> Config:
-        loaded = load_config(workspace, environ)
-        for warning in loaded.warnings:
-            say(f"warning: {warning}")
-        return loaded.config
+    def load() -> LoadedConfig:
+        return load_config(workspace, environ)
 
     return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in options)
 

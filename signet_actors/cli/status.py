@@ -17,6 +17,7 @@ from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text
 from signet_actors.domain.providers import NO_PROVIDER
+from signet_actors.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,8 +75,8 @@ def status(invocation: Invocation) -> None:
     )
     click.echo()
     print_fields(_stored(body))
-    for remark in _problems(body):
-        print_wrapped(remark, indent=2)
+    for remark in (*_problems(body), *_configuration(invocation)):
+        print_wrapped(invocation.advice(remark), indent=2)
 
 
 def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -96,6 +97,19 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if jobs is not None:
         yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
         yield "oldest job", full_time_text(body.get("oldestPendingJob"))
+
+
+def _configuration(invocation: Invocation) -> Iterator[str]:
+    """Yield what is wrong with the workspace's configuration, which may have changed since the daemon loaded it."""
+    if invocation.url:
+        return
+    from signet_actors.config.load import load_config  # noqa: PLC0415 - not for the daemon at an address
+
+    try:
+        warnings = load_config(invocation.workspace, invocation.settings).warnings
+    except ConfigError:
+        warnings = ["it is not valid, and the daemon could not start with it; `signet config check` lists the errors"]
+    yield from (f"configuration: {warning}" for warning in warnings)
 
 
 def _without_model(body: dict[str, Any]) -> bool:

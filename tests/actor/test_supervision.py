@@ -148,6 +148,18 @@ def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_
         again.wait_for("serving", count=2, within_s=10)
 
 
+def test_the_start_after_a_killed_supervisor_logs_what_is_known_of_the_former_run(workspace: Path) -> None:
+    with daemon(workspace) as first:
+        first.process.kill()
+        first.process.wait()
+    with daemon(workspace) as second:
+        (found,) = second.events("former_run_ended_without_stop")
+        assert (found["former_pid"], found["level"]) == (first.process.pid, "warning")
+        assert found["started_at"] <= found["last_write_at"] <= found["timestamp"]
+    with daemon(workspace) as third:  # after a stop
+        assert len(third.events("former_run_ended_without_stop")) == 1
+
+
 def test_a_child_that_does_not_drain_is_killed_at_the_deadline(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, drainMs=1500), orders="searcher-1=deaf") as running:
         running.process.send_signal(signal.SIGTERM)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from signet_actors.config.load import LoadedConfig
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.supervision.children import ChildSpec
@@ -32,12 +33,12 @@ TREE = (
 )
 
 
-def load() -> Config:
+def load() -> LoadedConfig:
     text = os.environ.get("SIGNET_TEST_CONFIG", "{}")
     if not text.startswith("{"):
         text = Path(text).read_text(encoding="utf-8")
     try:
-        return msgspec.json.decode(text, type=Config)
+        return LoadedConfig(msgspec.json.decode(text, type=Config), [], None)
     except msgspec.DecodeError as error:
         raise ConfigError(f"agent.yaml: {error}") from error
 

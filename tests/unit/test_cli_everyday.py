@@ -10,10 +10,11 @@ from unittest import mock
 
 import click
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from signet_actors.cli import entry
-from signet_actors.cli.main import COMMANDS
+from signet_actors.cli.main import COMMANDS, cli
+from tests.support.held_workspace import held_workspace
 from tests.support.scripted_daemon import ScriptedDaemon
 from tests.support.terminal_screen import fixed_clock
 
@@ -239,6 +240,27 @@ def test_without_a_model_the_status_says_so_once(daemon: ScriptedDaemon, signet:
     assert "\nfacts: off (no model); `signet providers` tells how to get one\njobs: 3 pending\n" in shown
     assert "facts:" not in signet("status").stdout
     assert f"\nwaiting: {embed}\n" in signet("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("serach:\n  alpha: 0.5\n", 'configuration: agent.yaml: serach: unknown key, ignored; did you mean "search"?'),
+        ("search:\n  alpha: 7\n", "configuration: it is not valid, and the daemon could not start with it; `signet"),
+        ("search:\n  alpha: 0.5\n", ""),
+    ],
+)
+def test_the_status_names_the_problems_of_the_configuration_once(
+    daemon: ScriptedDaemon, tmp_path: Path, text: str, said: str
+) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    with held_workspace(workspace, daemon.port):
+        (workspace / "agent.yaml").write_text(text)
+        daemon.on("GET", "/api/status", {"status": "running", "actors": []})
+        shown = CliRunner().invoke(cli, ["--workspace", str(workspace), "status"]).stdout
+    assert shown.count("configuration: ") == bool(said)
+    assert said in shown
 
 
 def test_without_a_model_the_pipeline_says_so_once(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:

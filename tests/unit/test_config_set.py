@@ -23,11 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.cli import config as config_commands
-from signet_actors.config.load import load_config
+from signet_actors.config.load import LoadedConfig, load_config
 from signet_actors.config.schema import Config
 from signet_actors.config.yaml_edit import with_value
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
-from signet_actors.runtime.supervision.reload import load_again
+from signet_actors.runtime.supervision.reload import load_again, loader_that_logs
 from tests.support.bus_harness import eventually
 
 NAMES = st.sampled_from(["a", "b", "c", "ä"])
@@ -136,6 +136,25 @@ def test_config_set_says_whether_a_reload_is_enough(
     log = mock.Mock()
     load_again(lambda: load_config(workspace, {}).config, Config(), requested=Config(), log=log)
     assert log.warning.called == restart  # what a reload does with this key
+
+
+def test_the_daemon_logs_each_warning_of_its_configuration_once_until_it_changes(workspace: Path) -> None:
+    log = mock.Mock()
+
+    def load_with(text: str) -> LoadedConfig:
+        workspace.mkdir(exist_ok=True)
+        (workspace / "agent.yaml").write_text(text)
+        return load_config(workspace, {})
+
+    texts = iter(["serach: 1\n", "serach: 1\nwrtier: 1\n", "", "serach: 1\n"])
+    load = loader_that_logs(lambda: load_with(next(texts)), load_with("serach: 1\n"), log)
+    counts = [len(log.warning.mock_calls)]
+    for _ in range(4):
+        load()
+        counts.append(len(log.warning.mock_calls))
+    assert counts == [1, 1, 2, 2, 3]
+    assert log.warning.mock_calls[0] == mock.call("configuration_warning", detail=mock.ANY)
+    assert "serach" in log.warning.mock_calls[0].kwargs["detail"]
 
 
 @pytest.mark.parametrize(

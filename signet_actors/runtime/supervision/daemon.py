@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from signet_actors.config.schema import Config
+from signet_actors.config.load import LoadedConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.runtime.clock import SystemClock
@@ -35,6 +35,7 @@ from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlSocket
 from signet_actors.runtime.supervision.daemon_files import DaemonFiles
 from signet_actors.runtime.supervision.listener import open_listener, with_address
+from signet_actors.runtime.supervision.reload import loader_that_logs
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.supervision.supervisor import RETRY_FAILED_MS, Supervisor
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
@@ -43,7 +44,7 @@ from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 def run_supervisor(
     tree: Sequence[ChildSpec],
     workspace: Path,
-    load: Callable[[], Config],
+    load: Callable[[], LoadedConfig],
     *,
     port: int | None = None,
     console: bool = False,
@@ -61,7 +62,7 @@ def run_supervisor(
     lock = WorkspaceLock(directories)
     try:
         raise_limit()
-        config = load()
+        loaded = load()
         directories.ensure()
         directories.refuse_irregular_files()
         lock.acquire()
@@ -78,7 +79,7 @@ def run_supervisor(
     # From here on a stop signal is handled in the loop: everything that was opened is released.
     with signal_pipe() as signals:
         try:
-            return _run_locked(tree, files, config, load, port, console, retry_failed_ms, signals)
+            return _run_locked(tree, files, loaded, load, port, console, retry_failed_ms, signals)
         except ConfigError as error:
             say(error.detail)
             return ExitCode.CONFIG
@@ -93,15 +94,15 @@ def run_supervisor(
 def _run_locked(
     tree: Sequence[ChildSpec],
     files: DaemonFiles,
-    config: Config,
-    load: Callable[[], Config],
+    loaded: LoadedConfig,
+    load: Callable[[], LoadedConfig],
     port: int | None,
     console: bool,
     retry_failed_ms: int,
     signals: int,
 ) -> int:
     """Open the listener and the control socket, run the supervisor, close them; return its exit code."""
-    workspace = files.workspace.root
+    workspace, config = files.workspace.root, loaded.config
     sockets = socket_directory(workspace)
     make_private_directory(sockets)
     remove_stale_sockets(sockets)
@@ -120,6 +121,7 @@ def _run_locked(
         bus_key=new_bus_key(),
     )
     check_log_file(files.workspace.log_dir)
+    former = files.former_run()
     log = configure_logging(boot)
     gateway = config.gateway
     with contextlib.ExitStack() as stack:
@@ -128,6 +130,8 @@ def _run_locked(
         )
         bound = listener.getsockname()[1]
         running = with_address(config, gateway.host, bound)
+        if former is not None:
+            log.warning("former_run_ended_without_stop", **former._asdict())
         files.write(gateway.host, bound)
         log.info("listening", host=gateway.host, port=bound, pid=os.getpid())
         counters = new_counters()
@@ -142,7 +146,7 @@ def _run_locked(
             rng=random.Random(),
             log=log,
             listen_fds=(listener.fileno(),),
-            load=load,
+            load=loader_that_logs(load, loaded, log),
             notifier=Notifier(os.environ),
             retry_failed_ms=retry_failed_ms,
             daemon_files=files,

@@ -12,19 +12,30 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 
-from signet_actors.config.regular_file import open_regular
+from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.protocol.control import FileIdentity
 from signet_actors.runtime.file_draft import replace_file
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 
+_MAX_PID_BYTES: Final = 32
 _START_BYTES = 1 << 20
 """What a start on a full disk takes from the reserve: these files, the index of the log, and the first commit."""
+
+
+class FormerRun(NamedTuple):
+    """A run of the daemon that ended without a stop: its pid, when it started, and when it last wrote anything."""
+
+    former_pid: int
+    started_at: str
+    last_write_at: str
 
 
 class DaemonFiles:
@@ -49,6 +60,27 @@ class DaemonFiles:
                 _write_private(path, content)
         paths = (self.workspace.pid_file, self.workspace.address_file, self.workspace.lock_file)
         self._files = [found for path in paths if (found := identify(path)) is not None]
+
+    def former_run(self) -> FormerRun | None:
+        """Return the run whose pid file is still there, because it was killed or the machine failed; None if none is.
+
+        To be called while the lock is held, before this run writes anything.
+        """
+        try:
+            pid = int(read_regular(self.workspace.pid_file, _MAX_PID_BYTES))
+            started = self.workspace.pid_file.stat().st_mtime
+        except (OSError, ConfigError, ValueError):
+            return None
+        written = [started]
+        database = self.workspace.database
+        for path in (
+            *self.workspace.log_dir.glob("daemon-*.log"),
+            database,
+            database.with_name(f"{database.name}-wal"),
+        ):
+            with contextlib.suppress(OSError):
+                written.append(path.stat().st_mtime)
+        return FormerRun(pid, iso(int(started * 1000)), iso(int(max(written) * 1000)))
 
     def _shrink_reserve(self) -> bool:
         """Free a part of the disk reserve, so that the daemon can start; return whether there was any."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from signet_actors.config.load import LoadedConfig
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.supervision.listener import with_address
@@ -34,3 +35,23 @@ def load_again(
     if loaded.searcher.processes != current.searcher.processes:
         log.warning("searcher_count_change_needs_restart")
     return with_address(loaded, current.gateway.host, current.gateway.port)
+
+
+def loader_that_logs(
+    load: Callable[[], LoadedConfig], first: LoadedConfig, log: FilteringBoundLogger
+) -> Callable[[], Config]:
+    """Log the warnings of the ``first`` configuration, such as unknown keys, and return the loader of further ones.
+
+    A warning is logged again only if it was gone in between.
+    """
+    logged: list[str] = []
+
+    def log_new(loaded: LoadedConfig) -> Config:
+        for warning in loaded.warnings:
+            if warning not in logged:
+                log.warning("configuration_warning", detail=warning)
+        logged[:] = loaded.warnings
+        return loaded.config
+
+    log_new(first)
+    return lambda: log_new(load())
