@@ -44,15 +44,12 @@ class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common
 
 
 class RowTime(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a row lies in a time window: the facet and its start and end (None if open).
-
-    ``subject_type``: memory or session.
-    """
+    """Why a row lies in a time window: the facet, its start and end (None if open), and its subject."""
 
     facet: str
     start: str | None
     end: str | None
-    subject_type: str
+    subject_type: str  # memory or session
     subject_id: str
 
 
