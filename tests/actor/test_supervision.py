@@ -152,11 +152,13 @@ def test_the_start_after_a_killed_supervisor_logs_what_is_known_of_the_former_ru
     with daemon(workspace) as first:
         first.process.kill()
         first.process.wait()
-    with daemon(workspace) as second:
-        (found,) = second.events("former_run_ended_without_stop")
+    with daemon(workspace, serving=False) as second:
+        (found,) = second.wait_for("former_run_ended_without_stop")
+        second.wait_for("serving", count=2)
         assert (found["former_pid"], found["level"]) == (first.process.pid, "warning")
         assert found["started_at"] <= found["last_write_at"] <= found["timestamp"]
-    with daemon(workspace) as third:  # after a stop
+    with daemon(workspace, serving=False) as third:  # after a stop
+        third.wait_for("serving", count=3)
         assert len(third.events("former_run_ended_without_stop")) == 1
 
 
