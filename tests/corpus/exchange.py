@@ -19,6 +19,8 @@ from typing import Any, Final
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
 
+RETENTION_DAYS: Final = 30
+"""How long a deleted memory can be recovered, by default."""
 ANSWERS: Final = Path(__file__).parent / "answers"
 
 _HEADERS: Final = ("allow", "content-type", "location", "retry-after", "x-signet-next-cursor")
@@ -213,11 +215,14 @@ class _Player:
         return text
 
     def _time(self, match: re.Match[str]) -> str:
-        """Return ``<now>`` for a current time; a time from a request is unchanged."""
+        """Return a name for a current time and for the end of a retention; a time from a request is unchanged."""
         moment = datetime.fromisoformat(match[0].replace(" ", "T"))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return "<now>" if abs((moment - self.today).total_seconds()) < 2 * 86400 else match[0]
+        for offset, name in ((0, "<now>"), (RETENTION_DAYS, "<now + retention>")):
+            if abs((moment - self.today).total_seconds() - offset * 86400) < 2 * 86400:
+                return name
+        return match[0]
 
 
 def _content(answer: Answer) -> Any:
