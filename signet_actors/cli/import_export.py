@@ -84,14 +84,13 @@ def import_(invocation: Invocation, file: str, format_: str | None, skip_unreada
 
     \b
     Formats:
-      markdown      a directory of notes, or one: a memory for each section
-      text          a file or a directory: a memory for each paragraph
-      basic-memory  a directory of Basic Memory: its observations, relations and sections
-      mem0          the reply of mem0's get_all, saved as JSON
-      claude-mem    the database of claude-mem, or the JSON of its script export-memories
-      reference     the database of Signet's original daemon
-      signet-markdown
-                    a directory of `signet export --markdown`, perhaps edited
+      markdown         a directory of notes, or one: a memory for each section
+      text             a file or a directory: a memory for each paragraph
+      basic-memory     a directory of Basic Memory: its observations, relations and sections
+      mem0             the reply of mem0's get_all, saved as JSON
+      claude-mem       the database of claude-mem, or the JSON of its script export-memories
+      reference        the database of Signet's original daemon
+      signet-markdown  a directory of `signet export --markdown`, perhaps edited
     """
     if format_ is not None:
         _import_other(invocation, Path(file), format_, agent, skip_unreadable=skip_unreadable)
