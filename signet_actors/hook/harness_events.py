@@ -61,7 +61,7 @@ class Hook:
     """One hook: its route, its time limit, the members of its request, and what happens to its answer.
 
     ``injects``: the answer's text goes into the agent's context. ``durable``: the request is kept on disk until the
-    daemon has it. ``answers``: whoever called the hook reads the daemon's answer.
+    daemon has it. ``answers``: the caller of the hook reads the daemon's answer.
     """
 
     __slots__ = ("answers", "build", "durable", "injects", "limit_s", "path")

@@ -83,6 +83,33 @@ def test_the_very_next_prompt_brings_a_memory_and_an_unrelated_one_does_not(prog
     assert "5433" not in hook(program, "user-prompt-submit", {**PROMPT, "prompt": "Translate this poem into French."})
 
 
+def test_the_transcript_of_a_session_that_is_killed_is_there_but_for_its_last_answer(
+    program: Path, daemon: LiveDaemon
+) -> None:
+    """Each answer of the agent is stored by Stop; a killed session has no SessionEnd, and a resumed one goes on."""
+    path = daemon.workspace / "s-stop.jsonl"
+    event = {"session_id": "s-stop", "cwd": "/srv/shop", "transcript_path": str(path)}
+
+    def say(role: str, text: str) -> None:
+        with path.open("a") as file:
+            message = {"type": role, "sessionId": "s-stop", "message": {"role": role, "content": text}}
+            file.write(json.dumps(message) + "\n")
+
+    hook(program, "session-start", {**event, "hook_event_name": "SessionStart", "source": "startup"})
+    for number in range(3):
+        say("user", f"How many crates are in hall {number}?")
+        say("assistant", f"There are {number + 40} crates in hall {number}.")
+        assert hook(program, "checkpoint", {**event, "hook_event_name": "Stop"}) == ""
+    say("user", "And in hall 9?")
+    found = daemon.api.get("/api/sessions/s-stop/transcript").ok()
+    assert found["turnCount"] == 6
+    assert "There are 42 crates in hall 2." in found["content"]
+    assert "s-stop" in [session["key"] for session in daemon.api.get("/api/sessions").ok()["sessions"]]
+    hook(program, "session-end", {**event, "hook_event_name": "SessionEnd", "reason": "other"})
+    assert daemon.api.get("/api/sessions/s-stop/transcript").ok()["turnCount"] == 7
+    assert "s-stop" not in [session["key"] for session in daemon.api.get("/api/sessions").ok()["sessions"]]
+
+
 def test_a_memory_that_the_daemon_missed_is_stored_once_when_it_is_back(program: Path) -> None:
     with live_daemon() as other:
         os.environ["SIGNET_WORKSPACE"] = str(other.workspace)  # monkeypatch restores it

@@ -177,6 +177,12 @@ def test_the_hooks_of_gemini_have_milliseconds_and_those_of_cursor_no_time(home:
     assert set(cursor["hooks"]) == {"beforeShellExecution", *(event.name for event in CURSOR.events)}
 
 
+def test_hooks_that_gemini_does_not_run_are_told(home: Home) -> None:
+    (home.root / ".gemini").mkdir()
+    (home.root / ".gemini/settings.json").write_text('{"hooksConfig": {"enabled": false}}')
+    assert "Gemini CLI runs no hooks: hooksConfig.enabled is false" in home.connect(GEMINI).output
+
+
 def test_a_server_of_the_users_own_stays_and_is_told(home: Home) -> None:
     own = '{"servers": {"signet": {"type": "http", "url": "http://127.0.0.1:3850/mcp"}}}'
     path = home.root / VSCODE.directory / "mcp.json"
@@ -418,3 +424,15 @@ def test_generic_prints_what_any_program_needs(home: Home) -> None:
     assert f"{home.program} session-start --agent alice" in done.stderr
     found = json.loads(home.run("connect", "generic", "--command", str(home.program), "--json").stdout)
     assert found["hooks"]["recall"] == [str(home.program), "recall"]
+
+
+def test_a_file_of_several_megabytes_is_edited(home: Home) -> None:
+    """Claude Code keeps the history of each project in the file with its MCP servers."""
+    path = home.root / ".claude.json"
+    projects = {f"/home/ann/{number}": {"history": [{"display": "x" * 5000}]} for number in range(1000)}
+    path.write_text(json.dumps({"projects": projects}, indent=2))
+    before = path.read_bytes()
+    assert home.connect(CLAUDE_CODE).exit_code == 0
+    assert "signet" in json.loads(path.read_bytes())["mcpServers"]
+    assert home.disconnect(CLAUDE_CODE).exit_code == 0
+    assert path.read_bytes() == before

@@ -1,6 +1,7 @@
 """Run the hooks that are installed as the harness would, and tell what it would give to the agent.
 
-The proof is a memory that nobody else has: it is stored, a prompt asks for it, and the text for the agent must have it.
+The proof is a memory with a word of its own: it is stored, a prompt asks for it, and the text for the agent must have
+it.
 
 Source: docs/guides/claude-code.md "Check it".
 """

@@ -10,9 +10,11 @@ https://code.visualstudio.com/docs/languages/json "JSON with Comments".
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -63,8 +65,15 @@ def object_of(text: str | None, *, comments: bool) -> dict[str, Any]:
     return document
 
 
+@lru_cache(maxsize=4)
 def plain(text: str) -> str:
-    """Return the text with spaces in place of comments and trailing commas; each character keeps its place."""
+    """Return the text with spaces in place of comments and trailing commas; each character keeps its place.
+
+    A settings file may have megabytes, of which each edit asks several times, and mostly there are none.
+    """
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(text)
+        return text
     return _STRING_OR_COMMA.sub(_blank_comma, _without_comments(text))
 
 

@@ -29,7 +29,7 @@ class Part(Protocol):
         """Return whether nothing of other programs is in our entries."""
 
     def is_blank(self, text: str) -> bool:
-        """Return whether the text has nothing in it that somebody needs."""
+        """Return whether the text has no settings."""
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class Harness:
         return found
 
     def installed_server(self, environ: Mapping[str, str]) -> Any:
-        """Return the MCP server named signet, whosever it is; None if there is none. Raises ConfigError."""
+        """Return the MCP server named signet, ours or not; None if there is none. Raises ConfigError."""
         if self.servers is None:
             return None
         file = self.servers_file(environ)
@@ -229,6 +229,9 @@ class Harness:
                 notes.append("Codex runs no hooks: [features] hooks is false in config.toml.")
             if any(is_of_other_signet(handler) for _, handler in handlers(document)):
                 notes.append("Hooks of another Signet (`signet hook …`) are in the file, too; remove them.")
+        switches = self._document(environ).get("hooksConfig") if self is GEMINI else None
+        if isinstance(switches, dict) and switches.get("enabled") is False:
+            notes.append(f"Gemini CLI runs no hooks: hooksConfig.enabled is false in {self.settings(environ).path}.")
         entry = self.installed_server(environ)
         if entry is not None and not is_our_server(entry):
             path = self.servers_file(environ).path

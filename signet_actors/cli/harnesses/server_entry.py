@@ -58,7 +58,7 @@ class ServerEntry:
         self._inner = inner
 
     def found(self, text: str | None) -> Any:
-        """Return the entry named ``signet``, whosever it is; None if there is none. Raises InvalidText."""
+        """Return the entry named ``signet``, ours or not; None if there is none. Raises InvalidText."""
         document = object_of(text, comments=self._comments)
         for key in self._path(document):
             inner = document.get(key)

@@ -20,7 +20,8 @@ from signet_actors.errors import ConfigError
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 
-MAX_BYTES = 4 << 20
+MAX_BYTES = 64 << 20
+"""Claude Code keeps the history of all projects in the file with its MCP servers."""
 BYTE_ORDER_MARK = "\ufeff"
 BACKUP_ENDING = ".before-signet"
 MISSING_ENDING = ".missing-before-signet"

@@ -26,7 +26,7 @@ class TomlServer:
     """This table as a part of a settings file."""
 
     def found(self, text: str | None) -> Any:
-        """Return the table, whosever it is; None if there is none. Raises InvalidText."""
+        """Return the table named signet, ours or not; None if there is none. Raises InvalidText."""
         servers = _document(text).get(SERVERS)
         return servers.get(NAME) if isinstance(servers, dict) else None
 
