@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from signet_actors.client import job_calls, memory_calls, status_calls
+from signet_actors.client import job_calls, memory_calls, session_calls, status_calls
 from signet_actors.client.exchange import Caller, Exchange
 
 P = ParamSpec("P")
@@ -77,6 +77,8 @@ class Methods:
     reviews = method(job_calls.reviews)
     approve = method(job_calls.approve)
     reject = method(job_calls.reject)
+    rate = method(session_calls.rate)
+    session_memories = method(session_calls.session_memories)
     status = method(status_calls.status)
     health = method(status_calls.health)
     ready = method(status_calls.ready)

@@ -47,6 +47,7 @@ def recall_within(reader: Reader, snapshot: Snapshot, command: Recall, frames: l
         rows=rows + _below(rows, others.rows),
         explained=fate,
         suppressed=first.suppressed + others.suppressed,
+        received_hits=first.received_hits + others.received_hits,
         timings=[*first.timings, StageTiming("outside_window", round(took, 3))],
     )
 

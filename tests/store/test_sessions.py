@@ -138,6 +138,13 @@ def test_received_rows_make_room_for_the_next_best(room: StoreRoom) -> None:
     assert ([row.id for row in last.rows], last.suppressed) == ([everything.rows[7].id], 7)
 
 
+def test_received_rows_that_match_words_of_the_query_are_named(room: StoreRoom) -> None:
+    room.remember("the harbour crane lifts crates", vector=[1.0, 0.0])
+    room.remember("the ferry leaves at noon", vector=[1.0, 0.0])
+    found = room.recall("harbour crane", vector=[1.0, 0.0], received=(1, 2))
+    assert (found.rows, found.suppressed, found.received_hits) == ([], 2, (1,))
+
+
 def test_results_beside_received_rows_are_explained(room: StoreRoom) -> None:
     ids = [room.remember(f"the harbour crane number {index} lifts crates").id for index in range(4)]
     received = (room.recall("harbour crane").rows[0].seq,)

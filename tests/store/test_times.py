@@ -279,3 +279,11 @@ def test_times_that_the_caller_may_not_read_displace_no_others(
             remember(room, f"theirs {facet} {hours}", temporal=dated, agent_id="other", visibility="private")
         for among in (window(facets=(facet,)), window(2, start=20, facets=(facet,))):
             assert [row.id for row in room.recall("editor", within=among).rows] == [mine]
+
+
+def test_received_rows_are_named_inside_and_outside_the_window(room: StoreRoom) -> None:
+    for hours in (5, 1000):
+        remember(room, f"the editor is vim {hours}", hours)
+    received = tuple(row.seq for row in room.recall("editor").rows)
+    found = room.recall("editor", within=window(fill=True), received=received)
+    assert sorted(found.received_hits) == sorted(received)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from signet_actors.client import Client as PythonClient
+from signet_actors.client import DoesNotExist
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -91,3 +93,13 @@ def test_feedback_changes_no_importance_and_belongs_to_one_agent(daemon: LiveDae
     assert foreign.get("/api/sessions/s-5/memories").refused(404)["error"] == "Session not found"
     assert daemon.api.post("/api/memory/feedback", body).ok()["accepted"] == 1
     assert daemon.api.memory(shown["id"])["importance"] == before
+
+
+def test_the_python_client_rates_what_a_session_was_offered(daemon: LiveDaemon) -> None:
+    with PythonClient(f"http://127.0.0.1:{daemon.port}", session="s-6") as client:
+        found = client.recall("staging database port", project=PROJECT)
+        assert client.rate("s-6", {found.results[0].id: 0.5}).accepted == 1
+        listed = client.session_memories("s-6")
+        assert (listed.metrics.rated, listed.metrics.mean_feedback) == (1, 0.5)
+        with pytest.raises(DoesNotExist):
+            client.session_memories("never-seen")
