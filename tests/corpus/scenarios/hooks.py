@@ -75,6 +75,7 @@ _HOOKS: Final = Scenario(
         get("the checkpoints of a session", "/api/checkpoints/s-1", view=_without_numbers),
         get("the checkpoints of a project", f"/api/checkpoints?project={_PROJECT}/&limit=1", view=_without_numbers),
         get("the checkpoints of another agent", "/api/checkpoints/s-1?agentId=ann"),
+        get("checkpoints by the other path", "/api/sessions/checkpoints?project=/nowhere"),
         get("checkpoints without a project", "/api/sessions/checkpoints"),
         post("a checkpoint", "/api/checkpoints", {"sessionKey": "s-9", "context": "half done"}),
         post("a checkpoint without a session", "/api/checkpoints", {}),
