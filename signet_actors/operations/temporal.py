@@ -26,7 +26,7 @@ from signet_actors.operations.field_types import (
     Given,
     Timestamp,
 )
-from signet_actors.operations.request_fields import FilterFields, not_yet
+from signet_actors.operations.request_fields import FilterFields
 
 _MAX_ZONE_CHARS = 64
 
@@ -61,7 +61,6 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
     end: str | None = None
     facets: Annotated[
         list[TimeFacet] | None,
-        not_yet("session counts the session ids of memories, and no transcripts yet", "session"),
         Meta(description="Which times of a memory count; default: all"),
     ] = None
     mode: Annotated[

@@ -183,7 +183,38 @@ class ExpandSessions(Request[SessionsExpanded], frozen=True, tag="searcher.expan
     max_chars: int
 
 
+class SessionSpan(msgspec.Struct, frozen=True, array_like=True):
+    """When a conversation began and ended, in storage form, and its beginning as text."""
+
+    agent_id: str
+    session_key: str
+    project: str | None
+    start: str
+    end: str
+    text: str
+
+
+class SpansListed(Message, frozen=True, tag="searcher.spans_listed"):
+    """The sessions, the latest first."""
+
+    spans: list[SessionSpan]
+
+
+class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
+    """List sessions whose transcripts have a turn from ``start`` to before ``end``, as far as turns have times.
+
+    A turn without a time has that of its capture. ``words``: only sessions in which any of these was said.
+    """
+
+    start: str
+    end: str
+    read: ReadScope
+    limit: int
+    words: str = ""
+    project: str | None = None
+
+
 TranscriptCommand = StoreTurns | ForgetTranscript
 TranscriptCommandReply = TranscriptStored | TranscriptForgotten
-TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions
-TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded
+TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans
+TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded | SpansListed

@@ -40,7 +40,7 @@ from signet_actors.protocol.searcher import (
 )
 from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
-from signet_actors.protocol.transcripts import ExpandSessions, GetTranscript, SearchSessions
+from signet_actors.protocol.transcripts import ExpandSessions, GetTranscript, ListSpans, SearchSessions
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.blocking import BlockingRef
@@ -439,5 +439,7 @@ class Searcher:
                 return checkpoints.recovery(snapshot, query), []
             case ExpandSessions():
                 return transcripts.expand(snapshot, query), []
+            case ListSpans():
+                return transcripts.spans(snapshot, query), []
             case _:
                 assert_never(query)

@@ -11,8 +11,11 @@ import pytest
 
 from signet_actors.config.schema import Config, SearchConfig
 from signet_actors.domain.temporal.intent import ALL_FACETS
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway import app
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import ListTimeline, Recall, Recalled, RecalledRow, RowTime, TimeFilter
+from signet_actors.protocol.transcripts import ListSpans, SessionSpan, SpansListed
 from signet_actors.protocol.writer import TouchMemories
 from tests.support.memory_api import MemoryApi
 
@@ -92,6 +95,43 @@ def test_a_date_alone_is_a_timeline(api: MemoryApi) -> None:
     sent = api.bus.only(ListTimeline).body
     assert (sent.filters, sent.limit, sent.words) == (Filters(project="p"), 3, "")
     assert api.bus.told == [TouchMemories(ids=("m9",))]
+
+
+def session_row(key: str, start: str) -> RecalledRow:
+    time = RowTime("session", start, start, "session", key)
+    return msgspec.structs.replace(ROW, id=f"temporal:session:{key}:session", score=1.0, session_id=key, time=time)
+
+
+def timeline(api: MemoryApi, **fields: Any) -> list[str]:
+    time = {"start": "2026-05-13", "mode": "timeline", **fields.pop("time", {})}
+    rows = api.request("POST", RECALL, {"query": "ferry", "time": time, **fields}).json["results"]
+    return [row["subject_id"] for row in rows]
+
+
+def test_a_timeline_has_the_sessions_with_a_transcript_once(api: MemoryApi) -> None:
+    api.bus.script[ListTimeline] = Recalled([session_row("of memories", "2026-05-13T10:00:00.000Z")], "keyword", [])
+    api.bus.script[ListSpans] = SpansListed(
+        [
+            SessionSpan("default", "late", None, "2026-05-13T12:00:00.000Z", "2026-05-13T13:00:00.000Z", "User: hi"),
+            SessionSpan("default", "of memories", None, "2026-05-13T10:00:00.000Z", "2026-05-13T11:00:00.000Z", "x"),
+        ]
+    )
+    assert timeline(api) == ["of memories", "late"]
+    assert timeline(api, limit=1) == ["of memories"]
+    assert timeline(api, project="p") == ["of memories", "late"]
+    for memories_alone in ({"type": "fact"}, {"minScore": 0.7}, {"scope": "s"}, {"time": {"facets": ["captured"]}}):
+        assert timeline(api, **memories_alone) == ["of memories"], memories_alone
+
+
+def test_a_timeline_of_another_user_of_the_machine_has_no_transcript(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any) -> None:
+        raise SignetError("not the owner", code=ErrorCode.FORBIDDEN)
+
+    monkeypatch.setattr(app, "require_owner", refuse)
+    assert timeline(api) == []
+    assert not any(isinstance(sent.body, ListSpans) for sent in api.bus.asked)
 
 
 def test_the_content_of_a_timeline_ends_at_900_characters(api: MemoryApi) -> None:

@@ -23,6 +23,7 @@ from signet_actors.protocol.transcripts import (
     ExpandSessions,
     ForgetTranscript,
     GetTranscript,
+    ListSpans,
     SearchSessions,
     StoreTurns,
     TranscriptForgotten,
@@ -313,6 +314,29 @@ def test_a_session_is_expanded_for_its_agent_alone_and_not_when_it_is_forgotten(
     assert expanded(room, "ferry", ("ann", "s")) == {}, "a shared read policy reads no private row of another agent"
     room.ask(ForgetTranscript("s", "ann", Principal()))
     assert expanded(room, "ferry", ("ann", "s"), agent="ann") == {}
+
+
+def spans(room: StoreRoom, start: str, end: str, agent: str = "default", **fields: Any) -> list[tuple[str, str, str]]:
+    with room.reader.open_snapshot() as view:
+        listed = transcripts.spans(view, ListSpans(start, end, ReadScope(agent), limit=10, **fields)).spans
+    return [(span.session_key, span.start, span.text) for span in listed]
+
+
+def test_sessions_are_listed_by_what_was_said_in_a_window(room: StoreRoom) -> None:
+    morning, evening = "2025-12-30T09:00:00.000Z", "2025-12-30T21:00:00.000Z"
+    captured = {"captured_at": "2025-12-31T08:00:00.000Z"}
+    store(room, Turn("user", "the ferry", morning), Turn("assistant", "left", evening), session="timed", **captured)
+    store(room, A, B, session="untimed", project="p", **captured)
+    store(room, A, session="of another", agent="ann", **captured)
+    day, next_day = "2025-12-30T00:00:00.000Z", "2025-12-31T00:00:00.000Z"
+    end = "2026-01-01T00:00:00.000Z"
+    assert spans(room, day, next_day) == [("timed", morning, "User: the ferry Assistant: left")]
+    assert [key for key, _, _ in spans(room, next_day, end)] == ["untimed"]
+    assert spans(room, end, "2027-01-01T00:00:00.000Z") == []
+    assert [key for key, _, _ in spans(room, day, end)] == ["untimed", "timed"]
+    assert [key for key, _, _ in spans(room, day, end, words="left")] == ["timed"]
+    assert [key for key, _, _ in spans(room, day, end, project="p")] == ["untimed"]
+    assert [key for key, _, _ in spans(room, day, end, agent="ann")] == ["of another"]
 
 
 def test_no_statement_reads_a_whole_table(room: StoreRoom) -> None:

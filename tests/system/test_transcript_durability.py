@@ -114,6 +114,22 @@ def test_a_recall_returns_what_was_said_in_the_session_of_a_memory(homed: LiveDa
     assert dora.post("/api/memory/recall", {"query": "barge", "expand": True}).ok()["sources"] == {}
 
 
+def test_a_timeline_shows_the_sessions_of_a_day_by_their_transcripts(homed: LiveDaemon) -> None:
+    edda, other = homed.agent("edda"), homed.agent("finn")
+    talk = line("user", "Is the quay flooded?", timestamp="2024-03-02T08:00:00.000Z")
+    talk += line("assistant", "No, since noon.", timestamp="2024-03-02T12:30:00.000Z")
+    end(edda, transcript=talk, sessionKey="quay", capturedAt="2024-03-02T13:00:00Z")
+    body = {"query": "what happened", "time": {"start": "2024-03-02T00:00:00Z", "mode": "timeline"}}
+    (row,) = edda.post("/api/memory/recall", body).ok()["results"]
+    assert (row["id"], row["type"], row["score"]) == ("temporal:session:quay:session", "session", 0.6)
+    assert row["content"] == "User: Is the quay flooded? Assistant: No, since noon."
+    assert row["temporal_start_at"] == "2024-03-02T08:00:00.000Z"
+    assert row["temporal_end_at"] == "2024-03-02T12:30:00.000Z"
+    assert other.post("/api/memory/recall", body).ok()["results"] == []
+    body["time"] = {"start": "2024-03-03T00:00:00Z", "mode": "timeline"}
+    assert edda.post("/api/memory/recall", body).ok()["results"] == []
+
+
 def test_a_transcript_that_comes_with_a_memory_is_stored_too(homed: LiveDaemon) -> None:
     client = homed.agent("nils")
     talk = f"User: the crane lifts 9 tons, token {KEY}\nAssistant: noted"

@@ -22,6 +22,7 @@ from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.session_excerpts import session_excerpts
+from signet_actors.gateway.session_spans import with_transcripts
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.gateway.temporal import recall_intent, temporal_meta, time_filter
@@ -266,17 +267,16 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     started = clock.monotonic_ns()
     if fields.explain or fields.explain_id is not None:
         call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
-    found = await call.ask_searcher(
-        ListTimeline(
-            window=time_filter(intent),
-            read=call.read,
-            filters=filters_of(fields),
-            words=intent.search_text,
-            limit=fields.limit,
-            min_score=_min_score(call.state.config, fields),
-            min_relevance=_min_relevance(fields),
-        )
+    query = ListTimeline(
+        window=time_filter(intent),
+        read=call.read,
+        filters=filters_of(fields),
+        words=intent.search_text,
+        limit=fields.limit,
+        min_score=_min_score(call.state.config, fields),
+        min_relevance=_min_relevance(fields),
     )
+    found = await with_transcripts(call, await call.ask_searcher(query), intent, query)
     stages = [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     return found, [*stages, Stage(name="searcher_round_trip", duration_ms=_ms(clock.monotonic_ns() - started))]
 

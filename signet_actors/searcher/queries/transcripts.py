@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from typing import Final
 
+from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, match_terms
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
     FoundSession,
     GetTranscript,
+    ListSpans,
     SearchSessions,
     SessionExcerpt,
     SessionsExpanded,
     SessionsFound,
+    SessionSpan,
+    SpansListed,
     TranscriptFound,
 )
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import transcripts as stored
 
+_SPAN_CHARS: Final = 800
+"""Of the beginning of a session that a timeline shows."""
 _BESIDE: Final = 4
 """Turns before and after the one that matches, of which an excerpt may have a part."""
 
@@ -75,3 +81,19 @@ def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
             texts = [(turn.role, turn.content, turn.continues) for turn in turns]
             excerpts.append(SessionExcerpt(agent_id, key, conversation_around(texts, at, words, query.max_chars)))
     return SessionsExpanded(excerpts)
+
+
+def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
+    """Return the sessions of the window, the latest first, each with its beginning."""
+    found = stored.spans(snapshot, query.start, query.end, query.read, query.project)
+    expression = fts_expression(match_terms(query.words))
+    if found and expression is not None:
+        worded = stored.best_turn_of_each(snapshot, [span.transcript for span in found], expression)
+        found = [span for span in found if span.transcript in worded]
+    listed = []
+    for span in found[: query.limit]:
+        turns, _ = stored.turns_beside(snapshot, span.transcript, 0, _BESIDE)
+        texts = [(turn.role, turn.content, turn.continues) for turn in turns]
+        text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS))
+        listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text))
+    return SpansListed(listed)

@@ -33,6 +33,15 @@ _TURNS_FROM: Final = (
     "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
     " WHERE u.transcript_seq = :transcript AND u.seq >= :turn ORDER BY u.seq LIMIT :count"
 )
+_MOST_CHANGED: Final = 2000
+_CHANGED: Final = (
+    "SELECT m.seq, m.agent_id, m.session_key, m.project FROM session_transcripts m WHERE {}"
+    f" ORDER BY m.updated_at DESC LIMIT {_MOST_CHANGED}"
+)
+_END: Final = (
+    "SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = :transcript"
+    " ORDER BY u.seq {} LIMIT 1"
+)
 _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
     " ranked AS (SELECT a.transcript, a.turn, a.score,"
@@ -43,6 +52,17 @@ _FOUND: Final = (
     "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content"
     " FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
 )
+
+
+class Span(NamedTuple):
+    """When the conversation of a transcript began and ended."""
+
+    transcript: int
+    agent_id: str
+    session_key: str
+    project: str | None
+    start: str
+    end: str
 
 
 class FoundTurn(NamedTuple):
@@ -130,6 +150,23 @@ def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression
     where = f"u.transcript_seq IN ({dialect.members('transcripts')})"
     bindings = {"transcripts": dialect.listed(transcripts)}
     return dict(_best(snapshot, where, bindings, expression, len(transcripts)))
+
+
+def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: str | None) -> list[Span]:
+    """Return the readable sessions with a time from ``start`` to before ``end``, of the last changed ones."""
+    where, bindings = conjunction(
+        ("m.updated_at >= :start", {"start": start}),
+        (_LIVE, {}),
+        readable_in_any_scope(snapshot, read.agent_id),
+        ("1 = 1", {}) if project is None else ("m.project = :project", {"project": project}),
+    )
+    found = []
+    for transcript, agent_id, session_key, its_project in snapshot.rows(_CHANGED.format(where), bindings):
+        snapshot.check_preempted()
+        first, last = (snapshot.one(_END.format(order), {"transcript": transcript}) for order in ("ASC", "DESC"))
+        if first is not None and last is not None and first[0] < end and last[0] >= start:
+            found.append(Span(transcript, agent_id, session_key, its_project, first[0], last[0]))
+    return sorted(found, key=lambda span: (span.start, span.transcript), reverse=True)
 
 
 def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> tuple[list[TranscriptTurn], int]:

@@ -1,0 +1,79 @@
+"""Sessions in a timeline of which a transcript is stored, beside those that memories name.
+
+Source: memory-api.txt "POST /api/memory/recall" (temporal recall); docs/compatibility.md "Temporal requests".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from signet_actors.domain.session_keys import canonical_session_key
+from signet_actors.domain.temporal.intent import Intent
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import SignetError
+from signet_actors.gateway.http.route import Call
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import ListTimeline, Recalled, RecalledRow, RowTime
+from signet_actors.protocol.transcripts import ListSpans, SessionSpan
+
+_FACET: Final = "session"
+_SCORE: Final = 0.6
+"""That of a captured artifact: below all memories, so that the sessions of a busy day leave none of them out."""
+_IMPORTANCE: Final = 0.5
+
+
+async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, timeline: ListTimeline) -> Recalled:
+    """Return what was ``found`` for the timeline with the sessions whose transcripts lie in its window.
+
+    Without them if a filter asks for what only memories have, or if the caller may not read transcripts.
+    """
+    filters, limit = timeline.filters, timeline.limit
+    of_memories = filters != Filters(project=filters.project) or call.read.scope is not None
+    if _FACET not in intent.facets or of_memories or call.require_owner is None or timeline.min_score > _SCORE:
+        return found
+    if len(found.rows) >= limit and found.rows[-1].score >= _SCORE:
+        return found
+    window = intent.window
+    query = ListSpans(
+        iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.only_project
+    )
+    try:
+        await call.require_owner()
+        listed = await call.ask_searcher(query)
+    except SignetError as error:
+        call.state.log.info("spans_not_listed", error=error.detail, trace=call.trace_id)
+        return found
+    if not listed.spans:
+        return found
+    known = {
+        (row.agent_id, canonical_session_key(row.session_id))
+        for row in found.rows
+        if row.time is not None and row.time.subject_type == "session"
+    }
+    rows = [_row(span) for span in listed.spans if (span.agent_id, span.session_key) not in known]
+    merged = sorted((*found.rows, *rows), key=lambda row: -row.score)
+    return msgspec.structs.replace(found, rows=merged[:limit])
+
+
+def _row(span: SessionSpan) -> RecalledRow:
+    return RecalledRow(
+        id=f"temporal:session:{span.session_key}:session",
+        content=span.text,
+        score=_SCORE,
+        source="temporal_session",
+        type="session",
+        tags=["temporal", "session"],
+        pinned=False,
+        importance=_IMPORTANCE,
+        who=None,
+        project=span.project,
+        scope=None,
+        visibility="private",
+        agent_id=span.agent_id,
+        created_at=span.start,
+        session_id=span.session_key,
+        relevance=1.0,
+        time=RowTime(_FACET, span.start, span.end, "session", span.session_key),
+    )
