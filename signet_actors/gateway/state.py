@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.redaction.scan import Redactor
@@ -63,7 +64,7 @@ class GatewayState:
     ``port`` is the port that is listened on. ``started_at_ms`` is when the daemon started, not this process.
     ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
-    until the server exists.
+    until the server exists. ``captures``: the transcripts of sessions that go on, while they are being stored.
     """
 
     boot: ChildContext
@@ -90,6 +91,7 @@ class GatewayState:
     ledger: RecallLedger = field(init=False)
     projects: Projects = field(init=False)
     checkpoints: SessionCheckpoints = field(init=False)
+    captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     prompts_in_flight: int = 0
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)

@@ -145,7 +145,7 @@ def _session_end(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
-    return {**_session_end(event), "reason": "stop"}
+    return {"transcriptPath": _text(event, "transcript_path")}
 
 
 def _remember(event: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +166,7 @@ HOOKS = {
     "pre-compaction": Hook("pre-compaction", _pre_compaction, limit_s=2.0),
     "compaction-complete": Hook("compaction-complete", _compaction_complete, limit_s=2.0),
     # The session goes on: the daemon stores what its transcript has so far.
-    "checkpoint": Hook("session-end", _checkpoint, limit_s=1.0),
+    "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
     # Claude Code gives all hooks of this event 1.5 s together; what has no answer by then stays in the spool.
     "session-end": Hook("session-end", _session_end, limit_s=1.4, durable=True),
     "remember": Hook("remember", _remember, limit_s=5.0, durable=True, answers=True),

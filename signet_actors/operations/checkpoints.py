@@ -14,10 +14,11 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.checkpoints import CONTEXT_CHARS
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
+from signet_actors.operations.hooks import HookOutcome
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.request_fields import CallerFields, LongText
-from signet_actors.operations.transcripts import OwnAgent
+from signet_actors.operations.transcripts import OwnAgent, SessionEndRequest
 
 MAX_LISTED: Final = 500
 Listed = Annotated[int, Clamped(low=1, high=MAX_LISTED), Meta(description="Checkpoints to return, the newest first")]
@@ -93,6 +94,24 @@ class MakeCheckpointReply(msgspec.Struct, frozen=True):
     warnings: list[str] | UnsetType = UNSET
 
 
+class KeepCheckpointReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """What was stored, on disk, of a session that goes on. ``queued``: a job will extract memories from it.
+
+    ``newTurns``: the stored rows that the transcript added. ``checkpointId``: the checkpoint, if they are long enough
+    for one. With the reason timeout the work goes on, and the turns are stored later or with the next report.
+    """
+
+    queued: bool = False
+    stored: bool = False
+    session_key: str | UnsetType = UNSET
+    format: str | UnsetType = UNSET
+    turns: int | UnsetType = UNSET
+    new_turns: int | UnsetType = UNSET
+    checkpoint_id: str | UnsetType = UNSET
+    redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
+
+
 LIST: Final[Operation[ProjectCheckpointsRequest, CheckpointsReply]] = Operation(
     name="checkpoints.list",
     summary="Session checkpoints of a project",
@@ -135,4 +154,28 @@ MAKE: Final[Operation[MakeCheckpointRequest, MakeCheckpointReply]] = Operation(
     owner_only=True,
     description="`sessionKey` is required. The checkpoint has the trigger `explicit`.",
 )
-OPERATIONS: Final = (LIST, LIST_SESSION, MAKE)
+KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
+    name="hooks.session_checkpoint_extract",
+    summary="Keep the transcript of a session that goes on",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/session-checkpoint-extract",),
+    request=SessionEndRequest,
+    example={
+        "harness": "generic",
+        "sessionKey": "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e11",
+        "transcript": "User: On which port does the staging database listen?\nAssistant: On port 5433.",
+    },
+    replies={200: KeepCheckpointReply, 403: Problem, **CHANGE_PROBLEMS},
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.OTHER,
+    keyed=False,
+    owner_only=True,
+    lenient=True,
+    description=(
+        "For the end of the agent's turn: stores what is not stored yet of the transcript, with a checkpoint, and does"
+        " not end the session. `sessionKey` is required."
+    ),
+)
+OPERATIONS: Final = (LIST, LIST_SESSION, MAKE, KEEP)

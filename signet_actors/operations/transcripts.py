@@ -32,8 +32,6 @@ from signet_actors.operations.recall import QueryText
 from signet_actors.operations.request_fields import LongText
 
 MAX_CURSOR: Final = 2**62
-STOP: Final = "stop"
-"""The reason of a capture in the middle of a session, after each answer of the agent."""
 
 _EXAMPLE_SESSION: Final = "0b7d8a52-3f0e-4f43-9a2f-2a1d1c9f7e10"
 

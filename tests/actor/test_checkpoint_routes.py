@@ -222,6 +222,49 @@ def test_a_session_that_reported_its_end_is_not_recovered(daemon: LiveDaemon, re
     assert RECOVERY not in begin(daemon.api, f"new-{reason}", project)
 
 
+TALK = "User: paint the shed green\nAssistant: " + "I painted one board after the other. " * 20
+
+
+def keep(client: Client, key: str, **fields: Any) -> Any:
+    return hook(client, "session-checkpoint-extract", sessionKey=key, **fields)
+
+
+def test_the_end_of_a_turn_stores_the_transcript_and_a_checkpoint_and_the_session_goes_on(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", sessionKey="turn", runtimePath="plugin")
+    hook(daemon.api, "user-prompt-submit", userPrompt="paint the shed green", sessionKey="turn", runtimePath="plugin")
+    answer = keep(daemon.api, "turn", transcript=TALK, runtimePath="plugin")
+    assert (answer["stored"], answer["turns"], answer["newTurns"], answer["queued"]) == (True, 2, 2, False)
+    (one,) = of_session(daemon.api, "turn")
+    assert (one["id"], one["trigger"], one["prompt_count"]) == (answer["checkpointId"], "agent", 1)
+    assert "painted one board" in daemon.api.get("/api/sessions/turn/transcript").ok()["content"]
+    assert daemon.api.get("/api/sessions/turn").ok()["runtimePath"] == "plugin", "the claim holds"
+    again = keep(daemon.api, "turn", transcript=TALK, runtimePath="plugin")
+    assert (again["stored"], again["newTurns"], "checkpointId" in again) == (True, 0, False)
+
+
+def test_short_turns_are_stored_and_make_a_checkpoint_together(daemon: LiveDaemon) -> None:
+    said = "User: go on\nAssistant: " + "so I did. " * 30
+    first = keep(daemon.api, "short", transcript=said)
+    assert (first["newTurns"], "checkpointId" in first) == (2, False)
+    second = keep(daemon.api, "short", transcript=f"{said}\n{said.replace('go on', 'and more')}")
+    assert (second["newTurns"], "checkpointId" in second) == (2, True)
+
+
+def test_the_end_of_a_turn_is_answered_with_200_whatever_is_missing(daemon: LiveDaemon) -> None:
+    refused = daemon.api.post("/api/hooks/session-checkpoint-extract", {"harness": "x", "transcript": TALK})
+    assert refused.refused(400)["error"] == "harness and sessionKey are required"
+    assert keep(daemon.api, "none")["skipped"] is True
+    outside = keep(daemon.api, "none", transcriptPath="/etc/passwd")
+    assert (outside["skipped"], outside["stored"]) == (True, False)
+    assert "outside the workspace" in outside["reason"]
+    keep(daemon.api, "gone", transcript=TALK)
+    daemon.api.request("DELETE", "/api/sessions/gone/transcript").ok()
+    forgotten = keep(daemon.api, "gone", transcript=TALK)
+    assert (forgotten["skipped"], forgotten["stored"]) == (True, False)
+    hook(daemon.api, "session-start", sessionKey="claimed", runtimePath="plugin")
+    assert keep(daemon.api, "claimed", transcript=TALK, runtimePath="legacy")["claimedBy"] == "plugin"
+
+
 class Noted:
     """Session checkpoints over a scripted bus, with a clock that only a test advances."""
 

@@ -165,7 +165,9 @@ def test_a_capture_after_an_answer_of_the_agent_stores_and_ends_nothing(api: Mem
     claim(api, "plugin")
     headers = {"x-signet-runtime-path": path} if path else {}
     for _ in range(2):
-        assert end(api, headers, transcript=TALK, sessionKey="s", reason="stop").json["stored"] is True
+        body = {"harness": "claude-code", "transcript": TALK, "sessionKey": "s"}
+        kept = api.request("POST", "/api/hooks/session-checkpoint-extract", body, headers)
+        assert kept.json["stored"] is True
     session = api.state.sessions.find("s")
     assert session is not None
     assert session.path == "plugin"

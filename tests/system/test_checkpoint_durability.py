@@ -79,6 +79,22 @@ def test_no_hook_waits_for_a_stopped_writer_and_the_checkpoint_is_stored_once(da
     assert [row[1:] for row in stored(daemon, "s")] == [("pre_compaction", 1)]
 
 
+def test_a_report_of_a_turn_is_answered_while_the_writer_is_stopped_and_stored_later(daemon: LiveDaemon) -> None:
+    talk = "User: paint the shed green\nAssistant: " + "I painted one board after the other. " * 20
+    stopped = daemon.kill("writer", signal.SIGSTOP)
+    try:
+        answer = hook(daemon, "session-checkpoint-extract", "s", transcript=talk)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(stopped, signal.SIGCONT)
+    assert (answer["stored"], answer["skipped"]) == (False, True)
+    daemon.wait_ready()
+    again = hook(daemon, "session-checkpoint-extract", "s", transcript=talk)
+    assert again["stored"] or again["reason"] == "busy"
+    eventually(lambda: stored(daemon, "s"), what="the checkpoint is stored")
+    assert daemon.read("SELECT count(*) FROM session_turns") == [(2,)]
+
+
 @pytest.mark.parametrize("victim", ["writer", "searcher-1"])
 def test_each_checkpoint_is_stored_once_when_a_process_is_killed_meanwhile(daemon: LiveDaemon, victim: str) -> None:
     daemon.kill(victim)

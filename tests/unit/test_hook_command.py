@@ -357,7 +357,7 @@ def test_a_module_of_the_project_is_not_imported(daemon: ScriptedDaemon, workspa
 def test_the_transcript_is_sent_after_each_answer_and_nothing_is_printed(
     daemon: ScriptedDaemon, workspace: Path
 ) -> None:
-    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "stored": True})
+    daemon.on("POST", "/api/hooks/session-checkpoint-extract", {"queued": False, "stored": True})
     event = {**START, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
     done = hook("checkpoint", *CLAUDE, event=event, workspace=workspace, url=daemon.url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -365,11 +365,8 @@ def test_the_transcript_is_sent_after_each_answer_and_nothing_is_printed(
     assert asked.body == {
         "harness": "claude-code",
         "project": "/home/ann/shop",
-        "cwd": "/home/ann/shop",
         "sessionKey": START["session_id"],
-        "sessionId": START["session_id"],
         "transcriptPath": START["transcript_path"],
-        "reason": "stop",
     }
 
 

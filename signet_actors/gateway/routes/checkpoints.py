@@ -8,25 +8,36 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from signet_actors.domain.checkpoints import normalized_project
+from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.routes.transcripts import agent_of
+from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
+from signet_actors.gateway.routes.transcripts import agent_of, note_skipped, read_capture
+from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook
+from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture
+from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.operations.checkpoints import (
+    KEEP,
     LIST,
     LIST_SESSION,
     MAKE,
     Checkpoint,
     CheckpointsReply,
+    KeepCheckpointReply,
     MakeCheckpointReply,
     MakeCheckpointRequest,
     ProjectCheckpointsRequest,
     SessionCheckpointsRequest,
 )
-from signet_actors.operations.transcripts import session_key
+from signet_actors.operations.transcripts import SessionEndRequest, session_key
 from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
 from signet_actors.protocol.memories import ReadScope
+
+KEEP_BUDGET_MS: Final = 900
+"""Less than the time limit of the hook command."""
 
 
 async def of_project(call: Call[ProjectCheckpointsRequest]) -> HttpResponse:
@@ -83,8 +94,76 @@ async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
     return _not_made("forgotten") if made is None else HttpResponse(MakeCheckpointReply(stored=True, id=made))
 
 
+async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
+    """Store the turns that are not stored yet, and a checkpoint if they are long enough; the session goes on."""
+    if call.session_key is None:
+        raise InvalidRequest("harness and sessionKey are required", field="sessionKey")
+
+    async def work(session: HookSession) -> KeepCheckpointReply:
+        assert session.key is not None, "the request names its session"
+        if not call.state.config.hooks.session_end.enabled:
+            raise Skipped("disabled")
+        captures, at = call.state.captures, (session.key, call.agent_id)
+        if at in captures:
+            raise Skipped("busy")
+        task = captures[at] = asyncio.ensure_future(_kept(call, session.key))
+        task.add_done_callback(lambda done: _on_kept(captures, at, done))
+        return await asyncio.shield(task)  # a long transcript is stored after the hook was answered
+
+    return await run_hook(call, KEEP_BUDGET_MS, work, KeepCheckpointReply(), stores=True)
+
+
+def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, str], done: asyncio.Task[Any]) -> None:
+    del captures[at]
+    if not done.cancelled():
+        done.exception()  # marks it as retrieved if the hook was answered before
+
+
+async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
+    """Return what was stored. Raises SignetError."""
+    request = call.request
+    if request.transcript is None and request.transcript_path is None:
+        return KeepCheckpointReply(skipped=True, reason="there is neither transcript nor transcriptPath")
+    try:
+        found, _ = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, key))
+    except (TranscriptRefused, TranscriptTooLong) as refused:
+        note_skipped(call, str(refused))
+        return KeepCheckpointReply(skipped=True, reason=str(refused))
+    project = request.project or request.cwd
+    added = await store_capture(
+        call, found, key, harness=request.harness, project=project, captured_at=request.captured_at
+    )
+    if added is None:
+        return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
+    made = await call.state.checkpoints.turned(
+        key, call.agent_id, _last_chars(found, added), harness=request.harness, project=project
+    )
+    redaction = redaction_fields((*call.redactions, *found.kinds))
+    return KeepCheckpointReply(
+        stored=True,
+        session_key=key,
+        format=found.transcript.format,
+        turns=len(found.transcript.turns),
+        new_turns=added,
+        checkpoint_id=UNSET if made is None else made,
+        redacted=redaction.redacted,
+        redactions=redaction.redactions,
+    )
+
+
+def _last_chars(found: Capture, rows: int) -> int:
+    """Return the length of the last ``rows`` turns of the capture, which are the new ones."""
+    turns = [turn for part in found.parts for turn in part]
+    return sum(len(turn.content) for turn in turns[len(turns) - rows :])
+
+
 def _not_made(reason: str) -> HttpResponse:
     return HttpResponse(MakeCheckpointReply(stored=False, skipped=True, reason=reason))
 
 
-ROUTES: Final[tuple[Route, ...]] = (*serve(LIST, of_project), *serve(LIST_SESSION, of_session), *serve(MAKE, make))
+ROUTES: Final[tuple[Route, ...]] = (
+    *serve(LIST, of_project),
+    *serve(LIST_SESSION, of_session),
+    *serve(MAKE, make),
+    *serve(KEEP, keep),
+)

@@ -29,7 +29,6 @@ from signet_actors.operations.transcripts import (
     GET_TRANSCRIPT,
     SEARCH_SESSIONS,
     SESSION_END,
-    STOP,
     ForgetTranscriptReply,
     ForgetTranscriptRequest,
     GetTranscriptRequest,
@@ -77,7 +76,7 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
         await _end_checkpoint(call, named)
         return _skipped(call, "there is neither transcript nor transcriptPath")
     try:
-        found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: _capture(call, named))
+        found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, named))
     except (TranscriptRefused, TranscriptTooLong) as refused:
         await _end_checkpoint(call, named)
         return _skipped(call, str(refused))
@@ -97,8 +96,7 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     )
     if added is None:
         return _nothing_stored("the transcript of this session was forgotten")
-    if request.reason != STOP:
-        call.state.sessions.end(key, path)
+    call.state.sessions.end(key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
@@ -116,9 +114,9 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
 
 
 async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:
-    """Note the end of the session in a checkpoint, unless it goes on; return its id if it is on disk."""
+    """Note the end of the session in a checkpoint; return its id if it is on disk."""
     request = call.request
-    if key is None or request.reason == STOP:
+    if key is None:
         return None
     return await call.state.checkpoints.end(
         key,
@@ -157,18 +155,22 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
 
 
 def _skipped(call: Call[SessionEndRequest], reason: str) -> HttpResponse:
+    note_skipped(call, reason)
+    return _nothing_stored(reason)
+
+
+def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:
     """Log and count a transcript that is not stored; the reason names no path."""
     state = call.state
     state.counters.transcripts_skipped += 1
     state.log.warning("transcript_skipped", reason=reason, harness=call.request.harness, trace=call.trace_id)
-    return _nothing_stored(reason)
 
 
 def _nothing_stored(reason: str) -> HttpResponse:
     return HttpResponse(SessionEndReply(skipped=True, reason=reason))
 
 
-def _capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
     """Read and parse the transcript; return it with its session, which is ``named`` or follows from it.
 
     Blocks. Raises TranscriptRefused, TranscriptTooLong.

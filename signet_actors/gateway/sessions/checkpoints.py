@@ -42,6 +42,8 @@ MAX_SESSIONS: Final = 256
 """Of which this process knows what they did; of more, the one that was used longest ago is dropped."""
 STORE_WAIT_S: Final = 0.5
 """The longest that a hook waits for its checkpoint, which is stored later then."""
+MIN_TURN_CHARS: Final = 500
+"""Of new turns, for a checkpoint of their own."""
 _TEXT_CHARS: Final = 4096
 """Of a prompt or a context that are searched for secrets; less of them is kept."""
 _MS: Final = 1_000_000
@@ -52,7 +54,8 @@ T = TypeVar("T")
 class Activity:
     """What a session of one agent did. ``draft``: the checkpoint whose window is open, ``unsaved`` if it changed since.
 
-    ``ending``: the session has reported its end, which is stored with the next write; ``over``: that is stored.
+    ``new_chars``: the length of the turns since the last checkpoint that was made for them. ``ending``: the session has
+    reported its end, which is stored with the next write; ``over``: that is stored.
     """
 
     def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
@@ -61,7 +64,7 @@ class Activity:
         self.began_ms = self.interval_ms = now_ms
         self.harness: str | None = None
         self.project: str | None = None
-        self.prompt_count = self.all_prompts = 0
+        self.prompt_count = self.all_prompts = self.new_chars = 0
         self.prompts: deque[str] = deque(maxlen=RECENT_PROMPTS)
         self.queries: tuple[str, ...] = ()
         self.remembers: tuple[str, ...] = ()
@@ -154,6 +157,17 @@ class SessionCheckpoints:
         if key is None or not self.enabled:
             return None
         return await _in_a_moment(self.make(key, agent_id, trigger, **more))
+
+    async def turned(self, key: str, agent_id: str, chars: int, *, harness: str, project: str | None) -> str | None:
+        """Note new turns of this length; return the id of a checkpoint if those since the last one deserve it."""
+        if not self.enabled:
+            return None
+        activity = self._of(key, agent_id, harness, project)
+        activity.new_chars += chars
+        if activity.new_chars < MIN_TURN_CHARS:
+            return None
+        activity.new_chars = 0
+        return await self.make_soon(key, agent_id, "agent")
 
     async def end(self, key: str, agent_id: str, *, harness: str, project: str | None, cleared: bool) -> str | None:
         """Note the end of the session, with a checkpoint unless its context was ``cleared``; return its id."""

@@ -7,6 +7,7 @@ import json
 from tests.corpus.exchange import Scenario, delete, get, post
 from tests.corpus.scenarios.recall import without_timings
 
+KEEP = "/api/hooks/session-checkpoint-extract"
 END = "/api/hooks/session-end"
 TALK = "User: On which port does the staging database listen?\nAssistant: On port 5433."
 LINES = "".join(
@@ -57,6 +58,8 @@ STEPS = (
         headers={"x-signet-no-hooks": "1"},
     ),
     post("a session of an agent", END, {"harness": "openclaw", "sessionKey": "agent:ann:main", "transcript": TALK}),
+    post("a session that goes on", KEEP, {"harness": "codex", "sessionKey": "s-7", "transcript": TALK}),
+    post("a session that goes on without a key", KEEP, {"harness": "codex", "transcript": TALK}),
     get("the transcript", "/api/sessions/s-1/transcript"),
     get("the transcript as turns", "/api/sessions/from-the-file/transcript?view=turns"),
     get("the transcript in another view", "/api/sessions/s-1/transcript?view=nonsense"),
