@@ -53,6 +53,7 @@ class Tool:
     - ``name``, ``title``, ``description``: what a model or its user reads.
     - ``fields``: the parameters of the path and the fields of the request that it offers, by their names in the Struct,
       each with its description; empty: that of the request.
+    - ``required``: arguments that a call must have although the declared request can do without them.
     - ``renamed``: parameters of the path that are arguments by another name.
     - ``most``: the largest value of a number, where the operation allows more than a model should read.
     - ``destructive``: a call may overwrite or delete something. ``idempotent``: a repeated call changes nothing more.
@@ -62,6 +63,7 @@ class Tool:
     title: str
     description: str
     fields: Mapping[str, str]
+    required: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     destructive: bool = False

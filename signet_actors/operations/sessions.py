@@ -113,6 +113,7 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
         description="Switch memory off or on for a session, when the user asks for it. While it is off, nothing of the "
         "session is stored by itself, and nothing is added to it.",
         fields={"session_key": "The key of the session", "enabled": "true: memory off; false: memory on again"},
+        required=("enabled",),
         renamed={"key": "session_key"},
     ),
 )

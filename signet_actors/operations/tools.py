@@ -57,7 +57,7 @@ def input_schema(tool: Tool, operation: Operation[Any]) -> dict[str, Any]:
     documented = request_schemas(operation.request)
     arguments = _path_arguments(tool, operation).values()
     schemas: dict[str, Mapping[str, Any]] = {name: {"type": "string"} for name in arguments}
-    required = set(schemas)
+    required = {*schemas, *tool.required}
     for field in _offered_fields(tool, operation):
         schemas[field.name] = documented[field.spellings[0]]
         if field.required:

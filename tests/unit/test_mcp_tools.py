@@ -35,7 +35,7 @@ def test_the_required_arguments_are_those_of_the_operation() -> None:
         "memory_modify": ["id", "reason"],
         "memory_forget": ["id", "reason"],
         "session_search": ["query"],
-        "session_bypass": ["session_key"],
+        "session_bypass": ["session_key", "enabled"],
         "memory_feedback": ["session_key", "ratings"],
     }
 
