@@ -159,6 +159,8 @@ def test_a_bypassed_session_has_no_checkpoints(daemon: LiveDaemon) -> None:
 
 
 def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
+    refused = daemon.api.post("/api/checkpoints", {"sessionKey": "named", "changed_by": {}})
+    assert (refused.status, refused.json["field"]) == (400, "changed_by")
     assert daemon.api.post("/api/checkpoints", {"harness": "x"}).refused(400)["error"] == "sessionKey is required"
 
 

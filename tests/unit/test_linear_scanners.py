@@ -142,6 +142,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
     "gateway.http.route_table": {"_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
+    "cli.markdown_files": {"_TAG_LIKE": WHOLE, "_UNSAFE": SEARCHED},
+    "cli.past_sessions.line_files": {"_UUID": WHOLE},
     "gateway.routes.import_export": {"_UUID": WHOLE},
     "providers.byte_pairs": {"_SPECIAL": SEARCHED},
     "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},

@@ -200,12 +200,16 @@ class Call(Generic[RequestT]):
         target = f"{self.agent_id}\0{self.route.path}?{sorted(self.query.items())}\0{mark}"
         return hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest()
 
+    def check_names(self) -> None:
+        """Raise InvalidRequest if what names caller or session is not valid, also if the handler does not need it."""
+        for name in _CALLER_PROPERTIES:
+            getattr(self, name)
+
     def ignore_invalid_names(self) -> None:
         """Leave out what names caller or session and is not valid, with a warning for each, instead of raising it."""
         while True:
             try:
-                for name in _CALLER_PROPERTIES:
-                    getattr(self, name)
+                self.check_names()
             except InvalidRequest as error:
                 self._leave_out(error)
             else:
@@ -390,6 +394,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             call.body = call.json_object(required=operation.body_required)
         if lenient:
             call.ignore_invalid_names()
+        elif has_effect:
+            call.check_names()
         call.request = read_request(
             operation.request,
             body=call.body if in_json else None,
