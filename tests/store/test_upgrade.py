@@ -25,7 +25,10 @@ from tests.golden.make import rows
 from tests.support.stopping_vfs import StoppingVFS
 from tests.support.store_room import SetClock
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("schema-*.sqlite"))
+GOLDEN = sorted(
+    (Path(__file__).parents[1] / "golden").glob("schema-*.sqlite"),
+    key=lambda path: int(path.stem.removeprefix("schema-")),
+)
 NEXT = len(load_migrations()) + 1
 STATEMENTS = (
     "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT",
