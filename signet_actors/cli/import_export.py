@@ -85,7 +85,7 @@ def import_(invocation: Invocation, file: str, format_: str | None, skip_unreada
     \b
     Formats:
       markdown         a directory of notes, or one: a memory for each section
-      text             a file or a directory: a memory for each paragraph
+      text             a file, or the text files of a directory: a memory for each paragraph
       basic-memory     a directory of Basic Memory: its observations, relations and sections
       mem0             the reply of mem0's get_all, saved as JSON
       claude-mem       the database of claude-mem, or the JSON of its script export-memories

@@ -93,7 +93,8 @@ def _ambiguous(given: str, found: dict[str, Any]) -> str:
     several = f"more than {SHOWN_CANDIDATES}" if len(found) > SHOWN_CANDIDATES else str(len(found))
     shown = [f"  {one_line(id_)}  {one_line(text, 60)}" for id_, text in list(found.items())[:SHOWN_CANDIDATES]]
     more = ["  …"] * (len(found) > SHOWN_CANDIDATES)
-    differing = (number for number, chars in enumerate(zip(*found, strict=False), 1) if len(set(chars)) > 1)
-    needed = next(differing, len(given) + 1)
+    needed = len(given) + 1
+    while len({id_[:needed] for id_ in found}) < len(found):
+        needed += 1
     advice = f"the ids of {several} memories begin with {one_line(given)}; give at least {needed} characters:"
     return "\n".join([advice, *shown, *more])

@@ -230,6 +230,14 @@ def test_an_ambiguous_beginning_of_an_id_lists_the_candidates(
     assert [one.path for one in daemon.asked] == [FOUND]
 
 
+def test_the_advised_number_of_characters_tells_all_candidates_apart(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    near = [f"{ID[:8]}-1111-a", f"{ID[:8]}-1111-b", f"{ID[:7]}f-2222"]
+    daemon.on("GET", FOUND, {"memories": [{**MEMORY, "id": one} for one in near]})
+    assert "give at least 15 characters:" in signet("show", ID[:7]).stderr
+
+
 def test_a_beginning_of_more_ids_than_are_listed_is_ambiguous(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
@@ -238,7 +246,7 @@ def test_a_beginning_of_more_ids_than_are_listed_is_ambiguous(
     result = signet("forget", ID[:8], "--yes")
     assert (result.exit_code, [one.path for one in daemon.asked]) == (2, [FOUND])
     assert daemon.asked[0].query["limit"] == "11"
-    assert f"the ids of more than 10 memories begin with {ID[:8]}; give at least 35 characters:" in result.stderr
+    assert f"the ids of more than 10 memories begin with {ID[:8]}; give at least 36 characters:" in result.stderr
     assert [number for number in range(100) if many[number]["id"] in result.stderr] == list(range(10))
 
 
