@@ -157,7 +157,7 @@ def _import_other(
         found |= {"changed": edits.changed, "unchanged": edits.unchanged}
         if not invocation.as_json:
             changed = counted(edits.changed, "memory", "memories")
-            print_message(f"Changed {changed}; {edits.unchanged} were as they are in the store.")
+            print_message(f"Changed {changed}, {edits.unchanged} unchanged.")
     for sentence in findings.unreadable:
         print_message(f"left out: {one_line(sentence)}")
     if findings.without_text:
