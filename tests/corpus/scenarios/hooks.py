@@ -80,6 +80,8 @@ _HOOKS: Final = Scenario(
         post("a checkpoint", "/api/checkpoints", {"sessionKey": "s-9", "context": "half done"}),
         post("a checkpoint without a session", "/api/checkpoints", {}),
         _hook("after a compaction", "compaction-complete", {**_SESSION, "summary": "We moved the login form."}),
+        get("notifications", "/api/hooks/notifications"),
+        _hook("notifications for a session", "notifications", {**_SESSION, "hook": "chat.message"}),
         get("sessions", "/api/sessions"),
         get("a session", "/api/sessions/s-1"),
         get("an unknown session", "/api/sessions/s-2"),

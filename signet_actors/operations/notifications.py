@@ -1,0 +1,73 @@
+"""What a session should be told although it asked for nothing: that memory does not work, and why.
+
+Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Notifications".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.hooks import HookFields, HookOutcome
+from signet_actors.operations.operation import Operation
+from signet_actors.operations.problem import PROBLEMS
+from signet_actors.operations.request_fields import SelectionText
+
+
+class NotificationsRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Who asks."""
+
+    harness: Annotated[SelectionText, Meta(description="The program that runs the agent")] | None = None
+    hook: Annotated[SelectionText, Meta(description="The hook of the harness in which it asks")] | None = None
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """One notification; the same message always has the same id."""
+
+    id: str
+    message: str
+    type: Literal["memory_unavailable"] = "memory_unavailable"
+
+
+class Notifications(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything that is to be told now."""
+
+    items: list[Notification] = []
+    unread_count: int = 0
+
+
+class NotificationsReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
+    """``inject`` is the text for the agent's context, empty if there is nothing that the session was not told."""
+
+    inject: str = ""
+    notifications: Notifications = Notifications()
+
+
+LIST: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
+    name="hooks.list_notifications",
+    summary="List notifications",
+    tag="Hooks",
+    method="GET",
+    paths=("/api/hooks/notifications",),
+    request=NotificationsRequest,
+    replies={200: NotificationsReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    lenient=True,
+)
+TELL: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
+    name="hooks.notifications",
+    summary="Notifications that a session was not told yet",
+    tag="Hooks",
+    method="POST",
+    paths=("/api/hooks/notifications",),
+    request=NotificationsRequest,
+    example={"harness": "opencode", "hook": "chat.message", "sessionKey": "s-1"},
+    replies={200: NotificationsReply, **PROBLEMS},
+    permission=Permission.RECALL,
+    lenient=True,
+    description="The text of a notification comes once in a session, and again after it has changed.",
+)
+OPERATIONS: Final = (LIST, TELL)
