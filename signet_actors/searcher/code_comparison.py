@@ -23,6 +23,8 @@ from signet_actors.runtime.tensor_file import map_halves, widened
 Floats = npt.NDArray[np.float32]
 Pieces = npt.NDArray[np.uint16]
 
+_PIECES: Final = 2**16
+"""More than there are word pieces: whatever a damaged row holds has a place."""
 _CACHED_VECTORS: Final = 8_192
 """Capacity of the cache of unit vectors, 1 KB each; it is cleared when it is full."""
 
@@ -34,7 +36,7 @@ class CodeComparison(Protocol):
     code_bytes: int
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
-        """Return the cosine of each token of the query with each stored one, shape (query tokens, stored tokens)."""
+        """Return the cosine of each stored token with each one of the query, shape (stored tokens, query tokens)."""
         ...
 
     def release_memory(self) -> None:
@@ -52,12 +54,23 @@ class PieceComparison:
         """Map the weights. Raises ``ConfigError`` if they cannot be read."""
         path = EMBEDDED_FOLDER / EMBEDDED_WEIGHTS
         self._mapping, self._table = map_halves(path, EMBEDDED_TENSOR, EMBEDDED_DIMENSIONS)
+        self._occurs = np.zeros(_PIECES, np.bool_)  # by piece; all false between calls
+        self._row_of_piece = np.zeros(_PIECES, np.intp)  # of the last call
         self._forget_vectors()
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
-        pieces, places = np.unique(np.frombuffer(codes, np.uint16), return_inverse=True)
-        found: Floats = (self._vectors_of(np.frombuffer(query, np.uint16)) @ self._vectors_of(pieces).T)[:, places]
+        stored = np.frombuffer(codes, np.uint16)
+        by_piece = self._vectors_of(self._distinct(stored)) @ self._vectors_of(np.frombuffer(query, np.uint16)).T
+        found: Floats = by_piece.take(self._row_of_piece[stored], axis=0)
         return found
+
+    def _distinct(self, pieces: Pieces) -> Pieces:
+        """Return each of ``pieces`` once, ascending, and note the place of each; faster than sorting them."""
+        self._occurs[pieces] = True
+        distinct = np.flatnonzero(self._occurs)
+        self._occurs[distinct] = False
+        self._row_of_piece[distinct] = np.arange(len(distinct))
+        return distinct.astype(np.uint16)
 
     def release_memory(self) -> None:
         self._mapping.madvise(mmap.MADV_DONTNEED)
@@ -93,7 +106,7 @@ class StateComparison:
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
         states = np.frombuffer(codes, np.int8).reshape(-1, MINILM_CODE_DIMENSIONS).astype(np.float32)
-        found: Floats = np.frombuffer(query, np.float32).reshape(-1, MINILM_CODE_DIMENSIONS) @ states.T
+        found: Floats = states @ np.frombuffer(query, np.float32).reshape(-1, MINILM_CODE_DIMENSIONS).T
         found /= 127
         return found
 

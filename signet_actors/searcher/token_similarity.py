@@ -75,8 +75,8 @@ class TokenSimilarity:
             weights = np.ones(len(weights))
         cosines = comparison.cosines(b"".join(code for _, code in words), b"".join(codes))
         starts = np.cumsum(lengths[present]) - lengths[present]
-        best = np.maximum.reduceat(cosines, starts, axis=1)
-        found[present] = weights @ best / weights.sum()
+        best = np.maximum.reduceat(cosines, starts, axis=0)
+        found[present] = best @ weights / weights.sum()
         return found
 
     def release_memory(self) -> None:
