@@ -85,9 +85,9 @@ class Workspace:
         return self.root / CONFIG_FILE_NAME
 
     @property
-    def identity_file(self) -> Path:
-        """``IDENTITY.md``: structured identity."""
-        return self.root / "IDENTITY.md"
+    def agents_dir(self) -> Path:
+        """Directories of agents that have files of their own, by the names of the agents. Created by the user."""
+        return self.root / "agents"
 
     @property
     def memory_dir(self) -> Path:

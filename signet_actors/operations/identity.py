@@ -1,18 +1,27 @@
-"""The identity of the workspace's agent."""
+"""The identity of an agent."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import CallerField
 from signet_actors.operations.operation import Operation
-from signet_actors.operations.request_fields import NoFields
+
+
+class IdentityRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whose identity to read."""
+
+    agent_id: Annotated[str | None, CallerField(), Meta(description="The agent; also the header x-signet-agent-id")] = (
+        msgspec.field(default=None, name="agentId")
+    )
 
 
 class IdentityReply(msgspec.Struct, frozen=True):
-    """The identity of this workspace's agent; ``name`` is ``Agent`` if no file sets one. ``source`` names the files."""
+    """The identity of an agent; ``name`` is ``Agent`` if no file sets one. ``source`` names the files."""
 
     name: str
     description: str | None
@@ -21,15 +30,15 @@ class IdentityReply(msgspec.Struct, frozen=True):
     source: list[str]
 
 
-GET_IDENTITY: Final[Operation[NoFields, IdentityReply]] = Operation(
+GET_IDENTITY: Final[Operation[IdentityRequest, IdentityReply]] = Operation(
     name="identity.get",
-    summary="Identity of the workspace's agent",
+    summary="Identity of an agent",
     tag="config",
     method="GET",
     paths=("/api/identity",),
-    request=NoFields,
+    request=IdentityRequest,
     replies={200: IdentityReply},
     permission=Permission.DIAGNOSTICS,
-    description="From IDENTITY.md; agent.yaml supplies missing values.",
+    description="From IDENTITY.md, that in `agents/NAME` if there is one; agent.yaml supplies missing values.",
 )
 OPERATIONS: Final = (GET_IDENTITY,)

@@ -34,7 +34,7 @@ def test_the_paths_are_those_of_the_documented_layout() -> None:
     assert workspace.log_dir == Path("/w/.daemon/logs")
     assert workspace.index_dir == Path("/w/.daemon/index")
     assert workspace.run_dir == Path("/w/.daemon/run")
-    assert workspace.identity_file == Path("/w/IDENTITY.md")
+    assert workspace.agents_dir == Path("/w/agents")
 
 
 @pytest.mark.usefixtures("permissive_umask")

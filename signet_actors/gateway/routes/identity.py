@@ -1,6 +1,6 @@
-"""The identity of the workspace's agent, from ``IDENTITY.md``; ``agent.yaml`` supplies what is missing there.
+"""The identity of an agent, from ``IDENTITY.md``; ``agent.yaml`` supplies what is missing there.
 
-Source: architecture.txt "HTTP API Reference" (``/api/identity``), "User Data Layout".
+Source: architecture.txt "HTTP API Reference" (``/api/identity``), "User Data Layout", "Multi-Agent Support".
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.identity import identity_of_document, identity_of_text
 from signet_actors.errors import ConfigError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.operations.identity import GET_IDENTITY, IdentityReply
-from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.identity import GET_IDENTITY, IdentityReply, IdentityRequest
+from signet_actors.runtime.identity_files import MAX_FILE_BYTES, identity_path
 
 DEFAULT_NAME: Final = "Agent"
-MAX_FILE_BYTES: Final = 1024 * 1024
 
 
-async def identity(call: Call[NoFields]) -> HttpResponse:
+async def identity(call: Call[IdentityRequest]) -> HttpResponse:
     """Return the identity, always with 200. Files that cannot be read are skipped."""
-    return HttpResponse(await asyncio.to_thread(identity_of_workspace, call.state.workspace))
+    return HttpResponse(await asyncio.to_thread(identity_of_agent, call.state.workspace, call.agent_id))
 
 
-def identity_of_workspace(directory: Path) -> IdentityReply:
-    """Return the identity in the files of the workspace. Files that cannot be read are skipped. Blocks."""
-    workspace = Workspace(directory)
+def identity_of_agent(workspace: Path, agent_id: str) -> IdentityReply:
+    """Return the agent's identity in the files of the workspace. Files that cannot be read are skipped. Blocks."""
     found: dict[str, str] = {}
     source = []
-    for path, read in ((workspace.identity_file, _from_text), (workspace.config_file, _from_yaml)):
+    document = identity_path(workspace, "IDENTITY.md", agent_id)
+    for path, read in ((document, _from_text), (Workspace(workspace).config_file, _from_yaml)):
         values = {name: value for name, value in read(path).items() if name not in found}
         if values:
             found |= values
-            source.append(path.name)
+            source.append(str(path.relative_to(workspace)))
     return IdentityReply(
         name=found.get("name", DEFAULT_NAME),
         description=found.get("description"),

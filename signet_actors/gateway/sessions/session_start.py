@@ -14,7 +14,6 @@ from typing import Final
 from msgspec import UNSET
 
 from signet_actors.config.hooks_schema import SessionStartConfig
-from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.session_inject import (
     IDENTITY_FILES,
     RECENT_FILE,
@@ -25,9 +24,8 @@ from signet_actors.domain.session_inject import (
     stub,
 )
 from signet_actors.domain.timestamps import epoch_ms
-from signet_actors.errors import ConfigError
 from signet_actors.gateway.http.route import Call
-from signet_actors.gateway.routes.identity import identity_of_workspace
+from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
@@ -35,9 +33,9 @@ from signet_actors.operations.hooks import HookIdentity, SessionStartReply, Sess
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.protocol.writer import TouchMemories
+from signet_actors.runtime.identity_files import read_identity
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
-MAX_FILE_BYTES: Final = 1024 * 1024
 NEW_CONTEXT: Final = ("compact", "clear")
 """Reasons of a start after which the model no longer has what the session received."""
 
@@ -80,7 +78,7 @@ async def _full_start(
                 candidates=settings.candidate_pool_limit,
             )
         ),
-        asyncio.to_thread(_read_workspace, state.workspace, _files(settings)),
+        asyncio.to_thread(_read_workspace, state.workspace, call.agent_id, _files(settings)),
         recovery_section(call, session),
     )
     wants_news = settings.include_recent_context and found.last_active_at is not None
@@ -123,21 +121,11 @@ def _files(settings: SessionStartConfig) -> list[IdentityFile]:
 
 
 def _read_workspace(
-    workspace: Path, files: Sequence[IdentityFile]
+    workspace: Path, agent_id: str, files: Sequence[IdentityFile]
 ) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
-    """Return the texts of the files that can be read and are not blank, and the agent's identity. Blocks."""
-    found = []
-    for file in files:
-        try:
-            text = (read_regular(workspace / file.name, MAX_FILE_BYTES, follow=True) or b"").decode(
-                "utf-8-sig", "replace"
-            )
-        except (ConfigError, OSError):
-            continue
-        if text.strip():
-            found.append((file, text.strip()))
-    identity = identity_of_workspace(workspace)
-    return found, HookIdentity(identity.name, identity.description or UNSET)
+    """Return the texts of the agent's files, and its identity. Blocks."""
+    identity = identity_of_agent(workspace, agent_id)
+    return read_identity(workspace, agent_id, files), HookIdentity(identity.name, identity.description or UNSET)
 
 
 def _line(memory: Memory) -> Line:

@@ -1,0 +1,51 @@
+"""The identity files of an agent: those of the workspace, some of which an agent can have for itself.
+
+Source: architecture.txt "Multi-Agent Support" (identity inheritance); docs/guides/identity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from signet_actors.config.regular_file import read_regular
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.session_inject import IDENTITY_FILES, RECENT_FILE, IdentityFile
+from signet_actors.errors import ConfigError
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+OWN_FILES: Final = ("SOUL.md", "IDENTITY.md")
+"""What an agent may have for itself in ``agents/NAME``; all else comes from the workspace."""
+LASTING_FILES: Final = tuple(file for file in IDENTITY_FILES if file.name != RECENT_FILE)
+"""What an agent is, without what is going on at present."""
+
+
+def identity_path(workspace: Path, name: str, agent_id: str) -> Path:
+    """Return the path of the agent's file ``name``. An agent's own file counts if it exists, even if it is blank."""
+    if name in OWN_FILES and is_directory_name(agent_id):
+        own = Workspace(workspace).agents_dir / agent_id / name
+        if own.exists():
+            return own
+    return workspace / name
+
+
+def is_directory_name(agent_id: str) -> bool:
+    """Return whether ``agents`` may have a directory of this name; one that begins with a dot is no agent's."""
+    return not agent_id.startswith(".") and "/" not in agent_id and "\0" not in agent_id
+
+
+def read_identity(
+    workspace: Path, agent_id: str, files: Sequence[IdentityFile] = LASTING_FILES
+) -> list[tuple[IdentityFile, str]]:
+    """Return the texts of the agent's files that can be read and are not blank. Links are followed."""
+    found = []
+    for file in files:
+        try:
+            raw = read_regular(identity_path(workspace, file.name, agent_id), MAX_FILE_BYTES, follow=True)
+        except (ConfigError, OSError):
+            continue
+        text = raw.decode("utf-8-sig", "replace").strip()
+        if text:
+            found.append((file, text))
+    return found

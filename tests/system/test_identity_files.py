@@ -1,0 +1,66 @@
+"""The identity files of a workspace and of its agents, in sessions and in the files of harnesses.
+
+Source: architecture.txt "Multi-Agent Support"; docs/guides/identity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+TEXTS = {
+    "AGENTS.md": "Run the tests before each commit.",
+    "SOUL.md": "Speak calmly.",
+    "IDENTITY.md": "- **Name:** Ada\n- **Vibe:** calm",
+    "USER.md": "The user is a gardener.",
+}
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as started:
+        for name, text in TEXTS.items():
+            (started.workspace / name).write_text(text + "\n")
+        yield started
+
+
+def start(client: Client, **fields: Any) -> str:
+    begun = client.post("/api/hooks/session-start", {"harness": "claude-code", **fields}).ok()
+    assert isinstance(begun["inject"], str)
+    return begun["inject"]
+
+
+def test_an_agent_has_its_own_soul_and_identity_and_inherits_the_rest(daemon: LiveDaemon) -> None:
+    own = daemon.workspace / "agents" / "bob"
+    own.mkdir(parents=True)
+    (own / "SOUL.md").write_text("Speak in rhymes.\n")
+    (own / "IDENTITY.md").write_text("- **Name:** Bob\n")
+    (own / "AGENTS.md").write_text("Never run the tests.\n")
+    injected = start(daemon.api, sessionKey="agent:bob:1")
+    for text in ("Run the tests before", "Speak in rhymes.", "**Name:** Bob", "The user is a gardener."):
+        assert text in injected
+    for text in ("Never run the tests.", "Speak calmly.", "**Name:** Ada"):
+        assert text not in injected
+    default = start(daemon.api, sessionKey="s-1")
+    assert "Speak calmly." in default
+    assert "Speak in rhymes." not in default
+    expected = {"name": "Bob", "description": None, "creature": None, "vibe": None}
+    assert daemon.api.get("/api/identity", agentId="bob").ok() == {**expected, "source": ["agents/bob/IDENTITY.md"]}
+    assert daemon.agent("bob").get("/api/identity").ok()["name"] == "Bob"
+    assert daemon.api.get("/api/identity", agentId="carol").ok()["name"] == "Ada"
+    assert daemon.api.get("/api/identity").ok()["source"] == ["IDENTITY.md"]
+    (own / "SOUL.md").write_text("")
+    assert "## Soul" not in start(daemon.api, sessionKey="agent:bob:2"), "an empty file of its own leaves it out"
+
+
+@pytest.mark.parametrize("name", ["..", ".", ".hidden"])
+def test_no_agent_reads_outside_of_its_directory(daemon: LiveDaemon, name: str) -> None:
+    (daemon.workspace / "agents" / ".hidden").mkdir(parents=True)
+    for directory in (daemon.workspace.parent, daemon.workspace / "agents", daemon.workspace / "agents" / ".hidden"):
+        (directory / "SOUL.md").write_text("From elsewhere.\n")
+    assert "From elsewhere." not in start(daemon.api, agentId=name, sessionKey="s-2")
