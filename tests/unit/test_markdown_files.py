@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_actors.cli.importers import signet_markdown
@@ -75,8 +75,11 @@ def test_a_directory_has_a_private_file_a_memory_and_is_read_back(tmp_path: Path
 @given(
     content=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip),
     who=st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),
-    tags=st.lists(st.text("abcDEF äß日本:#[]{}'\"\\-1é\u2028\x85", min_size=1).filter(str.strip), max_size=3),
+    tags=st.lists(
+        st.text("abcDEF äß日本:#[]{}'\"\\-1é\u2028\x85", min_size=1, max_size=64).filter(str.strip), max_size=3
+    ),
 )
+@example(content='{"a": 1}', who="ada", tags=[])
 def test_whatever_is_in_a_memory_comes_back(
     tmp_path_factory: pytest.TempPathFactory, content: str, who: str, tags: list[str]
 ) -> None:

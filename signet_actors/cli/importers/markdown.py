@@ -112,7 +112,7 @@ def notes(path: Path, endings: Sequence[str], findings: Findings) -> Iterator[No
         except Unreadable as error:
             findings.unreadable.append(error.detail)
             continue
-        if file == path:
+        if file == path and not note.matter:
             refuse_json(path, note.body)
         yield note
 
