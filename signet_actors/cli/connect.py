@@ -112,9 +112,10 @@ def connect_one(
 @shared_options
 @click.pass_obj
 def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
-    """Remove Signet's hooks and memory tools from the settings of a program.
+    """Remove Signet from the settings of a program.
 
-    If nothing else has changed a file since `signet connect`, it has its former content again, byte for byte.
+    This removes its hooks and its memory tools. If nothing else has changed a file since
+    `signet connect`, it has its former content again, byte for byte.
     """
     chosen = next(found for found in HARNESSES if found.name == harness)
     changes = chosen.disconnecting(invocation.environ)

@@ -82,7 +82,7 @@ def test_a_memory_that_changed_in_its_source_is_named_and_left_as_it_is(daemon: 
     agent = daemon.agent("of-changes")
     long_text = " ".join(f"Sentence {number} of the long one is here." for number in range(40))
     file = tmp_path / "all.json"
-    before = len(agent.listed())
+    before = len(daemon.agent("default").listed())  # an agent that has stored nothing reads its own memories only
 
     def imported(*texts: str) -> Any:
         file.write_text(json.dumps([{"id": str(number), "memory": text} for number, text in enumerate(texts)]))

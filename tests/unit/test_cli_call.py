@@ -106,4 +106,4 @@ def test_every_operation_has_a_command_with_help(signet: Callable[..., Result], 
     result = signet(name, "--help")
     assert result.exit_code == 0, result.output
     operation = next(operation for operation in OPERATIONS if operation.name == name)
-    assert operation.paths[0] in result.output.replace("\n  ", " ")
+    assert operation.paths[0] in result.output.replace("-\n  ", "-").replace("\n  ", " ")

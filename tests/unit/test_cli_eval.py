@@ -111,9 +111,10 @@ def test_without_a_daemon_own_memories_cannot_be_read(tmp_path: Path) -> None:
 
     from signet_actors.cli.main import cli
 
-    result = CliRunner().invoke(cli, ["--workspace", str(tmp_path / "none"), "eval", "--own"], prog_name="signet")
+    workspace = str(tmp_path / "none")
+    result = CliRunner().invoke(cli, ["--workspace", workspace, "eval", "--own"], prog_name="signet")
     assert result.exit_code == 3
-    assert "signet start" in result.stderr
+    assert f"signet --workspace {workspace} start" in result.stderr
 
 
 # The configuration that is measured

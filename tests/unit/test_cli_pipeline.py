@@ -329,7 +329,8 @@ def test_a_refused_approval_is_reported_with_reason_and_remedy(
     daemon.on("POST", "/api/memory/review-queue/p1/approve", refusal, status=409)
     result = signet("review", "approve", "p1")
     assert result.exit_code == 1
-    assert result.stderr.startswith("signet: The memory is pinned. Change it yourself with `signet edit ID`")
+    edit = f"signet --url http://127.0.0.1:{daemon.port} edit ID"
+    assert result.stderr.startswith(f"signet: The memory is pinned. Change it yourself with `{edit}`")
 
 
 CHANGES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -432,7 +433,7 @@ def test_doctor_reports_a_missing_model_as_information(
     found = model_finding(tmp_path, daemon)
     assert found["state"] == state
     assert detail in found["detail"]
-    assert remedy in found["remedy"]
+    assert remedy in found["remedy"].replace(f"signet --workspace {tmp_path} ", "signet ")
     assert bool(found["remedy"]) == bool(remedy)
 
 
