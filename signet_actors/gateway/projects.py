@@ -2,7 +2,8 @@
 
 Agents name the directory in which they run. It is replaced by the main working tree of its repository, so that memories
 are found in every subdirectory and in every worktree, in both directions. The files are read without git: ``.git`` of a
-worktree names the repository's directory (gitrepository-layout). Any other name of a project is kept.
+worktree names the repository's directory, which names the worktree (gitrepository-layout). Any other name of a project
+is kept.
 
 Source: docs/decisions.md 62.
 """
@@ -16,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from signet_actors.config.regular_file import read_regular
+from signet_actors.errors import ConfigError
 from signet_actors.runtime.clock import Clock
 
 FRESH_MS: Final = 60_000
@@ -68,14 +71,14 @@ def main_working_tree(directory: str) -> str:
     other directory is in it.
     """
     here = Path(directory)
-    excluded = {Path.home(), Path(here.anchor)}
     try:
         if not here.is_dir():
             return directory
+        excluded = {Path.home(), Path(here.anchor)}
         for place in (here, *here.parents)[:_MAX_LEVELS]:
             if place not in excluded and (place / ".git").exists():
                 return os.path.realpath(_main_of(place))
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         pass
     return directory
 
@@ -85,14 +88,26 @@ def _main_of(tree: Path) -> Path:
     git = tree / ".git"
     if git.is_dir():
         return tree
-    words = _first_line(git).partition("gitdir: ")
-    own = tree / words[2]
-    if not words[2] or not (own / "commondir").is_file():
+    try:
+        return _linked_from(git) or tree
+    except (OSError, ConfigError, ValueError):  # ValueError: a NUL in a path
         return tree
+
+
+def _linked_from(git: Path) -> Path | None:
+    """Return the main working tree of the repository that has ``git`` among its worktrees; None for another file.
+
+    A directory cannot join a project by itself: the repository must name it, too.
+    """
+    own = git.parent / _first_line(git).partition("gitdir: ")[2]
     common = Path(os.path.realpath(own / _first_line(own / "commondir")))
+    if Path(os.path.realpath(own)).parent != common / "worktrees":
+        return None
+    if os.path.realpath(own / _first_line(own / "gitdir")) != os.path.realpath(git):
+        return None
     return common.parent if common.name == ".git" else common
 
 
 def _first_line(path: Path) -> str:
-    with path.open("rb") as file:
-        return os.fsdecode(file.read(_MAX_FILE_BYTES).split(b"\n")[0].strip())
+    """Return the first line of a small file. A FIFO is not waited for. Raises OSError and ConfigError."""
+    return os.fsdecode(read_regular(path, _MAX_FILE_BYTES, follow=True).split(b"\n")[0].strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -66,6 +67,50 @@ def test_a_broken_git_file_makes_its_directory_a_project(tmp_path: Path, text: s
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / ".git").write_text(text)
     assert main_working_tree(str(tmp_path / "odd")) == str(tmp_path / "odd")
+
+
+def claim(directory: Path, common: Path, *, back: Path | None = None) -> None:
+    """Make ``directory`` look like a worktree of the repository ``common``, by files of its own."""
+    own = directory / "own"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text(f"{common}\n")
+    (own / "gitdir").write_text(f"{back or directory / '.git'}\n")
+    (directory / ".git").write_text("gitdir: own\n")
+
+
+def test_a_directory_that_its_repository_does_not_name_is_a_project_of_its_own(repository: Path) -> None:
+    unpacked, copied = repository.parent / "unpacked", repository.parent / "copied"
+    claim(unpacked, repository / ".git")
+    assert main_working_tree(str(unpacked)) == str(unpacked)
+    git(repository, "worktree", "add", "--quiet", str(repository.parent / "feature"))
+    copied.mkdir()
+    (copied / ".git").write_text((repository.parent / "feature" / ".git").read_text())
+    assert main_working_tree(str(copied)) == str(copied)
+
+
+def test_a_worktree_with_relative_paths_belongs_to_its_repository(repository: Path) -> None:
+    tree = repository.parent / "feature"
+    git(repository, "worktree", "add", "--quiet", str(tree))
+    (tree / ".git").write_text("gitdir: ../shop/.git/worktrees/feature\n")
+    (repository / ".git" / "worktrees" / "feature" / "gitdir").write_text("../../../../feature/.git\n")
+    assert main_working_tree(str(tree)) == str(repository)
+
+
+@pytest.mark.parametrize("name", [".git", "own/commondir", "own/gitdir"])
+def test_a_fifo_in_place_of_a_file_of_git_is_not_waited_for(repository: Path, name: str) -> None:
+    odd = repository.parent / "odd"
+    claim(odd, repository / ".git")
+    (odd / name).unlink()
+    os.mkfifo(odd / name)
+    assert main_working_tree(str(odd)) == str(odd)
+
+
+@pytest.mark.parametrize("name", ["commondir", "gitdir"])
+def test_a_path_that_no_file_can_have_is_ignored(repository: Path, name: str) -> None:
+    odd = repository.parent / "odd"
+    claim(odd, repository / ".git")
+    (odd / "own" / name).write_bytes(b"/a\0b\n")
+    assert main_working_tree(str(odd)) == str(odd)
 
 
 def test_other_names_are_kept(tmp_path: Path) -> None:
