@@ -107,6 +107,7 @@ class GatewayState:
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
         self.checkpoints = SessionCheckpoints(
             self.bus,
+            self.ledger,
             self.clock,
             self.log,
             lambda: new_id(self.clock, self.rng),

@@ -17,7 +17,9 @@ import structlog
 from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.sessions.checkpoints import RETRY_MS, WINDOW_MS, SessionCheckpoints
+from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from signet_actors.protocol.sessions import GetSession, SessionFound
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 from tests.support.memory_api import RecordingBus, SetClock
@@ -158,6 +160,17 @@ def test_a_bypassed_session_has_no_checkpoints(daemon: LiveDaemon) -> None:
     assert of_session(daemon.api, "off") == []
 
 
+def test_what_a_session_does_while_it_is_bypassed_is_in_no_checkpoint(daemon: LiveDaemon) -> None:
+    hook(daemon.api, "session-start", sessionKey="off-and-on")
+    daemon.api.post("/api/sessions/off-and-on/bypass", {"enabled": True}).ok()
+    daemon.api.recall("the name of my doctor", sessionKey="off-and-on")
+    daemon.api.remember("The harbour has three cranes", sessionKey="off-and-on")
+    daemon.api.post("/api/sessions/off-and-on/bypass", {"enabled": False}).ok()
+    daemon.api.post("/api/checkpoints", {"sessionKey": "off-and-on"}).ok()
+    (one,) = of_session(daemon.api, "off-and-on")
+    assert (json.loads(one["memory_queries"]), json.loads(one["recent_remembers"])) == ([], [])
+
+
 def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
     refused = daemon.api.post("/api/checkpoints", {"sessionKey": "named", "changed_by": {}})
     assert (refused.status, refused.json["field"]) == (400, "changed_by")
@@ -271,10 +284,11 @@ class Noted:
     """Session checkpoints over a scripted bus, with a clock that only a test advances."""
 
     def __init__(self, **settings: Any) -> None:
-        self.bus = RecordingBus({RecordCheckpoint: CheckpointRecorded(stored=True)})
+        self.bus = RecordingBus({RecordCheckpoint: CheckpointRecorded(stored=True), GetSession: SessionFound()})
         self.clock = SetClock()
         self.made = SessionCheckpoints(
             self.bus,  # type: ignore[arg-type]
+            RecallLedger(self.bus, self.clock, structlog.get_logger()),  # type: ignore[arg-type]
             self.clock,
             structlog.get_logger(),
             iter(map(str, range(1000))).__next__,
@@ -287,7 +301,7 @@ class Noted:
 
     @property
     def stored(self) -> list[NewCheckpoint | None]:
-        return [sent.body.checkpoint for sent in self.bus.asked]
+        return [sent.body.checkpoint for sent in self.bus.asked if isinstance(sent.body, RecordCheckpoint)]
 
 
 def run(scenario: Callable[[Noted], Any], **settings: Any) -> None:
@@ -369,11 +383,28 @@ def test_the_end_of_a_session_is_stored_later_if_the_writer_is_away() -> None:
     run(scenario)
 
 
+def test_nothing_is_stored_of_a_session_whose_bypass_is_read_only_later() -> None:
+    async def scenario(noted: Noted) -> None:
+        noted.bus.script[GetSession] = Unavailable("away")
+        noted.prompt(text="the name of my doctor")
+        assert await noted.made.make_soon("s", "default", "pre_compaction") is None
+        noted.bus.script[GetSession] = SessionFound(bypassed=True)
+        noted.clock.now_ms += RETRY_MS + WINDOW_MS
+        assert await noted.made.store_due() is None
+        await noted.made.stop()
+        assert noted.stored == []
+
+    run(scenario)
+
+
 def test_what_happened_is_stored_when_the_daemon_stops() -> None:
     async def scenario(noted: Noted) -> None:
         noted.prompt("a")
         noted.prompt("b")
         await noted.made.stop()
-        assert [sent.body.session_key for sent in noted.bus.asked] == ["a", "b"]
+        assert [sent.body.session_key for sent in noted.bus.asked if isinstance(sent.body, RecordCheckpoint)] == [
+            "a",
+            "b",
+        ]
 
     run(scenario)

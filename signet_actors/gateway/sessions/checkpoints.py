@@ -2,7 +2,7 @@
 
 A hook only notes what happened. A periodic checkpoint is stored ``WINDOW_MS`` later; what else happens to the session
 until then becomes part of the same checkpoint. One that a response names is on disk. Secrets are cut out by a thread,
-before anything is stored; until then the text is only in this process.
+before anything is stored; until then the text is only in this process. Of a bypassed session nothing is stored.
 
 Source: memory-pipeline.txt "Session Checkpoints"; docs/decisions.md 26; docs/guides/hooks.md "Checkpoints".
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
 from signet_actors.config.pipeline_schema import ContinuityConfig
 from signet_actors.domain.checkpoints import (
@@ -29,6 +29,7 @@ from signet_actors.domain.checkpoints import (
     prompt_line,
 )
 from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -86,6 +87,7 @@ class SessionCheckpoints:
     def __init__(
         self,
         bus: BusClient,
+        ledger: RecallLedger,
         clock: Clock,
         log: FilteringBoundLogger,
         new_id: Callable[[], str],
@@ -93,6 +95,7 @@ class SessionCheckpoints:
         without_secrets: Callable[[str], str],
     ) -> None:
         self._bus = bus
+        self._ledger = ledger
         self._clock = clock
         self._log = log
         self._new_id = new_id
@@ -109,7 +112,7 @@ class SessionCheckpoints:
 
     def prompted(self, key: str | None, agent_id: str, *, harness: str, project: str | None, text: str) -> None:
         """Note a prompt, and make a checkpoint if it completes the number of ``continuity.promptInterval``."""
-        if key is None or not self.enabled:
+        if not self._is_noted(key):
             return
         activity = self._of(key, agent_id, harness, project)
         activity.prompts.append(text[:_TEXT_CHARS])
@@ -121,14 +124,14 @@ class SessionCheckpoints:
 
     def searched(self, key: str | None, agent_id: str, query: str) -> None:
         """Note that memories were searched for."""
-        if key is not None and query and self.enabled:
+        if query and self._is_noted(key):
             activity = self._of(key, agent_id)
             activity.queries = latest((*activity.queries, query[:_TEXT_CHARS]), MAX_QUERIES)
             self._schedule()
 
     def remembered(self, key: str | None, agent_id: str, ids: Iterable[str]) -> None:
         """Note that memories were stored."""
-        if key is not None and self.enabled:
+        if self._is_noted(key):
             activity = self._of(key, agent_id)
             activity.remembers = latest((*activity.remembers, *ids), MAX_REMEMBERS)
             self._schedule()
@@ -143,7 +146,7 @@ class SessionCheckpoints:
         project: str | None = None,
         context: str | None = None,
     ) -> str | None:
-        """Store a checkpoint now; return its id, None if the session's transcript was forgotten. Raises SignetError."""
+        """Store a checkpoint now; return its id, None if the session is forgotten or bypassed. Raises SignetError."""
         activity = self._of(key, agent_id, harness, project)
         self._draft(activity, trigger, context)
         self._schedule()
@@ -233,6 +236,10 @@ class SessionCheckpoints:
         except SignetError as error:
             self._log.warning("session_checkpoints_not_stored", error=error.detail)
 
+    def _is_noted(self, key: str | None) -> TypeGuard[str]:
+        """Return whether what the session does is noted, as far as this process knows its bypass."""
+        return key is not None and self.enabled and not self._ledger.is_bypassed(key)
+
     def _wait_ms(self, activity: Activity, interval_ms: int) -> float | None:
         now_ns = self._clock.monotonic_ns()
         if activity.draft is not None or activity.ending or activity.over:
@@ -285,13 +292,18 @@ class SessionCheckpoints:
         await asyncio.gather(*map(self._store, activities))
 
     async def _store(self, activity: Activity) -> bool:
-        """Store what is not stored of the session; return False if its transcript was forgotten. Raises SignetError."""
+        """Store what is not stored of the session; return False if it is forgotten or bypassed. Raises SignetError."""
         async with activity.lock:
             draft, ended = activity.draft, activity.ending
             if not (activity.unsaved or ended):
                 return True
-            new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
             try:
+                await self._ledger.context(activity.key, activity.agent_id, trace_id="")
+                if self._ledger.is_bypassed(activity.key):
+                    activity.draft, activity.unsaved = None, False
+                    activity.ending, activity.over = False, True
+                    return False
+                new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
                 done = await self._bus.ask_writer(
                     RecordCheckpoint(activity.key, activity.agent_id, new, ended=ended), trace_id=""
                 )
