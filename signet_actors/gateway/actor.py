@@ -172,6 +172,7 @@ class Gateway:
         else:
             accepting.cancel()
         await serving
+        state.access_counts.stop()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(state.ledger.stop(), state.checkpoints.stop()), LAST_FLUSH_S)
         self.log.info("drained")

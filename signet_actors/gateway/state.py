@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.redaction.scan import Redactor
+from signet_actors.gateway.access_counts import AccessCounts
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
 from signet_actors.gateway.common_words import CommonWordsCache
@@ -87,6 +88,7 @@ class GatewayState:
     counters: RequestCounters = field(default_factory=RequestCounters)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     status_requests: StatusRequests = field(init=False)
+    access_counts: AccessCounts = field(init=False)
     sessions: SessionTable = field(init=False)
     ledger: RecallLedger = field(init=False)
     projects: Projects = field(init=False)
@@ -102,6 +104,7 @@ class GatewayState:
 
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
+        self.access_counts = AccessCounts(self.bus)
         self.sessions = SessionTable(self.clock)
         self.projects = Projects(self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)

@@ -51,7 +51,6 @@ from signet_actors.operations.remember import RememberChunksReply, RememberReply
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import RecalledRow
 from signet_actors.protocol.sessions import FindSessionStart
-from signet_actors.protocol.writer import TouchMemories
 
 READ_BUDGET_MS: Final = 1500
 PROMPT_BUDGET_MS: Final = 700
@@ -155,7 +154,7 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
         offer_found(call, context, "prompt", found, found.rows, injected=shown.ids)
         call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
     if rows and not state.config.memory.pipeline_v2.mutations_frozen:
-        state.bus.tell_writer(TouchMemories(ids=shown.ids, kind="injected"), trace_id=call.trace_id)
+        state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
     return UserPromptReply(
         inject=prompt_memories(terms.terms, found.method, shown) if rows else "",
         memory_count=len(rows),

@@ -63,7 +63,6 @@ from signet_actors.protocol.searcher import (
     RecalledRow,
 )
 from signet_actors.protocol.session_memories import OfferedBy
-from signet_actors.protocol.writer import TouchMemories
 
 TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
@@ -294,7 +293,7 @@ def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
     config = call.state.config
     ids = tuple(islice(_memory_ids(rows), config.gateway.touch_limit))
     if ids and not config.memory.pipeline_v2.mutations_frozen:
-        call.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=call.trace_id)
+        call.state.access_counts.add(ids, trace_id=call.trace_id)
 
 
 def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:

@@ -32,7 +32,6 @@ from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
 from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
-from signet_actors.protocol.writer import TouchMemories
 from signet_actors.runtime.identity_files import read_identity
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
@@ -104,7 +103,7 @@ async def _full_start(
         )
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:
-        state.bus.tell_writer(TouchMemories(ids=start.ids, kind="injected"), trace_id=call.trace_id)
+        state.access_counts.add(start.ids, "injected", trace_id=call.trace_id)
     return SessionStartReply(
         identity=identity,
         memories=[_shown(memory) for memory in shown],
