@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
-from signet_actors.cli.harnesses.check import HookRun, prompt_brings, run_installed, session_event, stored_canary
+from signet_actors.cli.harnesses.check import HookRun, check_session, prompt_brings, run_installed, stored_canary
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
@@ -268,8 +268,9 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
         print_result(f"  {note}")
     if "1" in (environ.get("SIGNET_NO_HOOKS"), environ.get("SIGNET_BYPASS")):
         print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is 1 here, so every hook is silent.")
+    session = check_session(environ)
     if harness.events:
-        started = run_installed(harness, "session-start", session_event(environ, source="startup"), environ)
+        started = run_installed(harness, "session-start", {**session, "source": "startup"}, environ)
         print_result(f"  session start: {_in_words(started)}")
         if started.problem:
             return REFUSED
@@ -282,7 +283,7 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
         return REFUSED
     try:
         with stored_canary(invocation.client(), environ.get("PWD") or os.getcwd()) as canary:
-            prompted = prompt_brings(canary, harness, environ) if harness.events else None
+            prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
             served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:
         print_result(f"  a memory was not asked for, because {error.detail}")

@@ -241,13 +241,17 @@ def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, s
     return _parsed(raw, address)
 
 
-def status_of_report(path: str, answer: dict[str, Any]) -> int:
+def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) -> int:
     """Return the status that an answer with 200 to a report stands for; 200 only if it says that the daemon has it.
 
-    500: sending it again may help. 400: the daemon will never take it.
+    500: sending it again may help. 400: the daemon will never take it. The end of a session without a transcript is
+    always answered as skipped, and is noted all the same.
     """
     if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True:
-        return 400 if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy") else 500
+        if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy"):
+            return 400
+        if not path.endswith("/session-end") or body.get("transcript") or body.get("transcriptPath"):
+            return 500
     if path.endswith("/session-end"):
         return 200 if type(answer.get("memoriesSaved")) is int else 500
     return 200 if answer.get("saved") is True else 500

@@ -30,7 +30,7 @@ def drain(spool: Spool, address: Address, destinations: set[str], environ: dict[
             answer = post(address, path, body, headers_of(body, harness, environ), limit)
         except NoAnswer as no_answer:
             return no_answer.status
-        return status_of_report(path, answer)
+        return status_of_report(path, body, answer)
 
     spool.drain(send, most=DRAIN_MOST, destinations=destinations)
 

@@ -135,7 +135,7 @@ class _Call:
             if self.hook.injects and not isinstance(answer.get("inject"), str):
                 raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
             if self.hook.durable:
-                status = status_of_report(self.hook.path, answer)
+                status = status_of_report(self.hook.path, self.body, answer)
             if status >= 500:
                 raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
         except NoAnswer as no_answer:

@@ -544,6 +544,7 @@ def test_check_proves_that_the_agent_gets_a_memory(home: Home, daemon: ScriptedD
         "/api/hooks/session-start",
         "/api/memory/remember",
         "/api/hooks/user-prompt-submit",
+        "/api/hooks/session-end",
         "/api/memory/01a2",
     ]
     assert daemon.asked[0].body["harness"] == harness.name

@@ -544,6 +544,15 @@ def test_a_report_waits_until_a_reply_says_that_the_daemon_has_it(
     assert len(waiting(workspace)) == 1
 
 
+def test_the_end_of_a_session_without_a_transcript_does_not_wait(daemon: ScriptedDaemon, workspace: Path) -> None:
+    """There is nothing to store, which the daemon answers as skipped; a retry would be answered the same."""
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "skipped": True, "reason": "there is neither"})
+    without = {name: value for name, value in END.items() if name != "transcript_path"}
+    hook("session-end", *CLAUDE, event=without, workspace=workspace, url=daemon.url)
+    kept = spool.Spool(str(workspace))
+    assert (len(daemon.asked), kept.waiting(), kept.rejected()) == (1, [], [])
+
+
 @pytest.mark.parametrize("reason", ["claimed", "bypassed"])
 def test_a_report_that_the_daemon_does_not_want_is_set_aside(
     daemon: ScriptedDaemon, workspace: Path, reason: str

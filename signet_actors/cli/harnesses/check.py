@@ -46,9 +46,9 @@ class HookRun:
     problem: str = ""
 
 
-def session_event(environ: Mapping[str, str], **more: str) -> dict[str, Any]:
-    """Return what a harness sends, for a session of its own in the working directory."""
-    return {"session_id": f"signet-check-{uuid.uuid4()}", "cwd": environ.get("PWD") or os.getcwd(), **more}
+def check_session(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a harness sends with each event, for a session of its own in the working directory."""
+    return {"session_id": f"signet-check-{uuid.uuid4()}", "cwd": environ.get("PWD") or os.getcwd()}
 
 
 def run_installed(harness: Harness, hook: str, event: Mapping[str, Any], environ: Mapping[str, str]) -> HookRun:
@@ -126,12 +126,13 @@ def stored_canary(client: DaemonClient, project: str) -> Iterator[Canary]:
         client.send("DELETE", f"/api/memory/{stored.text('id')}", {"reason": "signet connect --check has ended"})
 
 
-def prompt_brings(canary: Canary, harness: Harness, environ: Mapping[str, str]) -> HookRun:
+def prompt_brings(canary: Canary, harness: Harness, session: Mapping[str, str], environ: Mapping[str, str]) -> HookRun:
     """Ask for the canary by the installed hook. If the answer lacks it, the run has a ``problem``.
 
     Raises ConfigError if a file of the harness is not valid.
     """
-    run = run_installed(harness, "user-prompt-submit", session_event(environ, prompt=canary.prompt), environ)
+    run = run_installed(harness, "user-prompt-submit", {**session, "prompt": canary.prompt}, environ)
+    run_installed(harness, "session-end", {**session, "reason": "clear"}, environ)  # so that no session goes on with it
     if not run.problem and canary.word not in run.context:
         came = f"{len(run.context):,} characters without it" if run.context else "nothing"
         return HookRun(run.command, run.ms, run.context, problem=f"a prompt that asks for it brought {came}")
