@@ -1,7 +1,8 @@
 """What each hook sends: from the JSON that a harness writes to standard input to the request of the daemon's API.
 
-Claude Code, Codex and Gemini CLI send the same members for the same event, named in snake case; Cursor has its own
-names for session and directories. A member that is missing, empty or of another type is left out of the request.
+Claude Code, Codex, Gemini CLI and our plugin of OpenCode send the same members for the same event, named in snake case;
+Cursor has its own names for session and directories. A member that is missing, empty or of another type is left out of
+the request.
 
 Source: docs/guides/claude-code.md "What is sent", and the same section of the other guides.
 """
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 PROMPT_CHARS = 20_000
 """The daemon reads no more of a prompt or of an assistant's message to find memories."""
 SUMMARY_CHARS = 100_000
+TRANSCRIPT_CHARS = 1 << 20
+"""A transcript in the event (of OpenCode, which has no file for a session) is never cut: a longer one is left out."""
 MAX_CONTENT_CHARS = 16 << 20
 """A memory is never cut: one that is too long is refused by the daemon, with the reason."""
 MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000, "cursor": 10_000}
@@ -145,7 +148,9 @@ def _session_end(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
-    return {"transcriptPath": _text(event, "transcript_path")}
+    transcript = event.get("transcript")
+    is_given = isinstance(transcript, str) and len(transcript) <= TRANSCRIPT_CHARS
+    return {"transcriptPath": _text(event, "transcript_path"), "transcript": transcript if is_given else ""}
 
 
 def _remember(event: dict[str, Any]) -> dict[str, Any]:
@@ -190,5 +195,12 @@ NAME_OF_EVENT = {
     "preCompact": "pre-compaction",
     "stop": "checkpoint",
     "sessionEnd": "session-end",
+    # OpenCode, by our plugin
+    "session.created": "session-start",
+    "chat.message": "user-prompt-submit",
+    "experimental.session.compacting": "pre-compaction",
+    "session.compacted": "compaction-complete",
+    "session.idle": "checkpoint",
+    "session.deleted": "session-end",
 }
 """The hook of each event of a harness, for a call that does not name the hook."""

@@ -19,6 +19,7 @@ from signet_actors.cli.main import cli
 from signet_actors.hook.spool import Spool
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.opencode_host import needs_node, play
 
 pytestmark = pytest.mark.system
 PROMPT = {"session_id": "s-1", "cwd": "/srv/shop", "hook_event_name": "UserPromptSubmit"}
@@ -72,6 +73,9 @@ def test_check_passes_and_leaves_no_memory(program: Path, daemon: LiveDaemon, ha
     assert ("a memory was stored, asked for, and forgotten again" in done.output) is bool(harness.events)
     assert "memory_search found the memory" in done.output
     assert [row["id"] for row in daemon.api.listed()] == before
+    assert Spool(str(daemon.workspace)).waiting() == []
+    started = {"session_id": f"after-{harness.name}", "cwd": os.environ["PWD"], "source": "startup"}
+    assert "signet-check" not in hook(program, "session-start", {**started, "hook_event_name": "SessionStart"})
 
 
 def test_the_very_next_prompt_brings_a_memory_and_an_unrelated_one_does_not(program: Path, daemon: LiveDaemon) -> None:
@@ -156,3 +160,21 @@ def test_hooks_end_well_and_lose_nothing_while_a_child_is_killed(program: Path, 
         eventually(lambda: spool.waiting() == [], within_s=180, what="the daemon to have what waited")
         assert sorted(row["content"] for row in other.api.listed()) == contents
         assert spool.rejected() == []
+
+
+@needs_node
+@pytest.mark.parametrize("api", [1, 2])
+def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
+    program: Path, daemon: LiveDaemon, tmp_path: Path, api: int
+) -> None:
+    daemon.api.remember(f"The warehouse robot number {api} charges at dock {api + 70}")
+    assert signet("connect", "opencode", "--command", str(program)).exit_code == 0
+    plugin = tmp_path / ".config/opencode/plugins/signet.js"
+    asked = f"At which dock charges the warehouse robot number {api}?"
+    steps = ({"prompt": asked}, {"request": True}, {"event": "session.idle"}, {"request": True}, {"end": True})
+    found = play(plugin, api, *({**step, "session": f"ses_{api}"} for step in steps))
+    assert found["problems"] == []
+    assert f"dock {api + 70}" in "\n".join(found["requests"][0])
+    kept = daemon.api.get(f"/api/sessions/ses_{api}/transcript").ok()
+    assert kept["content"] == "User: Which port has the database?\n\nAssistant: It is port 5433."
+    assert (kept["harness"], kept["project"], kept["format"]) == ("opencode", "/srv/shop", "opencode")

@@ -3,7 +3,7 @@
 Source: https://code.claude.com/docs/en/hooks, https://developers.openai.com/codex/hooks (for both also the schemas of
 SchemaStore), https://geminicli.com/docs/hooks/reference, https://cursor.com/docs/hooks,
 https://code.visualstudio.com/docs/agents/reference/mcp-configuration, https://docs.windsurf.com/windsurf/cascade/mcp,
-https://opencode.ai/docs/mcp-servers, https://docs.openclaw.ai/cli/mcp.
+https://opencode.ai/docs/mcp-servers, https://opencode.ai/docs/plugins, https://docs.openclaw.ai/cli/mcp.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from signet_actors.cli.harnesses.flat_hooks import FlatHooks
 from signet_actors.cli.harnesses.hook_settings import HookGroups, document_of, handlers, is_of_other_signet, is_ours
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
+from signet_actors.cli.harnesses.plugin_file import PluginFile, is_our_plugin
 from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server
 from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
 from signet_actors.cli.harnesses.toml_server import TomlServer
@@ -73,8 +74,9 @@ class Harness:
 
     ``directory``: its settings, below the home directory unless the variable ``moved_by`` names another. ``exec_form``:
     it starts a command from an argument list; otherwise a shell reads the command. ``flat``: its hooks have the form of
-    Cursor. ``timeout_unit``: how many of its units a second has; 0 if it has none that is documented. ``comments``: its
-    settings may have comments. ``skips_mark``: it reads settings that begin with a byte order mark.
+    Cursor. ``plugin``: they are run by a plugin, a file of our own. ``timeout_unit``: how many of its units a second
+    has; 0 if it has none that is documented. ``comments``: its settings may have comments. ``skips_mark``: it reads
+    settings that begin with a byte order mark.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Harness:
     servers: Servers | None = None
     exec_form: bool = False
     flat: bool = False
+    plugin: bool = False
     timeout_unit: int = 1
     comments: bool = True
     skips_mark: bool = False
@@ -161,6 +164,8 @@ class Harness:
         if not self.exec_form:
             handler = {"type": "command", "command": shlex.join(words)}
         handler["timeout"] = event.timeout_s * self.timeout_unit
+        if self.plugin:
+            return handler
         group: dict[str, Any] = {} if event.matcher is None else {"matcher": event.matcher}
         return {**group, "hooks": [handler]}
 
@@ -199,7 +204,7 @@ class Harness:
         for file in self._files(environ):
             for part in file.parts:
                 try:
-                    if isinstance(part, FlatHooks):
+                    if isinstance(part, FlatHooks | PluginFile):
                         found |= part.installed(file.file.read())
                     elif isinstance(part, HookGroups):
                         groups = part.installed(file.file.read())
@@ -232,6 +237,9 @@ class Harness:
         switches = self._document(environ).get("hooksConfig") if self is GEMINI else None
         if isinstance(switches, dict) and switches.get("enabled") is False:
             notes.append(f"Gemini CLI runs no hooks: hooksConfig.enabled is false in {self.settings(environ).path}.")
+        plugin = self.settings(environ)
+        if self.plugin and (plugin.read() or "").strip() and not is_our_plugin(plugin.read() or ""):
+            notes.append(f"{plugin.path} is a plugin that `signet connect` did not make; it stays, and no hook runs.")
         entry = self.installed_server(environ)
         if entry is not None and not is_our_server(entry):
             path = self.servers_file(environ).path
@@ -245,11 +253,16 @@ class Harness:
         except InvalidText as error:
             raise file.refusal(error) from None
 
+    def _hooks_part(self) -> Part:
+        if self.plugin:
+            return PluginFile()
+        return FlatHooks() if self.flat else HookGroups(comments=self.comments)
+
     def _files(self, environ: Mapping[str, str]) -> list[ManagedFile]:
         """Return each file of ours with its parts."""
         found: list[tuple[SettingsFile, Part]] = []
         if self.events:
-            found.append((self.settings(environ), FlatHooks() if self.flat else HookGroups(comments=self.comments)))
+            found.append((self.settings(environ), self._hooks_part()))
         if self.servers is not None:
             found.append((self.servers_file(environ), self.servers.part))
         if len(found) == 2 and found[0][0].path == found[1][0].path:
@@ -361,12 +374,23 @@ OPENCODE: Final = Harness(
     program="opencode",
     directory=".config/opencode",
     moved_by="OPENCODE_CONFIG_DIR",
+    file_name="plugins/signet.js",
+    events=(
+        Event("session.created", "session-start", 5),
+        Event("chat.message", "user-prompt-submit", 5),
+        Event("experimental.session.compacting", "pre-compaction", 5),
+        Event("session.compacted", "compaction-complete", 5),
+        Event("session.idle", "checkpoint", 5),
+        Event("session.deleted", "session-end", 5),
+    ),
     servers=Servers(
         ("opencode.json", "opencode.jsonc"),
         ServerEntry(("mcp",), comments=True, inner="servers"),
         {"type": "local"},
         is_one_list=True,
     ),
+    exec_form=True,
+    plugin=True,
     after_connect="It counts from the next start of OpenCode on.",
 )
 OPENCLAW: Final = Harness(

@@ -1,0 +1,55 @@
+"""Our plugin of OpenCode: a whole file that is ours, told from others by its first line.
+
+The hooks that it runs are a table in it, in JSON on one line, so that they can be read back without JavaScript.
+
+Source: https://opencode.ai/docs/plugins; packages/plugin/src of https://github.com/anomalyco/opencode.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+SOURCE: Final = Path(__file__).with_name("opencode_plugin.js")
+MARK: Final = "// Signet: made by `signet connect opencode`"
+_TABLE: Final = "const HOOKS = "
+
+
+class PluginFile:
+    """This file as a part of the settings. A file of the same name that is not ours is left alone."""
+
+    def installed(self, text: str | None) -> dict[str, Any]:
+        """Return the handler of each event; empty if the file is not ours."""
+        if text is None or not is_our_plugin(text):
+            return {}
+        lines = [line.removeprefix(_TABLE) for line in text.splitlines() if line.startswith(_TABLE)]
+        try:
+            found = json.loads(lines[0])
+        except (IndexError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def connected(self, text: str | None, wanted: dict[str, Any]) -> str:
+        """Return our file with the wanted handlers, unless another file is there."""
+        if text is not None and text.strip() and not is_our_plugin(text):
+            return text
+        source = SOURCE.read_text(encoding="utf-8")
+        return source.replace(f"{_TABLE}{{}}\n", f"{_TABLE}{json.dumps(wanted, ensure_ascii=False)}\n", 1)
+
+    def stripped(self, text: str) -> str:
+        """Return the empty text for our file."""
+        return "" if is_our_plugin(text) else text
+
+    def is_pure(self, entries: dict[str, Any]) -> bool:  # noqa: ARG002 - as other parts of settings
+        """Return True: the whole file is ours."""
+        return True
+
+    def is_blank(self, text: str) -> bool:
+        """Return whether nothing is in the text."""
+        return not text.strip()
+
+
+def is_our_plugin(text: str) -> bool:
+    """Return whether ``connect`` made the file."""
+    return text.startswith(MARK)
