@@ -44,7 +44,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route
+from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, withhold
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,
@@ -133,7 +133,6 @@ class RequestContext:
         context = cls(outer.trace_id, {}, outer._send)
         context.path, context.route = route.path, route
         context.wait_disconnected = outer.wait_disconnected
-        context.after_response = outer.after_response
         return context
 
     async def write(self, answer: EncodedResponse) -> None:
@@ -365,8 +364,13 @@ class Application:
             limit_ms = state.config.gateway.request_timeout_ms
             return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)
 
-        encoded = await self._without_errors(context, answer())
-        context.status, context.code = encoded.status, encoded.code
+        try:
+            encoded = await self._without_errors(context, answer())
+            context.status, context.code = encoded.status, encoded.code
+        finally:
+            if not 0 < context.status < 400:  # 0: the task is cancelled
+                withhold(context.after_response)
+            outer.after_response += context.after_response
         with contextlib.suppress(Exception):  # metrics and logs must not fail the request
             self._record(operation.method, context, state.clock.monotonic_ns() - started_ns)
         return encoded.status, encoded.body

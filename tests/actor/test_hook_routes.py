@@ -25,6 +25,7 @@ from signet_actors.protocol.sessions import (
     SessionStartFound,
     SetBypass,
 )
+from signet_actors.protocol.transcripts import ExpandSessions
 from signet_actors.protocol.writer import Remember, RememberChunks, Remembered, TouchMemories
 from tests.actor.test_memory_routes_recall import found, row
 from tests.support.memory_api import NOW_MS, MemoryApi, memory
@@ -424,6 +425,16 @@ def test_prompts_can_be_switched_off_and_configured(tmp_path: Path) -> None:
     asked = api.bus.only(Recall).body
     assert (asked.limit, asked.min_relevance) == (3, 0.7)
     assert body["memoryCount"] == 1
+
+
+def test_what_a_failed_hook_had_found_counts_as_not_received(api: MemoryApi) -> None:
+    api.bus.script[Recall] = lambda query: found(
+        *(() if 7 in query.received else (row(id=ID, seq=7, session_id="former"),))
+    )
+    api.bus.script[ExpandSessions] = RuntimeError("a fault")
+    assert post(api, RECALL, sessionKey="s", expand=True)["reason"] == "internal"
+    assert [result["id"] for result in post(api, RECALL, sessionKey="s")["results"]] == [ID]
+    assert post(api, RECALL, sessionKey="s")["results"] == []
 
 
 def test_only_what_the_text_shows_counts_as_received(tmp_path: Path) -> None:

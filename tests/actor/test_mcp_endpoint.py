@@ -27,10 +27,18 @@ from signet_actors.gateway.routes import ROUTES, mcp
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.protocol.memories import Memory
-from signet_actors.protocol.searcher import GetMemory, ListMemories, MemoryListed
-from signet_actors.protocol.sessions import GetSession
-from signet_actors.protocol.transcripts import SearchSessions, SessionsFound
+from signet_actors.protocol.searcher import (
+    CommonWords,
+    GetCommonWords,
+    GetMemory,
+    ListMemories,
+    MemoryListed,
+    Recall,
+)
+from signet_actors.protocol.sessions import GetSession, RecordSessions, SessionFound, SessionsRecorded
+from signet_actors.protocol.transcripts import ExpandSessions, SearchSessions, SessionsFound
 from signet_actors.protocol.writer import ForgetMemory, Remember
+from tests.actor.test_memory_routes_recall import found, row
 from tests.support.bus_harness import eventually
 from tests.support.edge import Answered, RunningEdge, ScriptedBus
 from tests.support.routes import plain_route
@@ -276,6 +284,21 @@ def test_a_call_acts_for_the_agent_of_the_headers_whatever_its_arguments_say(edg
     (asked,) = edge.bus.asked
     assert isinstance(asked, ListMemories)
     assert (asked.read.agent_id, asked.limit) == ("ada", 3)
+
+
+def test_what_a_failed_tool_had_found_counts_as_not_received(edge: RunningEdge) -> None:
+    edge.bus.answers |= {
+        GetCommonWords: CommonWords(scope_key="k", version=0, words=[]),
+        GetSession: SessionFound(),
+        RecordSessions: SessionsRecorded(),
+        Recall: found(row(seq=7, session_id="former")),
+        ExpandSessions: RuntimeError("a fault"),
+    }
+    search = {"query": "ferry", "session_key": "s"}
+    assert call(edge, "memory_search", **search, expand=True)["isError"]
+    assert not call(edge, "memory_search", **search)["isError"]
+    assert not call(edge, "memory_search", **search)["isError"]
+    assert [asked.received for asked in edge.bus.asked if isinstance(asked, Recall)] == [(), (), (7,)]
 
 
 def test_a_session_key_in_an_argument_names_no_agent(edge: RunningEdge) -> None:

@@ -78,6 +78,9 @@ class ScriptedBus:
     async def ask_searcher(self, request: Any, **_: Any) -> tuple[Any, list[bytes]]:
         return await self._answer(request), []
 
+    def tell_writer(self, _message: Any, **_: Any) -> bool:
+        return True
+
     def health(self) -> BusHealth:
         return BusHealth()
 

@@ -86,6 +86,15 @@ AfterResponse = Callable[[bool], None]
 """Called once, when the response was written (True), or with False: the client has disconnected, or it is an error."""
 
 
+def withhold(actions: list[AfterResponse]) -> None:
+    """Have the actions called with False, because what they are about will not be in the response."""
+
+    def withheld(action: AfterResponse) -> AfterResponse:
+        return lambda _: action(False)
+
+    actions[:] = map(withheld, actions)
+
+
 class Call(Generic[RequestT]):
     """One request of an operation. Header names are lower-case.
 
@@ -93,7 +102,8 @@ class Call(Generic[RequestT]):
     ``serve`` sets both. ``raw`` is the body, and ``path`` has the parameters of the path. ``began_ns`` is the monotonic
     time at which the handler's time limit began. ``wait_disconnected`` returns when the client has disconnected; None
     if the server cannot tell. ``warnings`` are sent with the response. ``perform`` serves a request within this one.
-    ``after_response`` is called after the response, that of the outer request if this one is within another.
+    ``after_response`` is called after the response, that of the outer request if this one is within another and was
+    answered with success.
     ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
     """
 
