@@ -65,7 +65,7 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):
-    """``turns`` were erased; ``more``: some are left. ``found`` is false if the caller has no such transcript."""
+    """``turns`` were erased; ``more``: some are left. ``found`` is false if the caller has no such session."""
 
     turns: int
     more: bool

@@ -171,6 +171,17 @@ def test_what_a_session_does_while_it_is_bypassed_is_in_no_checkpoint(daemon: Li
     assert (json.loads(one["memory_queries"]), json.loads(one["recent_remembers"])) == ([], [])
 
 
+@pytest.mark.parametrize("key", ["talked", KEY[:-1] + "9"])
+def test_forgetting_a_session_leaves_nothing_of_it(daemon: LiveDaemon, key: str) -> None:
+    daemon.api.post("/api/checkpoints", {"sessionKey": key, "context": "the name of my doctor"}).ok()
+    daemon.api.recall("the name of my doctor", sessionKey=key)
+    forgotten = daemon.api.request("DELETE", f"/api/sessions/{key}/transcript").ok()
+    assert forgotten["turns"] == 0
+    assert of_session(daemon.api, key) == []
+    made = daemon.api.post("/api/checkpoints", {"sessionKey": key}).ok()
+    assert (made["stored"], made["reason"]) == (False, "forgotten")
+
+
 def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
     refused = daemon.api.post("/api/checkpoints", {"sessionKey": "named", "changed_by": {}})
     assert (refused.status, refused.json["field"]) == (400, "changed_by")

@@ -16,6 +16,7 @@ from signet_actors.domain.retention import STEPS
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.turns import PIECE_CHARS, Role, Turn, conversation, stored_turns
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.transcripts import (
@@ -237,6 +238,15 @@ def test_a_forgotten_transcript_is_erased_and_not_stored_again(room: StoreRoom) 
     assert room.value("SELECT project FROM session_transcripts") is None
     room.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert b"ferry" not in room.path.read_bytes()
+
+
+def test_a_session_with_checkpoints_alone_is_forgotten_too(room: StoreRoom) -> None:
+    checkpoint = NewCheckpoint("c", "explicit", "- Recent prompt: where is the ferry?", 1)
+    assert room.ask(RecordCheckpoint("s", "default", checkpoint)) == CheckpointRecorded(stored=True)
+    assert room.ask(ForgetTranscript("s", "default", Principal())) == TranscriptForgotten(0, more=False)
+    assert room.value("SELECT count(*) FROM session_checkpoints") == 0
+    assert room.ask(RecordCheckpoint("s", "default", checkpoint)) == CheckpointRecorded(stored=False)
+    assert store(room, A, B) == TranscriptStored(added=0, forgotten=True)
 
 
 def test_a_long_transcript_is_erased_in_steps(room: StoreRoom) -> None:

@@ -14,8 +14,8 @@ from signet_actors.domain.checkpoints import normalized_project
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
-from signet_actors.gateway.routes.transcripts import agent_of, note_skipped, read_capture
+from signet_actors.gateway.ingest import redaction_fields
+from signet_actors.gateway.routes.transcripts import named_session, note_skipped, read_capture
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused
@@ -32,7 +32,7 @@ from signet_actors.operations.checkpoints import (
     ProjectCheckpointsRequest,
     SessionCheckpointsRequest,
 )
-from signet_actors.operations.transcripts import SessionEndRequest, session_key
+from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
 from signet_actors.protocol.memories import ReadScope
 
@@ -48,9 +48,8 @@ async def of_project(call: Call[ProjectCheckpointsRequest]) -> HttpResponse:
 
 async def of_session(call: Call[SessionCheckpointsRequest]) -> HttpResponse:
     """Return the checkpoints of a session; none if it is not known."""
-    key = FieldRedactor(call.state, for_memories=False).digest(session_key(call.path["key"]))
-    read = ReadScope(agent_of(call, key))
-    return await _listed(call, ListCheckpoints(read, call.request.limit, session_key=key))
+    key, agent_id = named_session(call)
+    return await _listed(call, ListCheckpoints(ReadScope(agent_id), call.request.limit, session_key=key))
 
 
 async def _listed(call: Call[Any], query: ListCheckpoints) -> HttpResponse:

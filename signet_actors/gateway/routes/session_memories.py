@@ -12,8 +12,7 @@ import msgspec
 
 from signet_actors.errors import NotFound, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.routes.transcripts import agent_of
+from signet_actors.gateway.routes.transcripts import named_session
 from signet_actors.operations.session_memories import (
     FEEDBACK,
     SESSION_MEMORIES,
@@ -24,7 +23,6 @@ from signet_actors.operations.session_memories import (
     SessionMemoryBody,
     SessionMetricsBody,
 )
-from signet_actors.operations.transcripts import session_key
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.session_memories import ListSessionMemories, Rating, RecordFeedback
 
@@ -48,9 +46,7 @@ async def feedback(call: Call[FeedbackRequest]) -> HttpResponse:
 
 async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:
     """Return a page of the memories that the session was offered."""
-    named = session_key(call.path["key"])
-    agent_id = agent_of(call, named)
-    key = FieldRedactor(call.state, for_memories=False).digest(named)
+    key, agent_id = named_session(call)
     await _store_offers(call)
     found = await call.ask_searcher(
         ListSessionMemories(key, ReadScope(agent_id), call.request.limit, call.request.offset)

@@ -207,8 +207,7 @@ def _session_of(call: Call[SessionEndRequest], found: Capture) -> str:
 
 async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     """Return the conversation of a session, from ``after`` on, as far as one reply may be long."""
-    key, after = session_key(call.path["key"]), call.request.after
-    agent_id = agent_of(call, key)
+    (key, agent_id), after = named_session(call), call.request.after
     turns: list[TranscriptTurn] = []
     size = 0
     while True:
@@ -238,7 +237,13 @@ async def get_transcript(call: Call[GetTranscriptRequest]) -> HttpResponse:
     )
 
 
-def agent_of(call: Call[Any], key: str) -> str:
+def named_session(call: Call[Any]) -> tuple[str, str]:
+    """Return the session that the path names, as it is stored, and its agent."""
+    named = session_key(call.path["key"])
+    return FieldRedactor(call.state, for_memories=False).digest(named), _agent_of(call, named)
+
+
+def _agent_of(call: Call[Any], key: str) -> str:
     """Return the agent that the request names, else that of the session key in the path."""
     return call.agent_id if call.names_agent() else agent_from_session_key(key) or call.agent_id
 
@@ -285,9 +290,9 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
 
 
 async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
-    """Erase the caller's transcript of the session for good."""
-    key = session_key(call.path["key"])
-    agent_id = agent_of(call, key)
+    """Erase the caller's transcript of the session, and its checkpoints, for good."""
+    key, agent_id = named_session(call)
+    call.state.checkpoints.forget(key, agent_id)
     erased = 0
     while True:
         done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal))

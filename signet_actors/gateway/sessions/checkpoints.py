@@ -185,6 +185,10 @@ class SessionCheckpoints:
         self._schedule()
         return await _in_a_moment(self._ended(activity))
 
+    def forget(self, key: str, agent_id: str) -> None:
+        """Drop what is noted of the session and not stored."""
+        self._sessions.pop((key, agent_id), None)
+
     async def settle(self, agent_id: str, *, key: str | None, project: str | None) -> None:
         """Store what the session, or the agent's sessions of the project, did until now; wait for it for a moment."""
         wanted = normalized_project(project)

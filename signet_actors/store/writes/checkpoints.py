@@ -62,9 +62,10 @@ def mark_ended(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
     tx.execute(_END, {"session_key": session_key, "agent_id": agent_id})
 
 
-def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
-    """Delete all checkpoints of the session."""
+def erase(tx: WriteTransaction, session_key: str, agent_id: str) -> int:
+    """Delete all checkpoints of the session; return how many there were."""
     tx.execute(_ERASE, {"session_key": session_key, "agent_id": agent_id})
+    return tx.changes()
 
 
 def delete_before(tx: WriteTransaction, cutoff: str, limit: int) -> int:

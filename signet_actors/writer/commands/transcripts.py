@@ -167,19 +167,24 @@ def _is_longer_form(turn: CapturedTurn, last: KeyedTurn) -> bool:
 def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForgotten:
     """Erase the session's checkpoints, and turns within the budget of a commit, and mark the transcript.
 
-    Raises SignetError for an autonomous actor.
+    A session of which there are only checkpoints is marked by a transcript without turns. Raises SignetError for an
+    autonomous actor.
 
     Source: docs/decisions.md 38.
     """
     if command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot erase a transcript", code=ErrorCode.FORBIDDEN)
-    found = rows.find(context.tx, command.agent_id, command.session_key)
+    tx, now = context.tx, context.now
+    had_checkpoints = checkpoints.erase(tx, command.session_key, command.agent_id) > 0
+    found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
-        return TranscriptForgotten(turns=0, more=False, found=False)
+        if had_checkpoints:
+            empty = TranscriptRow(command.session_key, command.agent_id, None, None, "text", now, now)
+            rows.mark_forgotten(tx, rows.insert(tx, empty), now)
+        return TranscriptForgotten(turns=0, more=False, found=had_checkpoints)
     erased, more = _erase(context, found.seq, ByteBudget())
-    checkpoints.erase(context.tx, command.session_key, command.agent_id)
     if found.forgotten_at is None:
-        rows.mark_forgotten(context.tx, found.seq, context.now)
+        rows.mark_forgotten(tx, found.seq, now)
     return TranscriptForgotten(turns=erased, more=more)
 
 
