@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 NAMES = tuple(harness.name for harness in HARNESSES)
 PAST_SESSIONS = ("claude-code", "codex", "opencode")
 """Harnesses whose past sessions `signet backfill` reads."""
+OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "openclaw": "openclaw"}
+"""Harnesses that note memories by themselves, and the format of `signet import` that reads these."""
 GENERIC = "generic"
 SHOWN_CHARS = 200
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
@@ -97,6 +99,8 @@ def connect_one(
         print_message(f"`signet connect {harness.name} --check` shows whether it works.")
         if harness.name in PAST_SESSIONS:
             print_message(f"`signet backfill {harness.name} --dry-run` shows the past sessions that you can bring in.")
+        if harness.name in OWN_MEMORIES:
+            print_message(f"`signet import --from {OWN_MEMORIES[harness.name]}` stores what it has noted by itself.")
     else:
         path = printable(str(harness.settings(invocation.environ).path))
         print_result(f"{harness.title} is connected already ({path}).")

@@ -48,6 +48,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "signet import all.json --from mem0",
         "signet import ~/.claude-mem/claude-mem.db --from claude-mem",
         "signet import old/memories.db --from reference",
+        "signet import --from claude-memory",
+        "signet import --from codex-memory",
+        "signet import ~/.openclaw/workspace-ops --from openclaw",
     ),
     "backfill": (
         "signet backfill --dry-run",

@@ -65,18 +65,25 @@ IMPORTERS: dict[str, str] = {
     "mem0": "mem0",
     "claude-mem": "claude_mem",
     "reference": "reference",
+    "claude-memory": "claude_memory",
+    "codex-memory": "codex_memory",
+    "openclaw": "openclaw",
 }
 """The other formats, and the module in ``importers/`` that reads each."""
+OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
+"""Formats of programs that keep their memories at a known place."""
 
 
 @click.command("import")
-@click.argument("file", metavar="FILE|DIRECTORY|-")
+@click.argument("file", metavar="[FILE|DIRECTORY|-]", required=False)
 @click.option("--from", "format_", type=click.Choice(tuple(IMPORTERS)), help="The format, if not that of an export.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
 @agent_option
 @shared_options
 @click.pass_obj
-def import_(invocation: Invocation, file: str, format_: str | None, skip_unreadable: bool, agent: str | None) -> None:
+def import_(
+    invocation: Invocation, file: str | None, format_: str | None, skip_unreadable: bool, agent: str | None
+) -> None:
     """Store the memories of a file of JSON lines, or of another format.
 
     Without --from, FILE is an export of `signet export`; `-` is standard input. Memories that exist already are not
@@ -91,10 +98,16 @@ def import_(invocation: Invocation, file: str, format_: str | None, skip_unreada
       claude-mem       the database of claude-mem, or the JSON of its script export-memories
       reference        the database of Signet's original daemon
       signet-markdown  a directory of `signet export --markdown`, perhaps edited
+      claude-memory    what Claude Code has noted of your projects (default: of all)
+      codex-memory     what Codex has noted (default: ~/.codex/memories)
+      openclaw         MEMORY.md of an agent of OpenClaw (default: ~/.openclaw/workspace)
     """
+    if file is None and format_ not in OF_THIS_MACHINE:
+        raise click.UsageError("Missing argument 'FILE|DIRECTORY|-'.")
     if format_ is not None:
-        _import_other(invocation, Path(file), format_, agent, skip_unreadable=skip_unreadable)
+        _import_other(invocation, file, format_, agent, skip_unreadable=skip_unreadable)
         return
+    assert file is not None
     if skip_unreadable:
         raise click.UsageError("`--skip-unreadable` is for files of another format; name it with `--from`")
     if file == "-":
@@ -122,11 +135,12 @@ def import_(invocation: Invocation, file: str, format_: str | None, skip_unreada
 
 
 def _import_other(
-    invocation: Invocation, path: Path, format_: str, agent: str | None, *, skip_unreadable: bool
+    invocation: Invocation, file: str | None, format_: str, agent: str | None, *, skip_unreadable: bool
 ) -> None:
     """Convert the file or directory into lines, completely and before anything is stored, and import these."""
     importer = importlib.import_module(f"signet_actors.cli.importers.{IMPORTERS[format_]}")
-    if str(path) == "-" or not path.exists():
+    path = importer.default_path(invocation.environ) if file is None else Path(file)
+    if file == "-" or not path.exists():
         raise click.UsageError(f"{path} does not exist; `--from {format_}` needs a file or a directory")
     from signet_actors.cli.importers.findings import Findings  # noqa: PLC0415 - only for another format
 
@@ -151,6 +165,8 @@ def _import_other(
         progress = _import_resumably(invocation, lines, agent, state)
         _name_sources(lines, progress.refusals + progress.differences)
     found: dict[str, Any] = {"leftOut": findings.unreadable, "filesWithoutText": findings.without_text}
+    if format_ in OF_THIS_MACHINE:
+        found |= {"ofSignet": findings.of_signet}
     if edits is not None:
         progress.refused += len(edits.refusals)
         progress.refusals += edits.refusals
@@ -162,6 +178,8 @@ def _import_other(
         print_message(f"left out: {one_line(sentence)}")
     if findings.without_text:
         print_message(f"{counted(findings.without_text, 'file')} had no text.")
+    if findings.of_signet:
+        print_message(f"Left out: {counted(findings.of_signet, 'part')} that Signet itself had written.")
     _report(invocation, progress, **found)
     if progress.refused:
         click.get_current_context().exit(REFUSED)

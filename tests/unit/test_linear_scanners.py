@@ -50,6 +50,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "cli.harnesses.toml_server": {"_LINE_OF_ERROR": SEARCHED},
     "cli.import_export": {"_LINE": SEARCHED},
+    "cli.importers.agent_notes": {"_SHOWN_ID": SEARCHED},
+    "cli.importers.codex_memory": {"_UPDATED": SEARCHED},
     "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},
     "config.yaml_file": {"_INT": MATCHED, "_FLOAT": MATCHED},
     "config.load": {"_read_text:search": FIXED, "_with_environment:fullmatch": FIXED},

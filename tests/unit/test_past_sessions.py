@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from signet_actors.cli.backfill import SOURCES
-from signet_actors.cli.connect import PAST_SESSIONS
+from signet_actors.cli.connect import OWN_MEMORIES, PAST_SESSIONS
+from signet_actors.cli.import_export import OF_THIS_MACHINE
 from signet_actors.cli.importers.source import NotThisFormat
 from signet_actors.cli.main import cli
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
@@ -125,4 +126,6 @@ def test_connect_names_the_command_for_past_sessions(tmp_path: Path) -> None:
     runner = CliRunner(env={"HOME": str(tmp_path), "PATH": "", "CLAUDE_CONFIG_DIR": ""})
     connected = runner.invoke(cli, ["connect", "claude-code", "--command", str(program)])
     assert (connected.exit_code, "`signet backfill claude-code --dry-run`" in connected.stderr) == (0, True)
+    assert "`signet import --from claude-memory`" in connected.stderr
     assert set(PAST_SESSIONS) == set(SOURCES)
+    assert set(OWN_MEMORIES.values()) == OF_THIS_MACHINE

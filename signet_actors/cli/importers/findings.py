@@ -28,12 +28,14 @@ class Findings:
     """What the user has to know about the source.
 
     ``unreadable`` has a sentence for each file or directory that cannot be read, ``warnings`` one for each value or
-    entry that is left out, ``without_text`` the number of files that became no memory.
+    entry that is left out, ``without_text`` the number of files that became no memory, ``of_signet`` the number of
+    parts that Signet itself had written.
     """
 
     unreadable: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     without_text: int = 0
+    of_signet: int = 0
 
     def refuse_unreadable(self) -> None:
         """Raise NotThisFormat with every file that cannot be read, if there are any."""

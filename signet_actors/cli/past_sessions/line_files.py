@@ -28,19 +28,27 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions below ``projects``, without those of subagents, which belong to another session."""
-    folder = Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ) / ".claude") / "projects"
-    for path in sorted(folder.glob("*/*.jsonl")):
+    for path in sorted(claude_code_projects(environ).glob("*/*.jsonl")):
         if _UUID.match(path.stem):
             yield from _session("claude-code", path.stem, path)
 
 
 def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions of the rollout files, also of archived ones."""
-    folder = Path(environ.get("CODEX_HOME") or _home(environ) / ".codex")
     for name in ("sessions", "archived_sessions"):
-        for path in sorted((folder / name).rglob("rollout-*.jsonl")):
+        for path in sorted((codex_home(environ) / name).rglob("rollout-*.jsonl")):
             if _UUID.match(path.stem[-36:]):
                 yield from _session("codex", path.stem[-36:], path)
+
+
+def claude_code_projects(environ: Mapping[str, str]) -> Path:
+    """Return the directory in which Claude Code has a folder for each project."""
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or _home(environ) / ".claude") / "projects"
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return the directory of Codex."""
+    return Path(environ.get("CODEX_HOME") or _home(environ) / ".codex")
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -53,7 +61,7 @@ def _session(source: str, key: str, path: Path) -> Iterator[PastSession]:
         if path.is_symlink() or not path.is_file():
             return
         found = path.stat()
-        project = _project(path)
+        project = project_of(path)
     except OSError:
         return
     if found.st_size:
@@ -61,8 +69,8 @@ def _session(source: str, key: str, path: Path) -> Iterator[PastSession]:
         yield PastSession(source, key, found.st_size, modified_ms, partial(_messages, path), project, path.absolute())
 
 
-def _project(path: Path) -> str | None:
-    """Return the directory that the first lines name."""
+def project_of(path: Path) -> str | None:
+    """Return the directory that the first lines of a session name. Raises OSError."""
     with path.open("rb") as file:
         for _ in range(_FIRST_LINES):
             record = decode_json_text(file.readline(_LINE_BYTES))
