@@ -19,6 +19,7 @@ import click
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.check import HookRun, check_session, prompt_brings, run_installed, stored_canary
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
+from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import NAME, is_our_server
@@ -51,11 +52,23 @@ NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
 @click.option(
     "--command", "given", metavar="PATH", help="The program to install (default: signet-hook of this signet)."
 )
+@click.option(
+    "--plugin",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Make a plugin to install instead ({', '.join(INSTALL)}); change no settings.",
+)
 @agent_option
 @shared_options
 @click.pass_obj
 def connect(
-    invocation: Invocation, harness: str | None, dry_run: bool, check: bool, given: str | None, agent: str | None
+    invocation: Invocation,
+    harness: str | None,
+    dry_run: bool,
+    check: bool,
+    given: str | None,
+    plugin: Path | None,
+    agent: str | None,
 ) -> None:
     """Have a program that runs agents call Signet by itself.
 
@@ -64,7 +77,11 @@ def connect(
     that are connected. `generic` prints what any other program needs.
     """
     chosen = [found for found in HARNESSES if found.name == harness]
-    if harness == GENERIC:
+    if plugin is not None:
+        if harness not in INSTALL or dry_run or check or given:
+            raise click.UsageError(f"--plugin goes with one of {', '.join(INSTALL)}, and with --agent and --workspace")
+        _make_plugin(invocation, harness, plugin.absolute(), agent)
+    elif harness == GENERIC:
         _print_generic(invocation, given, agent)
     elif check:
         _check(invocation, chosen)
@@ -149,6 +166,22 @@ def _print_diff(changes: list[Change]) -> None:
         print_result("Nothing would change.")
     for change in changes:
         click.echo(printable(change.diff()), nl=False)
+
+
+def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str | None) -> None:
+    """Make the plugin, and print how it is installed. Raises ConfigError."""
+    options = ["--agent", agent] if agent else []
+    if invocation.workspace_option:
+        options += ["--workspace", str(invocation.workspace)]
+    write_plugin(directory, plugin_files(name, options))
+    print_result(f"Made the plugin {printable(str(directory))}.")
+    print_message(printable(INSTALL[name].format(directory=shlex.quote(str(directory)))))
+    print_message("It runs `signet` (and `signet-hook`, if it has hooks), which must be on the program's PATH.")
+    for harness in HARNESSES:
+        if harness.name == name and state_of(harness, invocation) in (CONNECTED, DIFFERENT):
+            print_message(
+                f"{harness.title} is connected by its settings, too: `signet disconnect {name}`, or all runs twice."
+            )
 
 
 def _print_generic(invocation: Invocation, given: str | None, agent: str | None) -> None:
