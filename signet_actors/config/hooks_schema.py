@@ -69,6 +69,14 @@ class CompactionCompleteConfig(Struct, frozen=True, rename="camel"):
     )
 
 
+class SynthesisHookConfig(Struct, frozen=True, rename="camel"):
+    """The hook by which a harness makes `MEMORY.md`."""
+
+    enabled: Annotated[bool, described("Give a harness the prompt for `MEMORY.md`, and take the text that it made")] = (
+        True
+    )
+
+
 class HooksConfig(Struct, frozen=True, rename="camel"):
     """Settings of harness hooks."""
 
@@ -77,3 +85,4 @@ class HooksConfig(Struct, frozen=True, rename="camel"):
     session_end: SessionEndConfig = SessionEndConfig()
     pre_compaction: PreCompactionConfig = PreCompactionConfig()
     compaction_complete: CompactionCompleteConfig = CompactionCompleteConfig()
+    synthesis: SynthesisHookConfig = SynthesisHookConfig()

@@ -115,9 +115,7 @@ release ignores them. Their contents are not checked.
 """
 
 NOT_BUILT_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
-    (("memory",), ("synthesis",)),
     (PIPELINE, ("significance", "synthesis")),
-    (("hooks",), ("synthesis",)),
     (("hooks", "sessionStart"), ("recencyBias",)),
 )
 """Documented keys, by section, whose feature this release lacks. They cause a warning; their contents are not checked.

@@ -32,6 +32,7 @@ ExtractionProvider = Literal["auto", "none", "ollama", "openai", "claude-code", 
 InlineLinker = Literal["link", "create"]
 MaintenanceMode = Literal["observe", "execute"]
 Confirm = Literal["auto", "review"]
+SynthesisSchedule = Literal["daily", "weekly", "on-demand"]
 
 
 class DampeningConfig(Struct, frozen=True, rename="camel"):
@@ -313,6 +314,24 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     dampening: DampeningConfig = DampeningConfig()
 
 
+class SynthesisConfig(Struct, frozen=True):
+    """Who makes `MEMORY.md`, and how often. Source: docs/guides/working-memory.md.
+
+    Departs: the reference's defaults are the harness ``openclaw`` and its model ``sonnet``, which few people have.
+    """
+
+    harness: Annotated[
+        str,
+        text("Who makes `MEMORY.md`: `daemon`, or the name of a harness, which then asks for the prompt", least=1),
+    ] = "daemon"
+    model: Annotated[str, text("Model that the harness is told to use; the daemon does not use it")] = ""
+    schedule: Annotated[
+        SynthesisSchedule,
+        described("How often it is made anew if memories have changed; `on-demand`: on request only"),
+    ] = "daily"
+    max_tokens: Annotated[int, ranged(200, 16_000, "Maximum length of the text")] = 4000
+
+
 class MemoryConfig(Struct, frozen=True):
     """Settings of memories. Source: memory-system.txt "Importance Decay"."""
 
@@ -320,3 +339,4 @@ class MemoryConfig(Struct, frozen=True):
         0.95
     )
     pipeline_v2: PipelineV2Config = field(name="pipelineV2", default=PipelineV2Config())
+    synthesis: SynthesisConfig = SynthesisConfig()

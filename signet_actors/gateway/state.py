@@ -25,6 +25,7 @@ from signet_actors.gateway.sessions.table import SessionTable
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.gateway.synthesis.synthesis import Synthesis
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import Clock, new_id
@@ -93,6 +94,7 @@ class GatewayState:
     ledger: RecallLedger = field(init=False)
     projects: Projects = field(init=False)
     checkpoints: SessionCheckpoints = field(init=False)
+    synthesis: Synthesis = field(init=False)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     prompts_in_flight: int = 0
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
@@ -116,6 +118,15 @@ class GatewayState:
             lambda: new_id(self.clock, self.rng),
             lambda: self.config.memory.pipeline_v2.continuity,
             lambda text: self.redactor.clean(text)[0],
+        )
+        self.synthesis = Synthesis(
+            self.workspace,
+            self.bus,
+            self.clock,
+            self.rng,
+            self.log,
+            lambda: self.config,
+            lambda: self.redactor,
         )
         self.reconfigure(self.config)
 

@@ -39,6 +39,7 @@ from signet_actors.operations import (
     session_memories,
     sessions,
     status,
+    synthesis,
     transcripts,
 )
 from signet_actors.operations.operation import Operation
@@ -58,6 +59,7 @@ SUBJECTS: Final = (
     session_memories,
     transcripts,
     checkpoints,
+    synthesis,
     jobs,
     pipeline,
     runs,

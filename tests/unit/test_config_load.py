@@ -174,21 +174,17 @@ def test_a_documented_key_that_is_not_built_yet_causes_a_warning(tmp_path: Path)
         tmp_path,
         """
         memory:
-          synthesis: {harness: openclaw}
           pipelineV2: {significance: {enabled: true}, synthesis: {}}
         hooks:
           session_start: {recency_bias: 0.7}
-          synthesis: {schedule: daily}
         """,
     )
     assert sorted(loaded.warnings) == [
         f"agent.yaml: {key}: has no effect in this release"
         for key in (
             "hooks.session_start.recency_bias",
-            "hooks.synthesis",
             "memory.pipelineV2.significance",
             "memory.pipelineV2.synthesis",
-            "memory.synthesis",
         )
     ]
 

@@ -15,7 +15,15 @@ from typing import Any, Final
 import pytest
 
 from signet_actors.cli.harnesses import hook_settings
-from signet_actors.domain import chunking, memories, normalization, prompt_terms, query_words, timestamps
+from signet_actors.domain import (
+    chunking,
+    memories,
+    normalization,
+    prompt_terms,
+    query_words,
+    timestamps,
+    working_memory,
+)
 from signet_actors.domain.extraction import (
     contradiction,
     injected_text,
@@ -133,12 +141,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     ),
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.windowed_search": {"_BLANK": SEARCHED},
+    "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
     "operations.request_path": {"PARAMETER": FIXED},  # of declared operations
     "operations.tools": {"_CONTROL": SEARCHED},
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
     "gateway.auth.request_guard": {"_HOST": WHOLE},
+    "gateway.synthesis.memory_file": {"_VERSION": WHOLE},
     "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_names:findall": FIXED},
     "gateway.server.framing": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
     "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
@@ -477,6 +487,8 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "segments of a transcript": lambda text: list(transcript_capture.segments(text, 100)),
     "pieces of a turn": lambda text: list(turns.pieces(text * 4)),
     "excerpt": lambda text: excerpts.excerpt(text, ("nothing",)),
+    "working memory": lambda text: working_memory.own_part(f"<!-- signet: {text}", (text,)),
+    "answer in Markdown": lambda text: working_memory.readable_answer(text, 1000),
     "date phrase": lambda text: intent_of_query(text, NOON),
     "settings of a harness": lambda text: hook_settings.connected(json.dumps({text: text}), {"Stop": {"hooks": []}}),
     "text for a harness": lambda text: fitted(text, 1000, count_bytes=True),

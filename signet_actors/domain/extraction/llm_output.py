@@ -129,7 +129,7 @@ def _end_of_reasoning(text: str, at: int) -> int:
     return len(text)
 
 
-def _without_leading_reasoning(text: str) -> str:
+def without_leading_reasoning(text: str) -> str:
     """Return ``text`` without reasoning at its beginning.
 
     A closing tag alone also ends reasoning: some chat templates put the opening tag into the prompt.
@@ -162,7 +162,7 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
     Each position is decoded strictly first. Only if that fails is it read tolerantly, and each repair is counted by
     kind.
     """
-    text = _without_leading_reasoning(text)
+    text = without_leading_reasoning(text)
     found: list[Document] = []
     steps = StepBudget()
     at = starts = 0

@@ -29,6 +29,7 @@ from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
+from signet_actors.gateway.synthesis.memory_file import working_memory
 from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
@@ -77,7 +78,7 @@ async def _full_start(
                 candidates=settings.candidate_pool_limit,
             )
         ),
-        asyncio.to_thread(_read_workspace, state.workspace, call.agent_id, _files(settings)),
+        asyncio.to_thread(_read_workspace, state.workspace, call.agent_id, request.project, _files(settings)),
         recovery_section(call, session),
     )
     wants_news = settings.include_recent_context and found.last_active_at is not None
@@ -120,11 +121,16 @@ def _files(settings: SessionStartConfig) -> list[IdentityFile]:
 
 
 def _read_workspace(
-    workspace: Path, agent_id: str, files: Sequence[IdentityFile]
+    workspace: Path, agent_id: str, project: str | None, files: Sequence[IdentityFile]
 ) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
     """Return the texts of the agent's files, and its identity. Blocks."""
     identity = identity_of_agent(workspace, agent_id)
-    return read_identity(workspace, agent_id, files), HookIdentity(identity.name, identity.description or UNSET)
+    found = read_identity(workspace, agent_id, [file for file in files if file.name != RECENT_FILE])
+    for file in files:
+        text = working_memory(workspace, agent_id, project) if file.name == RECENT_FILE else ""
+        if text:
+            found.append((file, text))
+    return found, HookIdentity(identity.name, identity.description or UNSET)
 
 
 def _line(memory: Memory) -> Line:

@@ -16,6 +16,7 @@ from tests.corpus.scenarios import (
     read,
     recall,
     remember,
+    synthesis,
     transcripts,
 )
 
@@ -29,6 +30,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *agents.SCENARIOS,
     *import_export.SCENARIOS,
     *transcripts.SCENARIOS,
+    *synthesis.SCENARIOS,
     *edge.SCENARIOS,
     *operations.SCENARIOS,
     *pipeline.SCENARIOS,

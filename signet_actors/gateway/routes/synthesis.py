@@ -1,0 +1,169 @@
+"""``MEMORY.md``: the prompt for it, what a harness made of that, its status and what changed.
+
+Source: docs/compatibility.md "MEMORY.md"; docs/guides/working-memory.md; docs/decisions.md 34, 35.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from signet_actors.domain.working_memory import difference
+from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.ingest import redaction_fields
+from signet_actors.gateway.sessions.hook_runner import NO_HOOKS_HEADER
+from signet_actors.gateway.synthesis.memory_file import FILE_NAME, MemoryFile, Record, Version
+from signet_actors.operations.field_types import parse_flag
+from signet_actors.operations.hooks import StartMemory
+from signet_actors.operations.synthesis import (
+    COMPLETE,
+    CONFIG,
+    DIFF,
+    MAX_CONTENT_CHARS,
+    REQUEST,
+    STATUS,
+    CompleteSynthesisRequest,
+    FileVersion,
+    RequestSynthesisRequest,
+    SynthesisAgent,
+    SynthesisCompleted,
+    SynthesisDiff,
+    SynthesisPrompt,
+    SynthesisSettings,
+    SynthesisStatus,
+    VersionRequest,
+)
+from signet_actors.runtime.messaging.requests import mark_sent
+
+
+async def settings(call: Call[SynthesisAgent]) -> HttpResponse:
+    """Return the settings in effect."""
+    return HttpResponse(_settings(call))
+
+
+async def request(call: Call[RequestSynthesisRequest]) -> HttpResponse:
+    """Return the prompt and the memories that it shows."""
+    shown = _settings(call)
+    reason = _switched_off(call)
+    if reason is not None:
+        return HttpResponse(SynthesisPrompt(harness=shown.harness, model=shown.model, skipped=True, reason=reason))
+    groups = await call.state.synthesis.groups(call.agent_id, call.trace_id)
+    return HttpResponse(
+        SynthesisPrompt(
+            harness=shown.harness,
+            model=shown.model,
+            prompt=call.state.synthesis.prompt(groups, shown.max_tokens),
+            memories=[
+                StartMemory(source.id, source.content, source.type, source.importance, source.created_at)
+                for each in groups
+                for source in each.sources
+            ],
+            file_count=len(groups),
+        )
+    )
+
+
+async def complete(call: Call[CompleteSynthesisRequest]) -> HttpResponse:
+    """Write the file."""
+    content = call.request.content
+    if not content.strip():
+        raise InvalidRequest("content is required", field="content")
+    if len(content) > MAX_CONTENT_CHARS:
+        raise SignetError(
+            f"content must be at most {MAX_CONTENT_CHARS} characters", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
+        )
+    reason = _switched_off(call)
+    if reason is not None:
+        return HttpResponse(SynthesisCompleted(success=False, skipped=True, reason=reason))
+    by = call.request.harness or "harness"
+    mark_sent()
+    replaced, kinds = await call.state.synthesis.complete(call.agent_id, content, by)
+    redaction = redaction_fields(kinds)
+    return HttpResponse(
+        SynthesisCompleted(
+            success=True,
+            written=replaced.written,
+            edited=replaced.edited,
+            version=UNSET if replaced.kept is None else replaced.kept,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
+        )
+    )
+
+
+async def status(call: Call[SynthesisAgent]) -> HttpResponse:
+    """Return when the file was made, by whom, and its versions."""
+    file = call.state.synthesis.file(call.agent_id)
+    text, record, edited, versions = await asyncio.to_thread(_read, file)
+    return HttpResponse(
+        SynthesisStatus(
+            running=call.state.synthesis.running == call.agent_id,
+            last_run_at=record.last_run_at,
+            config=_settings(call),
+            agent_id=call.agent_id,
+            path=str(file.path),
+            chars=len(text),
+            made_by=record.by or None,
+            model=record.model or None,
+            edited=edited,
+            edited_at=record.edited_at,
+            last_attempt_at=record.last_attempt_at,
+            last_error=record.last_error,
+            failures=record.failures,
+            next_run_at=None,
+            waiting=None,
+            versions=[FileVersion(*version) for version in versions],
+        )
+    )
+
+
+def _read(file: MemoryFile) -> tuple[str, Record, bool, list[Version]]:
+    record = file.record()
+    return file.text(), record, bool(record.file_digest) and file.is_edited(record), file.versions()
+
+
+async def diff(call: Call[VersionRequest]) -> HttpResponse:
+    """Return the difference between a former version and the present file."""
+    file = call.state.synthesis.file(call.agent_id)
+    return HttpResponse(await asyncio.to_thread(_diff, file, call.request.version))
+
+
+def _diff(file: MemoryFile, name: str | None) -> SynthesisDiff:
+    if name is None:
+        versions = file.versions()
+        if not versions:
+            return SynthesisDiff(version=None, diff=None)
+        name = versions[0].name
+    return SynthesisDiff(version=name, diff=difference(file.version(name), file.text(), (name, FILE_NAME)))
+
+
+def _settings(call: Call[Any]) -> SynthesisSettings:
+    config = call.state.config
+    chosen = config.memory.synthesis
+    return SynthesisSettings(
+        enabled=config.hooks.synthesis.enabled,
+        harness=chosen.harness,
+        model=chosen.model,
+        schedule=chosen.schedule,
+        max_tokens=chosen.max_tokens,
+        provider=config.memory.pipeline_v2.extraction.provider,
+    )
+
+
+def _switched_off(call: Call[Any]) -> str | None:
+    """Return why the hook does nothing, None if it works."""
+    if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
+        return "no_hooks"
+    return None if call.state.config.hooks.synthesis.enabled else "disabled"
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *serve(CONFIG, settings),
+    *serve(REQUEST, request),
+    *serve(COMPLETE, complete),
+    *serve(STATUS, status),
+    *serve(DIFF, diff),
+)

@@ -1,0 +1,162 @@
+"""The hooks by which a harness makes MEMORY.md, its status, and what changed.
+
+Source: docs/compatibility.md "MEMORY.md"; docs/guides/working-memory.md.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.load import load_config
+from signet_actors.protocol.searcher import ListMemories, MemoryListed
+from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
+from tests.support.memory_api import NOW_MS, MemoryApi, memory
+from tests.support.scripted_model import data_of
+
+HOOK, COMPLETE = "/api/hooks/synthesis", "/api/hooks/synthesis/complete"
+SHOP = memory(id="s1", content="The shop listens on port 5433", project="/p/shop")
+EDITOR = memory(id="e1", content="The editor is vim")
+SECRET = "ghp_" + "a1B2" * 9
+
+
+def synthesis_api(workspace: Path, **settings: Any) -> MemoryApi:
+    """Return a gateway with these settings, whose store has two memories."""
+    (workspace / "agent.yaml").write_text(json.dumps(settings))
+    api = MemoryApi(workspace, config=load_config(workspace, {}).config)
+
+    def found(query: FindSessionStart) -> SessionStartFound:
+        both = [EDITOR] if query.project is None else [SHOP, EDITOR]
+        return SessionStartFound([], both, {})
+
+    api.bus.script |= {ListMemories: MemoryListed([SHOP, EDITOR], 2, 2, 0, 2), FindSessionStart: found}
+    return api
+
+
+def ok(api: MemoryApi, method: str, target: str, body: Any = None, **headers: str) -> Any:
+    answer = api.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    assert answer.status == 200, answer.raw
+    return answer.json
+
+
+def test_the_configuration_says_who_makes_the_file_and_how_often(tmp_path: Path) -> None:
+    api = synthesis_api(
+        tmp_path,
+        memory={"synthesis": {"harness": "openclaw", "model": "sonnet", "schedule": "weekly", "max_tokens": 900}},
+    )
+    found = ok(api, "GET", "/api/hooks/synthesis/config")
+    assert found == {
+        "enabled": True,
+        "harness": "openclaw",
+        "model": "sonnet",
+        "schedule": "weekly",
+        "max_tokens": 900,
+        "provider": "auto",
+    }
+
+
+def test_a_harness_gets_the_prompt_and_the_memories_that_it_shows(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path, memory={"synthesis": {"harness": "openclaw", "model": "sonnet"}})
+    found = ok(api, "POST", HOOK, b'{"trigger": "scheduled"}', content_type="text/plain")
+    assert (found["harness"], found["model"], found["fileCount"]) == ("openclaw", "sonnet", 2)
+    assert [shown["id"] for shown in found["memories"]] == ["e1", "s1"]
+    general, heading, project = data_of(found["prompt"])
+    assert "vim" in general
+    assert "5433" not in general
+    assert heading == "## Project: /p/shop"
+    assert "5433" in project
+
+
+def test_the_memories_are_those_that_the_agent_may_read(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    ok(api, "POST", HOOK, {"agentId": "reviewer"})
+    asked = [
+        sent.body.read.agent_id for sent in api.bus.asked if isinstance(sent.body, ListMemories | FindSessionStart)
+    ]
+    assert set(asked) == {"reviewer"}
+
+
+def test_what_a_harness_made_is_written_without_secrets(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    done = ok(api, "POST", COMPLETE, {"content": f"```markdown\n## Now\n- token {SECRET}\n```", "harness": "openclaw"})
+    assert (done["success"], done["written"], done["redacted"]) == (True, True, True)
+    text = (tmp_path / "MEMORY.md").read_text()
+    assert SECRET not in text
+    assert "```" not in text
+    status = ok(api, "GET", "/api/synthesis/status")
+    assert (status["madeBy"], status["running"], status["edited"]) == ("openclaw", False, False)
+    assert status["lastRunAt"] == "2026-02-21T10:00:00.000Z"
+
+
+@pytest.mark.parametrize("content", ["", "  \n", "<think>only thoughts</think>", "```\n```"])
+def test_an_empty_text_is_refused_and_the_present_file_stays(tmp_path: Path, content: str) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Mine\n")
+    answer = synthesis_api(tmp_path).request("POST", COMPLETE, {"content": content})
+    assert answer.status == 400
+    assert answer.json["error"] == "content is required"
+    assert (tmp_path / "MEMORY.md").read_text() == "# Mine\n"
+
+
+def test_a_text_without_content_or_of_too_much_is_refused(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    assert api.request("POST", COMPLETE, {}).json["error"] == "content is required"
+    assert api.request("POST", COMPLETE, {"content": "x" * 200_001}).status == 413
+
+
+def test_a_link_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "theirs.md").write_text("theirs")
+    (tmp_path / "MEMORY.md").symlink_to(tmp_path / "theirs.md")
+    answer = synthesis_api(tmp_path).request("POST", COMPLETE, {"content": "# New"})
+    assert answer.status == 409
+    assert "symbolic link" in answer.json["error"]
+    assert (tmp_path / "theirs.md").read_text() == "theirs"
+
+
+def test_a_hook_that_is_switched_off_does_nothing_and_says_so(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path, hooks={"synthesis": {"enabled": False}})
+    assert ok(api, "GET", "/api/hooks/synthesis/config")["enabled"] is False
+    for path, body in ((HOOK, {}), (COMPLETE, {"content": "# New"})):
+        done = ok(api, "POST", path, body)
+        assert (done["skipped"], done["reason"]) == (True, "disabled")
+    done = ok(synthesis_api(tmp_path), "POST", COMPLETE, {"content": "# New"}, x_signet_no_hooks="1")
+    assert done["reason"] == "no_hooks"
+    assert not (tmp_path / "MEMORY.md").exists()
+
+
+def test_one_file_is_made_at_a_time(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    api.state.synthesis.running = "default"
+    answer = api.request("POST", COMPLETE, {"content": "# New"})
+    assert (answer.status, answer.json["error"]) == (409, "Synthesis already in progress")
+    assert ok(api, "GET", "/api/synthesis/status")["running"] is True
+
+
+def test_the_diff_shows_what_changed_since_a_version(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    assert ok(api, "GET", "/api/synthesis/diff") == {"version": None, "diff": None}
+    for number in range(3):
+        api.clock.now_ms = NOW_MS + number * 1000
+        ok(api, "POST", COMPLETE, {"content": f"- text {number}"})
+    versions = ok(api, "GET", "/api/synthesis/status")["versions"]
+    assert [version["edited"] for version in versions] == [False, False]
+    newest = ok(api, "GET", "/api/synthesis/diff")
+    assert newest["version"] == versions[0]["name"]
+    assert "-- text 1" in newest["diff"].splitlines()
+    oldest = ok(api, "GET", f"/api/synthesis/diff?version={versions[1]['name']}")
+    assert "-- text 0" in oldest["diff"].splitlines()
+    assert api.request("GET", "/api/synthesis/diff?version=../agent.yaml").status == 404
+
+
+def test_a_status_says_that_a_person_changed_the_file(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path)
+    ok(api, "POST", COMPLETE, {"content": "- made"})
+    with (tmp_path / "MEMORY.md").open("a") as text:
+        text.write("- by hand\n")
+    assert ok(api, "GET", "/api/synthesis/status")["edited"] is True
+    done = ok(api, "POST", COMPLETE, {"content": "- made anew"})
+    assert done["edited"] is True
+    assert "-edited" in done["version"]
+    assert (tmp_path / "MEMORY.md").read_text().startswith("- by hand\n")
