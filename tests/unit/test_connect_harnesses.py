@@ -26,6 +26,7 @@ from signet_actors.cli.harnesses.registry import (
     CURSOR,
     GEMINI,
     HARNESSES,
+    OPENCLAW,
     OPENCODE,
     VSCODE,
     WINDSURF,
@@ -108,6 +109,93 @@ def test_in_a_used_home_every_byte_comes_back(home: Home, harness: Harness) -> N
     assert "is connected already" in home.connect(harness).output
     assert home.files() == connected
     assert home.disconnect(harness).exit_code == 0
+    assert home.files() == before
+
+
+LAYOUTS = {
+    "line ends of Windows": lambda raw: raw.replace(b"\n", b"\r\n"),
+    "line ends of two kinds": lambda raw: raw.replace(b"\n", b"\r\n", 3),
+    "no line end at the end": lambda raw: raw.rstrip(b"\n"),
+    "tabs": lambda raw: raw.replace(b"  ", b"\t"),
+    "blanks at line ends": lambda raw: raw.replace(b"\n", b"  \n"),
+    "blank lines around": lambda raw: b"\n\n" + raw + b"\n\n\n",
+    "nothing": lambda raw: b"",
+    "white space": lambda raw: b" \n\n",
+}
+"""How a text editor may leave a file."""
+
+
+@every
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_byte_comes_back_whatever_the_layout(home: Home, harness: Harness, layout: str) -> None:
+    for path in furnish(home, harness):
+        (home.root / path).write_bytes(LAYOUTS[layout]((home.root / path).read_bytes()))
+    before = home.files()
+    done = home.connect(harness)
+    assert done.exit_code == 0, done.output
+    for path in RICH[harness.name]:
+        raw = (home.root / path).read_bytes()
+        assert raw != before[path]
+        assert layout != "line ends of Windows" or raw.count(b"\n") == raw.count(b"\r\n")
+    assert home.disconnect(harness).exit_code == 0
+    assert home.files() == before
+
+
+@every
+def test_the_files_of_a_dotfiles_directory_stay_links_and_keep_their_modes(home: Home, harness: Harness) -> None:
+    dotfiles = home.root / "dotfiles"
+    dotfiles.mkdir()
+    for number, path in enumerate(furnish(home, harness)):
+        file = home.root / path
+        target = dotfiles / f"{number}{file.suffix}"
+        file.rename(target)
+        target.chmod(0o640)
+        file.symlink_to(target)
+    before = home.files()
+    assert home.connect(harness).exit_code == 0
+    for path in RICH[harness.name]:
+        assert (home.root / path).is_symlink()
+        assert (home.root / path).stat().st_mode & 0o777 == 0o640
+        assert (home.root / path).read_bytes() != before[path]
+    assert home.disconnect(harness).exit_code == 0
+    assert home.files() == before
+    for path in RICH[harness.name]:
+        assert (home.root / path).is_symlink()
+        assert (home.root / path).stat().st_mode & 0o777 == 0o640
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("harness", "path"),
+    [
+        (CLAUDE_CODE, ".claude/settings.json"),
+        (CODEX, ".codex/config.toml"),  # the crate toml, https://github.com/toml-rs/toml-rs/pull/75
+        (VSCODE, f"{VSCODE.directory}/mcp.json"),  # white space for microsoft/vscode, src/vs/base/common/json.ts
+        (OPENCLAW, ".openclaw/openclaw.json"),  # white space in JSON5, section 8
+    ],
+    ids=lambda value: value.name if isinstance(value, Harness) else "",
+)
+def test_a_byte_order_mark_stays_if_the_program_reads_such_a_file(home: Home, harness: Harness, path: str) -> None:
+    furnish(home, harness)
+    file = home.root / path
+    file.write_bytes(MARK + file.read_bytes())
+    before = home.files()
+    assert home.connect(harness).exit_code == 0
+    assert file.read_bytes() != before[path]
+    assert file.read_bytes().startswith(MARK)
+    assert home.disconnect(harness).exit_code == 0
+    assert home.files() == before
+
+
+@pytest.mark.parametrize("harness", [GEMINI, CURSOR, WINDSURF, OPENCODE], **by_name)
+def test_another_file_with_a_byte_order_mark_is_left_alone(home: Home, harness: Harness) -> None:
+    for path in furnish(home, harness):
+        (home.root / path).write_bytes(MARK + (home.root / path).read_bytes())
+    before = home.files()
+    done = home.connect(harness)
+    assert (done.exit_code, "line 1: not valid JSON (Unexpected UTF-8 BOM" in done.output) == (78, True)
     assert home.files() == before
 
 

@@ -52,8 +52,8 @@ class Servers:
     """The MCP servers of a harness: in which file, and in which form.
 
     ``file_names``: the first that exists, else the first. ``in_home``: the file is not in the settings directory but
-    beside it, unless that has moved. ``form``: members that the entry has beside command and arguments, or None if both
-    are one list.
+    beside it, unless that has moved. ``form``: members that the entry has beside command and arguments.
+    ``is_one_list``: both are one list. ``skips_mark``: the harness reads a file that begins with a byte order mark.
     """
 
     file_names: tuple[str, ...]
@@ -61,6 +61,7 @@ class Servers:
     form: dict[str, Any]
     is_one_list: bool = False
     in_home: bool = False
+    skips_mark: bool = False
 
     def entry(self, words: list[str]) -> dict[str, Any]:
         """Return the entry that starts the server with these words."""
@@ -116,7 +117,8 @@ class Harness:
         moved = self.moved_by and environ.get(self.moved_by)
         directory = _home(environ) if self.servers.in_home and not moved else self.settings_directory(environ)
         paths = [directory / name for name in self.servers.file_names]
-        return SettingsFile(next((path for path in paths if path.exists()), paths[0]))
+        path = next((path for path in paths if path.exists()), paths[0])
+        return SettingsFile(path, self.servers.skips_mark)
 
     def is_found(self, environ: Mapping[str, str]) -> bool:
         """Return whether the harness seems to be installed: its program, or its settings directory."""
@@ -314,7 +316,7 @@ CODEX: Final = Harness(
         Event("Stop", "checkpoint", 5),
         Event("SessionEnd", "session-end", 3),
     ),
-    servers=Servers(("config.toml",), TomlServer(), {}),
+    servers=Servers(("config.toml",), TomlServer(), {}, skips_mark=True),
     comments=False,
     after_connect="Codex asks whether you trust new hooks: start it, type `/hooks`, and trust those of signet-hook.",
 )
@@ -357,7 +359,7 @@ VSCODE: Final = Harness(
     title="VS Code",
     program="code",
     directory="Library/Application Support/Code/User" if sys.platform == "darwin" else ".config/Code/User",
-    servers=Servers(("mcp.json",), ServerEntry(("servers",), comments=True), {"type": "stdio"}),
+    servers=Servers(("mcp.json",), ServerEntry(("servers",), comments=True), {"type": "stdio"}, skips_mark=True),
     after_connect="Start the server once: MCP: List Servers in the command palette, signet, Start Server.",
 )
 WINDSURF: Final = Harness(
@@ -398,7 +400,7 @@ OPENCLAW: Final = Harness(
     title="OpenClaw",
     program="openclaw",
     directory=".openclaw",
-    servers=Servers(("openclaw.json",), ServerEntry(("mcp", "servers"), comments=True), {}),
+    servers=Servers(("openclaw.json",), ServerEntry(("mcp", "servers"), comments=True), {}, skips_mark=True),
     after_connect="`openclaw mcp status` shows it.",
 )
 HARNESSES: Final = (CLAUDE_CODE, CODEX, GEMINI, CURSOR, VSCODE, WINDSURF, OPENCODE, OPENCLAW)
