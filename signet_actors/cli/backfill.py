@@ -78,7 +78,7 @@ class Outcome:
 @click.command()
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=click.Choice(tuple(SOURCES)))
 @click.option(
-    "--export", metavar="FILE", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
+    "--export", metavar="FILE|DIR", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
 )
 @click.option("--since", metavar="TIME", type=SINCE, help="Only sessions that went on then or later.")
 @click.option("--project", metavar="DIR", help="Only sessions in this directory or below.")

@@ -153,13 +153,15 @@ def test_a_long_session_is_sent_in_parts_and_stored_whole(person: Person, monkey
 
 
 def test_conversations_of_claude_and_chatgpt_are_stored_with_their_times(person: Person) -> None:
-    assert person.backfill("--export", str(EXPORTS / "claude.json"))["newTurns"] == 2
-    assert person.backfill("--export", str(EXPORTS / "chatgpt.json"))["newTurns"] == 2
+    assert person.backfill("--export", str(EXPORTS / "claude.json"))["newTurns"] == 3
+    assert person.backfill("--export", str(EXPORTS / "chatgpt.json"))["newTurns"] == 3
+    assert person.backfill("--export", str(EXPORTS / "chatgpt.json"))["unchanged"] == 1
     assert person.turns("6788e2c8-2f1c-8001-9a3e-0c6f5f7d1b10") == [
+        ("system", "Title: Fares in winter", "2025-01-15T12:30:00.250Z"),
         ("user", "Which fare applies in winter?", "2025-01-15T12:30:01.000Z"),
         ("assistant", "The winter fare is 12 euros.", "2025-01-15T12:30:30.000Z"),
     ]
-    assert person.turns("6f1c1f6e-9d1b-4b7e-8f0a-2b9f3a7d1c01")[1][2] == "2025-03-02T15:59:31.000Z"
+    assert person.turns("6f1c1f6e-9d1b-4b7e-8f0a-2b9f3a7d1c01")[2][2] == "2025-03-02T15:59:31.000Z"
 
 
 def test_nothing_is_stored_without_a_yes_nor_by_a_dry_run(person: Person) -> None:

@@ -58,6 +58,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "cli.harnesses.toml_server": {"_LINE_OF_ERROR": SEARCHED},
     "cli.import_export": {"_LINE": SEARCHED},
+    "cli.past_sessions.json_array": {"_BLANKS": MATCHED},
     "cli.importers.agent_notes": {"_SHOWN_ID": SEARCHED},
     "cli.importers.codex_memory": {"_UPDATED": SEARCHED},
     "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},

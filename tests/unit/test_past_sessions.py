@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from signet_actors.cli.connect import OWN_MEMORIES, PAST_SESSIONS
 from signet_actors.cli.import_export import OF_THIS_MACHINE
 from signet_actors.cli.importers.source import NotThisFormat
 from signet_actors.cli.main import cli
-from signet_actors.cli.past_sessions import chat_export, line_files, opencode
+from signet_actors.cli.past_sessions import chat_export, json_array, line_files, opencode
 from signet_actors.cli.past_sessions.session import PastSession, Unreadable
 from tests.support import past_sessions as homes
 
@@ -86,6 +88,7 @@ def test_an_export_of_claude_has_what_was_said_and_when() -> None:
     assert (session.source, session.key) == ("claude", "6f1c1f6e-9d1b-4b7e-8f0a-2b9f3a7d1c01")
     assert session.modified_at == "2025-03-02T16:01:10.000Z"
     assert texts(session) == [
+        ("system", "Title: Timetable of the ferry", "2025-03-02T15:59:23.103Z"),
         ("human", "In which format do we publish the timetable?", "2025-03-02T15:59:24.000Z"),
         ("assistant", "As GTFS, every Monday.", "2025-03-02T15:59:31.000Z"),
     ]
@@ -95,6 +98,7 @@ def test_of_an_export_of_chatgpt_the_branch_that_was_shown_last_is_kept() -> Non
     [session] = chat_export.sessions(EXPORTS / "chatgpt.json")
     assert (session.source, session.key) == ("chatgpt", "6788e2c8-2f1c-8001-9a3e-0c6f5f7d1b10")
     assert texts(session) == [
+        ("system", "Title: Fares in winter", "2025-01-15T12:30:00.250Z"),
         ("user", "Which fare applies in winter?", "2025-01-15T12:30:01.000Z"),
         ("assistant", "The winter fare is 12 euros.", "2025-01-15T12:30:30.000Z"),
     ]
@@ -109,6 +113,83 @@ def test_another_file_is_refused_with_what_is_wanted(tmp_path: Path, content: st
     path.write_text(content, encoding="utf-8")
     with pytest.raises(NotThisFormat, match=r"give the file conversations\.json of a data export of Claude or ChatGPT"):
         list(chat_export.sessions(path))
+
+
+def test_the_files_of_a_large_export_are_read_from_their_directory(tmp_path: Path) -> None:
+    for number in range(3):
+        text = (EXPORTS / "chatgpt.json").read_text(encoding="utf-8").replace("1b10", f"1b1{number}")
+        (tmp_path / f"conversations-00{number}.json").write_text(text, encoding="utf-8")
+    (tmp_path / "user.json").write_text("{}", encoding="utf-8")
+    found = list(chat_export.sessions(tmp_path))
+    assert [session.key[-4:] for session in found] == ["1b10", "1b11", "1b12"]
+    assert {texts(session)[1][1] for session in found} == {"Which fare applies in winter?"}
+
+
+def test_an_export_is_read_without_all_of_it_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_array, "READ_BYTES", 64 * 1024)
+    path = tmp_path / "conversations.json"
+    [sample] = [one for one in json.loads((EXPORTS / "claude.json").read_text(encoding="utf-8")) if one["name"]]
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(200):
+            said = dict(sample["chat_messages"][0], content=[{"type": "text", "text": f"{number} " * 10_000}])
+            conversation = dict(sample, uuid=f"c-{number}", chat_messages=[said])
+            file.write(f"{',' if number else '['}\n{json.dumps(conversation)}")
+        file.write("]")
+    tracemalloc.start()
+    try:
+        found = list(chat_export.sessions(path))
+        last = len(texts(found[-1])[1][1])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(found), last > 30_000) == (200, True)
+    assert peak < path.stat().st_size / 8
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1 << 20])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_the_elements_of_an_array_are_found_wherever_it_is_cut(
+    monkeypatch: pytest.MonkeyPatch, size: int, bom: str
+) -> None:
+    monkeypatch.setattr(json_array, "READ_BYTES", size)
+    values = [{"a": 'ö]["\\'}, {}, {"例": [1, {"b": "]"}]}, {"\U0001f980": None}, {"c": "x" * 200}]
+    for indent in (None, 2):
+        raw = (bom + json.dumps(values, ensure_ascii=False, indent=indent)).encode()
+        found = list(json_array.elements(io.BytesIO(raw)))
+        assert [element.value for element in found] == values
+        assert [json.loads(raw[one.place : one.place + one.length]) for one in found] == values
+    assert list(json_array.elements(io.BytesIO(f"{bom} [ ] ".encode()))) == []
+
+
+def test_an_export_that_is_cut_off_or_packed_is_refused(tmp_path: Path) -> None:
+    whole = (EXPORTS / "claude.json").read_bytes()
+    path = tmp_path / "conversations.json"
+    path.write_bytes(whole[:-40])
+    with pytest.raises(NotThisFormat, match="cannot be read after conversation 1: it is cut off or damaged"):
+        list(chat_export.sessions(path))
+    path.write_bytes(b"PK\x03\x04 and more")
+    with pytest.raises(NotThisFormat, match="is a ZIP archive; unpack it"):
+        list(chat_export.sessions(path))
+    path.unlink()
+    with pytest.raises(NotThisFormat, match=r"has no conversations\.json"):
+        list(chat_export.sessions(tmp_path))
+
+
+def test_a_conversation_of_an_export_that_has_changed_since_is_not_sent(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_bytes((EXPORTS / "claude.json").read_bytes())
+    [session] = chat_export.sessions(path)
+    path.write_bytes((EXPORTS / "chatgpt.json").read_bytes())
+    with pytest.raises(Unreadable, match="has changed since it was read"):
+        session.messages()
+
+
+def test_a_conversation_of_chatgpt_without_a_current_node_ends_at_its_last_leaf(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    [conversation] = json.loads((EXPORTS / "chatgpt.json").read_text(encoding="utf-8"))
+    path.write_text(json.dumps([dict(conversation, current_node=None)]), encoding="utf-8")
+    [session] = chat_export.sessions(path)
+    assert texts(session)[-1][1] == "The winter fare is 12 euros."
 
 
 def test_a_branch_of_chatgpt_that_leads_back_to_itself_ends(tmp_path: Path) -> None:

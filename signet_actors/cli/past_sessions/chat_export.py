@@ -1,48 +1,124 @@
-"""The file ``conversations.json`` of a data export of Claude or of ChatGPT: one list of conversations.
+"""The files ``conversations.json`` of a data export of Claude or of ChatGPT: lists of conversations.
 
-Of a conversation of ChatGPT, which is a tree, only the branch that was shown last is kept.
+A large export of ChatGPT has several: ``conversations-000.json`` and so on. Of a conversation of ChatGPT, which is a
+tree, only the branch that was shown last is kept. A list is read twice, one conversation at a time: once for what there
+is, and when a session is sent. The title of a conversation is its first message, of the role ``system``.
 
 Source: docs/guides/backfill.md.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from signet_actors.cli.importers.source import NotThisFormat, read_json
-from signet_actors.cli.past_sessions.session import Message, PastSession
+from signet_actors.cli.importers.source import NotThisFormat
+from signet_actors.cli.past_sessions.json_array import Element, elements
+from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.config.regular_file import open_regular
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
+from signet_actors.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
-WANTED: Final = "give the file conversations.json of a data export of Claude or ChatGPT, unpacked"
+WANTED: Final = "give the file conversations.json of a data export of Claude or ChatGPT, unpacked, or its directory"
+_NAMES: Final = ("conversations.json", "conversations-*.json")
+_ARCHIVE: Final = b"PK\x03\x04"
 _LONGEST_BRANCH: Final = 100_000
 
 
 def sessions(path: Path) -> Iterator[PastSession]:
-    """Yield the conversations of the export; raise NotThisFormat if it is none."""
-    found = read_json(path, WANTED)
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise NotThisFormat(f"{path} is no list of conversations; {WANTED}")
-    for one in found:
-        if isinstance(one.get("chat_messages"), list):
-            source, key, said = "claude", text_at(one, "uuid"), _said_to_claude(one)
-            updated = time_at(one, "updated_at", "created_at")
-        elif isinstance(one.get("mapping"), dict):
-            source, key, said = "chatgpt", text_at(one, "conversation_id", "id"), _said_to_chatgpt(one)
-            updated = time_at(one, "update_time", "create_time")
-        else:
-            raise NotThisFormat(f"{path} has an entry that is no conversation; {WANTED}")
-        if key is None:
-            raise NotThisFormat(f"{path} has a conversation without a name of its own; {WANTED}")
-        if said:
-            size = sum(len(message["content"]) for message in said)
-            modified_ms = 0 if updated is None else epoch_ms(updated) or 0
-            yield PastSession(source, key, size, modified_ms, partial(list, said))
+    """Yield the conversations of the file, or of those in the directory; raise NotThisFormat if it is no export."""
+    files = sorted(file for name in _NAMES for file in path.glob(name)) if path.is_dir() else [path]
+    if not files:
+        raise NotThisFormat(f"{path} has no conversations.json; {WANTED}")
+    for file in files:
+        yield from _sessions_of(file)
+
+
+def _sessions_of(path: Path) -> Iterator[PastSession]:
+    number = 0
+    try:
+        with _opened(path) as file:
+            for number, element in enumerate(elements(file), 1):  # noqa: B007 - used below
+                session = _session(path, element)
+                if session is not None:
+                    yield session
+    except (ConfigError, OSError) as error:
+        why = error.detail if isinstance(error, ConfigError) else f"cannot read {path}: {error.strerror}"
+        raise NotThisFormat(f"{why}; {WANTED}") from error
+    except (ValueError, RecursionError) as error:
+        damaged = f"cannot be read after conversation {number}: it is cut off or damaged"
+        why = damaged if number else "is no list in JSON"
+        raise NotThisFormat(f"{path} {why}; {WANTED}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Return the open file. Raises ConfigError, NotThisFormat and OSError."""
+    file = os.fdopen(open_regular(path, os.O_RDONLY, follow=True, advice=""), "rb")
+    if file.read(len(_ARCHIVE)) == _ARCHIVE:
+        file.close()
+        raise NotThisFormat(f"{path} is a ZIP archive; unpack it, and {WANTED}")
+    file.seek(0)
+    return file
+
+
+def _session(path: Path, element: Element) -> PastSession | None:
+    """Return the conversation as a session without its messages, or None if nothing was said."""
+    conversation = element.value
+    if not isinstance(conversation, dict) or _source(conversation) is None:
+        raise NotThisFormat(f"{path} has an entry that is no conversation; {WANTED}")
+    key = _key(conversation)
+    if key is None:
+        raise NotThisFormat(f"{path} has a conversation without a name of its own; {WANTED}")
+    said = _messages(conversation)
+    if not said:
+        return None
+    size = sum(len(message["content"]) for message in said)
+    updated = time_at(conversation, "updated_at", "update_time", "created_at", "create_time")
+    modified_ms = 0 if updated is None else epoch_ms(updated) or 0
+    read = partial(_read_messages, path, element.place, element.length, key)
+    return PastSession(str(_source(conversation)), key, size, modified_ms, read)
+
+
+def _read_messages(path: Path, place: int, length: int, key: str) -> list[Message]:
+    """Return the messages of the conversation at this place of the file. Raises Unreadable."""
+    try:
+        with _opened(path) as file:
+            file.seek(place)
+            conversation = json.loads(file.read(length))
+    except (ConfigError, NotThisFormat, OSError, ValueError, RecursionError):
+        conversation = None
+    if not isinstance(conversation, dict) or _source(conversation) is None or _key(conversation) != key:
+        raise Unreadable(f"{path} has changed since it was read; run the command again")
+    return _messages(conversation)
+
+
+def _source(conversation: Mapping[str, Any]) -> str | None:
+    """Return where the conversation comes from, or None if it is none."""
+    if isinstance(conversation.get("chat_messages"), list):
+        return "claude"
+    return "chatgpt" if isinstance(conversation.get("mapping"), dict) else None
+
+
+def _key(conversation: Mapping[str, Any]) -> str | None:
+    return text_at(conversation, "uuid", "conversation_id", "id")
+
+
+def _messages(conversation: Mapping[str, Any]) -> list[Message]:
+    """Return the title and what was said; nothing if nothing was said."""
+    said = _said_to_claude(conversation) if _source(conversation) == "claude" else _said_to_chatgpt(conversation)
+    title = text_at(conversation, "name", "title")
+    if not said or title is None:
+        return said
+    began = time_at(conversation, "created_at", "create_time")
+    return [{"role": "system", "content": f"Title: {title.strip()}", "timestamp": began}, *said]
 
 
 def _said_to_claude(conversation: Mapping[str, Any]) -> list[Message]:
@@ -56,7 +132,7 @@ def _said_to_claude(conversation: Mapping[str, Any]) -> list[Message]:
 
 def _said_to_chatgpt(conversation: Mapping[str, Any]) -> list[Message]:
     nodes = conversation["mapping"]
-    name = conversation.get("current_node")
+    name = conversation.get("current_node") or next((name for name in reversed(nodes) if _is_leaf(nodes, name)), None)
     branch: list[Message] = []
     seen: set[str] = set()
     while isinstance(name, str) and name not in seen and len(seen) < _LONGEST_BRANCH:
@@ -67,6 +143,10 @@ def _said_to_chatgpt(conversation: Mapping[str, Any]) -> list[Message]:
             branch.append(said)
         name = node.get("parent")
     return branch[::-1]
+
+
+def _is_leaf(nodes: Mapping[str, Any], name: str) -> bool:
+    return not object_at(nodes, name).get("children")
 
 
 def _chatgpt_message(message: Mapping[str, Any]) -> Message | None:
