@@ -24,8 +24,16 @@ from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import NAME, is_our_server
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import counted, one_line, print_json, print_message, print_result, printable
-from signet_actors.cli.tables import print_table
+from signet_actors.cli.presentation import (
+    counted,
+    on_terminal,
+    one_line,
+    print_json,
+    print_message,
+    print_result,
+    printable,
+)
+from signet_actors.cli.tables import Column, print_table
 from signet_actors.errors import ConfigError, DaemonNotRunning, SignetError
 from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
@@ -43,6 +51,7 @@ GENERIC = "generic"
 SHOWN_CHARS = 200
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
 NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
+NO_SDK = "install the extra `mcp` (in a checkout: `make install-mcp`), then connect again"
 
 
 @click.command()
@@ -197,8 +206,9 @@ def _print_generic(invocation: Invocation, given: str | None, agent: str | None)
         print_message(NO_TOOLS.format(title="A program", reason=reason))
     else:
         print_result(printable(json.dumps(entry, indent=2, ensure_ascii=False)))
-    print_message("Programs that speak MCP read an entry like this one; others may call a hook as a command,")
-    print_message(f"for example {printable(shlex.join([command[0], 'session-start', *command[1:]]))}")
+        print_message("Programs that speak MCP read an entry like this one.")
+    hook = printable(shlex.join([command[0], "session-start", *command[1:]]))
+    print_message(f"Any program may call a hook as a command, for example {hook}")
 
 
 def _server(command: list[str]) -> tuple[list[str] | None, str]:
@@ -207,7 +217,7 @@ def _server(command: list[str]) -> tuple[list[str] | None, str]:
     if not os.access(program, os.X_OK) or os.path.isdir(program):
         return None, f"{program} is not there"
     if importlib.util.find_spec("mcp") is None:
-        return None, "they need the extra `mcp`, which is not installed"
+        return None, NO_SDK
     return [program, "mcp"], ""
 
 
@@ -263,7 +273,11 @@ def _list(invocation: Invocation) -> None:
         names = ("harness", "found", "state", "file")
         print_json({"harnesses": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    print_table(("harness", "found", "state", "file"), rows)
+    home = Path(invocation.environ.get("HOME") or "~").expanduser()
+    print_table(
+        ("harness", "found", Column("state", wrap=True), Column("file", wrap=True)),
+        [(*row, _below_home(path, home)) for *row, path in rows],
+    )
     for found in HARNESSES:
         try:
             notes = found.notes(invocation.environ)
@@ -272,6 +286,13 @@ def _list(invocation: Invocation) -> None:
         for note in notes:
             print_message(note)
     _print_spool(invocation)
+
+
+def _below_home(path: str, home: Path) -> str:
+    """Return the path as a terminal shows it, with ``~`` for the home directory; on a pipe the whole path."""
+    if not on_terminal() or not Path(path).is_relative_to(home):
+        return path
+    return f"~/{Path(path).relative_to(home)}"
 
 
 def _print_spool(invocation: Invocation) -> None:

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from signet_actors.cli.harnesses import hook_settings
 from signet_actors.cli.harnesses.json_text import InvalidText
-from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, Harness
+from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, HARNESSES, Harness
 from signet_actors.hook.harness_events import HOOKS, NAME_OF_EVENT
 from signet_actors.hook.spool import Spool
 from signet_actors.runtime.file_draft import FileDraft
 from tests.support.harness_home import Home, install_claude, make_home
 from tests.support.scripted_daemon import ScriptedDaemon
+from tests.support.terminal_screen import on_screen
 
 FIXTURES = Path(__file__).parent / "fixtures" / "harnesses"
 RICH = {
@@ -437,6 +438,14 @@ def test_without_a_name_the_harnesses_and_their_state_are_listed(home: Home, mon
     home.run("connect", "claude-code", "--agent", "alice")
     states = [row["state"] for row in json.loads(home.run("connect", "--json").stdout)["harnesses"]]
     assert states[:2] == ["connected, by another command", "connected"]
+
+
+def test_the_list_has_a_line_for_each_harness_on_a_terminal(home: Home) -> None:
+    code, screen = on_screen("http://127.0.0.1:9", "connect", width=80)
+    rows = [line.split() for line in screen.splitlines()[2:]]
+    assert code == 0
+    assert [row[0] for row in rows] == [harness.name for harness in HARNESSES]
+    assert rows[0][-1] == "~/.claude/settings.json"
 
 
 def test_the_list_tells_what_waits_for_the_daemon(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

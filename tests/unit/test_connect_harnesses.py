@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_actors.cli import setup as setup_command
@@ -302,10 +302,17 @@ def test_without_the_sdk_connect_says_what_is_missing(home: Home, monkeypatch: p
     done = home.connect(CODEX)
     assert done.exit_code == 0
     assert (
-        "Codex gets no memory tools: they need the extra `mcp`, which is not installed (docs/guides/mcp.md)."
-        in done.output
+        "Codex gets no memory tools: install the extra `mcp` (in a checkout: `make install-mcp`), then connect again "
+        "(docs/guides/mcp.md)." in done.output
     )
     assert not (home.root / ".codex/config.toml").exists()
+
+
+def test_without_the_sdk_no_entry_is_promised(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    said = home.run("connect", "generic", "--command", str(home.program)).output
+    assert "an entry like this one" not in said
+    assert f"call a hook as a command, for example {home.program} session-start" in said
 
 
 def test_opencode_2_has_its_servers_one_level_deeper(home: Home) -> None:
@@ -402,6 +409,8 @@ def test_comments_survive_that_our_entry_comes_and_goes(inner: str, before: str,
         assert back == text
 
 
+@example(text="// nothing but a comment")
+@example(text="{,}")
 @given(text=st.text(alphabet='{}[]",:\\ \n1ae/*', max_size=30))
 def test_no_text_with_comments_makes_connect_fail_in_another_way(text: str) -> None:
     part = ServerEntry(("servers",), comments=True)
