@@ -76,6 +76,11 @@ def refused(code: str, error: str, answered: int, **more: Any) -> Callable[[Stag
     return prepare
 
 
+def no_daemon(stage: Stage) -> Sequence[str]:
+    stage.file("agent.yaml", "gateway:\n  port: 9\n")  # on the default port a daemon of this machine may listen
+    return ("--workspace", str(stage.workspace), "list")
+
+
 def found(count: int) -> Callable[[Stage], Sequence[str]]:
     def prepare(stage: Stage) -> Sequence[str]:
         stage.daemon.on("GET", "/memory/search", {"results": [memory(number) for number in range(count)]})
@@ -403,7 +408,7 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
         Scene("an ambiguous prefix of many", ambiguous(11)),
         Scene("a run that is not found", told("pipeline", "show", RUN)),
         Scene("the daemon is away", told("list"), url=CLOSED),
-        Scene("no daemon on the workspace", lambda stage: ("--workspace", str(stage.workspace), "list"), url=""),
+        Scene("no daemon on the workspace", no_daemon, url=""),
         Scene("pinned", refused("conflict", "the memory is pinned", 409, status="pinned_requires_force")),
         Scene("changed meanwhile", refused("conflict", "version 2 is not 1", 409, status="version_conflict")),
         Scene("busy", refused("busy", "too many requests are waiting", 503)),

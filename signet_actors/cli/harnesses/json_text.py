@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
-_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=[ \t\r\n]*[\]}])', re.DOTALL)
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{][ \t\r\n]*,|,(?=[ \t\r\n]*[\]}])', re.DOTALL)
+"""The comma of ``{,}`` stays, because it is none after a value."""
 _NOT_LINE_END = re.compile(r"[^\r\n]")
 _DECODER = json.JSONDecoder()
 DEFAULT_INDENT = "  "
@@ -59,7 +60,7 @@ def parsed(text: str, *, comments: bool = False) -> Any:
 
 def object_of(text: str | None, *, comments: bool) -> dict[str, Any]:
     """Return the object that the text is; an empty one for no text. Raises InvalidText if it is something else."""
-    document = parsed(text, comments=comments) if text is not None and plain(text).strip() else {}
+    document = parsed(text, comments=comments) if text is not None and text.strip() else {}
     if not isinstance(document, dict):
         raise InvalidText(1, "not an object in braces")
     return document
