@@ -23,7 +23,14 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/tutorial.md", "docs/guides/http.md", "docs/guides/python.md", "docs/guides/transcripts.md"],
+    [
+        "README.md",
+        "docs/tutorial.md",
+        "docs/guides/hooks.md",
+        "docs/guides/http.md",
+        "docs/guides/python.md",
+        "docs/guides/transcripts.md",
+    ],
 )
 def test_the_commands_and_python_programs_of_a_page_print_what_it_shows(page: str) -> None:
     shown = (REPOSITORY / page).read_text(encoding="utf-8")
