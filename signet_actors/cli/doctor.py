@@ -221,13 +221,11 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
         return
     for actor in actors:
-        if actor.get("state") != "up":
-            yield DoctorFinding(
-                "daemon",
-                WARN,
-                f"{actor.get('name')} is {actor.get('state')}: {actor.get('detail') or 'no detail'}",
-                f"signet logs --actor {actor.get('name')}",
-            )
+        name, state, detail = actor.get("name"), actor.get("state"), actor.get("detail")
+        if state != "up":
+            told = f"{name} is {state}: {detail}" if detail else f"{name} is {state}"
+            remedy = "signet doctor, again in some seconds" if state == "starting" else f"signet logs --actor {name}"
+            yield DoctorFinding("daemon", WARN, told, remedy)
 
 
 def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

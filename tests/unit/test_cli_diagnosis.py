@@ -125,7 +125,7 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
     not_ready = {"error": "Not ready: writer is being restarted", "code": "unavailable"}
     daemon.on("GET", "/health/ready", not_ready, status=503)
     writer = {"name": "writer", "state": "restarting", "detail": "exit code 74"}
-    daemon.on("GET", "/api/status", {"actors": [writer]})
+    daemon.on("GET", "/api/status", {"actors": [writer, {"name": "extractor", "state": "starting"}]})
     unavailable = {"provider": "ollama", "model": "m", "dimensions": 768, "available": False, "error": "refused"}
     daemon.on("GET", "/api/embeddings/status", unavailable)
     descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -138,6 +138,8 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
     assert result.exit_code == 1
     found = findings(result)
     assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"
+    starting = found["daemon"][-1]
+    assert (starting["detail"], starting["remedy"]) == ("extractor is starting", "signet doctor, again in some seconds")
     assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"
     assert (found["embedding"][0]["state"], "refused" in found["embedding"][0]["detail"]) == ("warn", True)
 
