@@ -224,7 +224,7 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         name, state, detail = actor.get("name"), actor.get("state"), actor.get("detail")
         if state != "up":
             told = f"{name} is {state}: {detail}" if detail else f"{name} is {state}"
-            remedy = "signet doctor, again in some seconds" if state == "starting" else f"signet logs --actor {name}"
+            remedy = "wait some seconds, and check again" if state == "starting" else f"signet logs --actor {name}"
             yield DoctorFinding("daemon", WARN, told, remedy)
 
 

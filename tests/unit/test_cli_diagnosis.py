@@ -139,7 +139,7 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
     found = findings(result)
     assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"
     starting = found["daemon"][-1]
-    assert (starting["detail"], starting["remedy"]) == ("extractor is starting", "signet doctor, again in some seconds")
+    assert (starting["detail"], starting["remedy"]) == ("extractor is starting", "wait some seconds, and check again")
     assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"
     assert (found["embedding"][0]["state"], "refused" in found["embedding"][0]["detail"]) == ("warn", True)
 
