@@ -202,5 +202,12 @@ NAME_OF_EVENT = {
     "session.compacted": "compaction-complete",
     "session.idle": "checkpoint",
     "session.deleted": "session-end",
+    # OpenClaw, by our plugin
+    "session_start": "session-start",
+    "before_prompt_build": "user-prompt-submit",
+    "before_compaction": "pre-compaction",
+    "after_compaction": "compaction-complete",
+    "agent_end": "checkpoint",
+    "session_end": "session-end",
 }
 """The hook of each event of a harness, for a call that does not name the hook."""

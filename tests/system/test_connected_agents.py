@@ -19,7 +19,7 @@ from signet_actors.cli.main import cli
 from signet_actors.hook.spool import Spool
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.opencode_host import needs_node, play
+from tests.support.plugin_hosts import needs_node, play, play_openclaw
 
 pytestmark = pytest.mark.system
 PROMPT = {"session_id": "s-1", "cwd": "/srv/shop", "hook_event_name": "UserPromptSubmit"}
@@ -178,3 +178,30 @@ def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
     kept = daemon.api.get(f"/api/sessions/ses_{api}/transcript").ok()
     assert kept["content"] == "User: Which port has the database?\n\nAssistant: It is port 5433."
     assert (kept["harness"], kept["project"], kept["format"]) == ("opencode", "/srv/shop", "opencode")
+
+
+@needs_node
+def test_a_session_of_openclaw_gets_memories_and_leaves_its_transcript(
+    program: Path, daemon: LiveDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    daemon.api.remember("The greenhouse heating is set to 17 degrees at night")
+    plugin = tmp_path / "plugin"
+    assert signet("connect", "openclaw", "--plugin", str(plugin)).exit_code == 0
+    said = [{"role": "user", "content": "How warm?"}, {"role": "assistant", "content": "It is 17 degrees at night."}]
+    asked = "To how many degrees is the greenhouse heating set at night?"
+    steps = [
+        {"prompt": asked},
+        {"tool": "signet_memory_search", "params": {"query": asked}},
+        {"end": said},
+        {"over": "idle"},
+        {"stop": True},
+    ]
+    key = "agent:default:main"
+    found = play_openclaw(plugin, "/srv/garden", *({**step, "key": key} for step in steps))
+    assert found["problems"] == []
+    assert "17 degrees" in found["given"][0]["appendSystemContext"]
+    assert "17 degrees" in found["given"][1]["content"][0]["text"]
+    kept = daemon.api.get(f"/api/sessions/{key}:s-1/transcript").ok()
+    assert kept["content"] == "User: How warm?\n\nAssistant: It is 17 degrees at night."
+    assert (kept["harness"], kept["project"], kept["agentId"]) == ("openclaw", "/srv/garden", "default")

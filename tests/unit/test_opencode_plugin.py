@@ -10,7 +10,7 @@ import pytest
 
 from signet_actors.cli.harnesses.registry import OPENCODE
 from tests.support.harness_home import Home, make_home
-from tests.support.opencode_host import needs_node, play
+from tests.support.plugin_hosts import needs_node, play
 
 PLUGIN = ".config/opencode/plugins/signet.js"
 both = pytest.mark.parametrize("api", [1, 2], ids=["opencode-1", "opencode-2"])

@@ -27,6 +27,7 @@ SKILL = "skills/signet-memory/SKILL.md"
 FILES = {
     "claude-code": {".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", "hooks/hooks.json", ".mcp.json"},
     "gemini": {"gemini-extension.json", "hooks/hooks.json"},
+    "openclaw": {"openclaw.plugin.json", "package.json", "index.js"},
     "generic": {"plugin.json", "mcp.json", "server.json"},
 }
 EVENTS_OF_CLAUDE_CODE = {"SessionStart", "UserPromptSubmit", "PreCompact", "PostCompact", "Stop", "SessionEnd"}
@@ -111,6 +112,18 @@ def test_an_agent_plugin_has_only_the_members_of_the_specification(home: Home) -
     assert server == {"type": "stdio", "command": "signet", "args": ["mcp"]}  # a command is no path outside the plugin
 
 
+def test_openclaw_knows_the_tools_before_it_loads_the_plugin(home: Home) -> None:
+    files = made(home, "openclaw")
+    manifest = files["openclaw.plugin.json"]
+    assert {"id", "configSchema"} <= set(manifest)  # all that is required
+    assert manifest["configSchema"] == {"type": "object", "additionalProperties": False, "properties": {}}
+    assert manifest["contracts"] == {"tools": [f"signet_{name}" for name in TOOLS]}
+    assert manifest["activation"] == {"onStartup": True}
+    (entry,) = files["package.json"]["openclaw"]["extensions"]
+    assert entry.removeprefix("./") in files
+    assert files["package.json"]["type"] == "module"
+
+
 def test_the_entry_for_a_registry_runs_the_server_from_the_package(home: Home) -> None:
     entry = made(home, "generic")["server.json"]
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
@@ -138,7 +151,10 @@ def test_the_skill_names_tools_that_exist(home: Home, harness: str) -> None:
     assert about["name"] == Path(SKILL).parent.name
     assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", about["name"])
     assert 1 <= len(about["description"]) <= 1024
-    named = set(re.findall(r"`((?:memory|session)_\w+)`", body))
+    named = set(re.findall(r"`((?:signet_)?(?:memory|session)_\w+)`", body))
+    if harness == "openclaw":
+        assert all(name.startswith("signet_") for name in named)
+        named = {name.removeprefix("signet_") for name in named}
     assert {"memory_search", "memory_store", "memory_modify", "memory_forget"} <= named <= set(TOOLS)
     assert len(body.splitlines()) < 500
 

@@ -11,8 +11,16 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-SOURCE: Final = Path(__file__).with_name("opencode_plugin.js")
+JAVASCRIPT: Final = Path(__file__).with_name("javascript")
 MARK: Final = "// Signet: made by `signet connect opencode`"
+HEAD: Final = f"""\
+{MARK}, which writes it anew; `signet disconnect opencode` removes the whole file.
+//
+// It tells the Signet daemon of this machine, by the program signet-hook, what happens in a session, and adds what
+// comes back to the system prompt. It never throws, prints nothing, and waits for nothing longer than the limits below.
+// OpenCode 1 (from 1.3.4 on) calls `server`, OpenCode 2 calls `setup`.
+
+"""
 _TABLE: Final = "const HOOKS = "
 
 
@@ -34,8 +42,7 @@ class PluginFile:
         """Return our file with the wanted handlers, unless another file is there."""
         if text is not None and text.strip() and not is_our_plugin(text):
             return text
-        source = SOURCE.read_text(encoding="utf-8")
-        return source.replace(f"{_TABLE}{{}}\n", f"{_TABLE}{json.dumps(wanted, ensure_ascii=False)}\n", 1)
+        return HEAD + source("opencode", hooks=wanted)
 
     def stripped(self, text: str) -> str:
         """Return the empty text for our file."""
@@ -48,6 +55,16 @@ class PluginFile:
     def is_blank(self, text: str) -> bool:
         """Return whether nothing is in the text."""
         return not text.strip()
+
+
+def source(program: str, **tables: Any) -> str:
+    """Return the source of the plugin of this program; each table becomes the constant of its name in capitals."""
+    text = "\n".join((JAVASCRIPT / f"{name}.js").read_text(encoding="utf-8") for name in ("sessions", program))
+    for name, table in tables.items():
+        empty = f"const {name.upper()} = {{}}\n"
+        assert text.count(empty) == 1, "the source has the constant"
+        text = text.replace(empty, f"const {name.upper()} = {json.dumps(table, ensure_ascii=False)}\n")
+    return text
 
 
 def is_our_plugin(text: str) -> bool:

@@ -5,19 +5,21 @@ uses them, so that a plugin can be shared. Claude Code and Gemini CLI read hooks
 forms, so each has a directory of its own.
 
 Source: https://code.claude.com/docs/en/plugins-reference; https://geminicli.com/docs/extensions/reference;
-https://agent-plugins.org/specification (1.0.0); https://agentskills.io/specification;
+https://docs.openclaw.ai/plugins/manifest; https://agent-plugins.org/specification (1.0.0); https://agentskills.io/specification;
 https://modelcontextprotocol.io/registry/package-types; docs/guides/plugins.md.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors import __version__
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
-from signet_actors.cli.harnesses.registry import CLAUDE_CODE, GEMINI, Harness
+from signet_actors.cli.harnesses.plugin_file import source
+from signet_actors.cli.harnesses.registry import CLAUDE_CODE, GEMINI, OPENCLAW, Event, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.errors import ConfigError
 
@@ -26,6 +28,17 @@ if TYPE_CHECKING:
 
 AGENT_PLUGINS: Final = "https://agent-plugins.org/schemas/1.0.0"
 DESCRIPTION: Final = "Long-term memory for agents, kept on this machine by the Signet daemon"
+OPENCLAW_PREFIX: Final = "signet_"
+"""OpenClaw has tools named memory_search and memory_get itself."""
+OPENCLAW_EVENTS: Final = (
+    Event("session_start", "session-start", 5),
+    Event("before_prompt_build", "user-prompt-submit", 5),
+    Event("before_compaction", "pre-compaction", 5),
+    Event("after_compaction", "compaction-complete", 5),
+    Event("agent_end", "checkpoint", 5),
+    Event("session_end", "session-end", 5),
+)
+"""Hooks of OpenClaw's plugins; its settings have none. Its session starts with the first prompt."""
 PACKAGE: Final = "signet-actors"
 MCP_SDK: Final = "mcp>=2.3,<3"
 """The extra ``mcp`` of the package: a registry's entry cannot name an extra."""
@@ -35,6 +48,7 @@ SKILL_PATH: Final = "skills/signet-memory/SKILL.md"
 INSTALL: Final = {
     "claude-code": "In Claude Code: `/plugin marketplace add {directory}`, then `/plugin install signet@signet`.",
     "gemini": "`gemini extensions install {directory}` installs it.",
+    "openclaw": "`openclaw plugins install {directory}` installs it; docs/guides/plugins.md has its settings.",
     "generic": "Put it where your program looks for Agent Plugins.",
 }
 """The harnesses that have a plugin, and how each installs it. The first file of a plugin is its manifest."""
@@ -45,7 +59,7 @@ def plugin_files(harness: str, options: list[str]) -> dict[str, str]:
     manifest: dict[str, Any] = {"name": NAME, "version": __version__, "description": DESCRIPTION}
     if harness == CLAUDE_CODE.name:
         listed = {"name": NAME, "source": "./", "description": DESCRIPTION}
-        files = {
+        files: dict[str, Any] = {
             ".claude-plugin/plugin.json": {**manifest, "author": OWNER, "license": "Apache-2.0"},
             ".claude-plugin/marketplace.json": {"name": NAME, "owner": OWNER, "plugins": [listed]},
             "hooks/hooks.json": _hooks(CLAUDE_CODE, options),
@@ -56,6 +70,8 @@ def plugin_files(harness: str, options: list[str]) -> dict[str, str]:
             "gemini-extension.json": {**manifest, **_servers(GEMINI, options)},
             "hooks/hooks.json": _hooks(GEMINI, options),
         }
+    elif harness == OPENCLAW.name:
+        files = _openclaw(manifest, options)
     else:
         server = {"type": "stdio", "command": NAME, "args": ["mcp", *options]}
         files = {
@@ -69,8 +85,16 @@ def plugin_files(harness: str, options: list[str]) -> dict[str, str]:
             "mcp.json": {"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {NAME: server}},
             "server.json": _registry_entry(),
         }
-    texts = {path: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for path, content in files.items()}
-    return {**texts, SKILL_PATH: SKILL.read_text(encoding="utf-8")}
+    texts = {
+        path: content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        for path, content in files.items()
+    }
+    skill = SKILL.read_text(encoding="utf-8")
+    if harness == OPENCLAW.name:
+        skill = skill.replace("`memory_", f"`{OPENCLAW_PREFIX}memory_").replace(
+            "`session_", f"`{OPENCLAW_PREFIX}session_"
+        )
+    return {**texts, SKILL_PATH: skill}
 
 
 def write_plugin(directory: Path, files: Mapping[str, str]) -> None:
@@ -93,6 +117,40 @@ def _hooks(harness: Harness, options: list[str]) -> dict[str, Any]:
 def _servers(harness: Harness, options: list[str]) -> dict[str, Any]:
     assert harness.servers is not None, "the harness has MCP servers"
     return {"mcpServers": {NAME: harness.servers.entry([NAME, "mcp", "--harness", harness.name, *options])}}
+
+
+def _openclaw(manifest: dict[str, Any], options: list[str]) -> dict[str, Any]:
+    """Return the files of a plugin that runs in OpenClaw: it has its own names for the tools, and six of its hooks."""
+    from signet_actors.operations.tools import TOOLS, input_schema  # noqa: PLC0415 - slow; other commands need it not
+
+    tools = {
+        f"{OPENCLAW_PREFIX}{name}": {
+            "tool": name,
+            "description": tool.description,
+            "parameters": input_schema(tool, operation),
+        }
+        for name, (tool, operation) in TOOLS.items()
+    }
+    hooks = replace(OPENCLAW, events=OPENCLAW_EVENTS, exec_form=True, plugin=True).groups([PROGRAM, *options])
+    server = {"command": NAME, "args": ["mcp", "--harness", OPENCLAW.name, *options]}
+    return {
+        "openclaw.plugin.json": {
+            "id": NAME,
+            **manifest,
+            "activation": {"onStartup": True},
+            "contracts": {"tools": list(tools)},
+            "skills": ["./skills"],
+            "configSchema": {"type": "object", "additionalProperties": False, "properties": {}},
+        },
+        "package.json": {
+            "name": f"{PACKAGE}-openclaw",
+            "version": __version__,
+            "private": True,
+            "type": "module",
+            "openclaw": {"extensions": ["./index.js"]},
+        },
+        "index.js": source("openclaw", hooks=hooks, tools=tools, server=server),
+    }
 
 
 def _registry_entry() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Play a session to the plugin that ``signet connect opencode`` installs, in a host with the shapes of OpenCode."""
+"""Play a session to our plugins, in hosts with the shapes of OpenCode and of OpenClaw."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-HOST = Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "harnesses" / "opencode-host.mjs"
+HOSTS = Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "harnesses"
 NODE = shutil.which("node")
 NOW_MS = 4_000_000_000_000
 """After the start of the plugin's process: the session is a new one."""
-needs_node = pytest.mark.skipif(NODE is None, reason="the plugin of OpenCode is JavaScript, which needs node here")
+needs_node = pytest.mark.skipif(NODE is None, reason="the plugin is JavaScript, which needs node here")
 TURNS_1: list[dict[str, Any]] = [
     {
         "info": {"id": "msg_1", "role": "user", "time": {"created": 1_790_000_000_000}},
@@ -50,8 +50,7 @@ TURNS_2: list[dict[str, Any]] = [
 
 
 def play(plugin: Path, api: int, *steps: dict[str, Any], created_ms: int = NOW_MS, **plan: Any) -> dict[str, Any]:
-    """Return what the model got at each request, and what OpenCode would have to complain about."""
-    assert NODE is not None
+    """Play to the plugin of OpenCode; return what the model got at each request, and the problems that OpenCode has."""
     plan = {
         "plugin": str(plugin),
         "api": api,
@@ -61,8 +60,18 @@ def play(plugin: Path, api: int, *steps: dict[str, Any], created_ms: int = NOW_M
         "steps": steps,
         **plan,
     }
+    return _run("opencode-host.mjs", plan)
+
+
+def play_openclaw(directory: Path, workspace: str, *steps: dict[str, Any]) -> dict[str, Any]:
+    """Play to the plugin of OpenClaw; return what the model and the tools gave, and the problems that OpenClaw has."""
+    return _run("openclaw-host.mjs", {"directory": str(directory), "workspace": workspace, "steps": steps})
+
+
+def _run(host: str, plan: dict[str, Any]) -> dict[str, Any]:
+    assert NODE is not None
     done = subprocess.run(
-        [NODE, str(HOST)], input=json.dumps(plan), capture_output=True, text=True, timeout=60, check=False
+        [NODE, str(HOSTS / host)], input=json.dumps(plan), capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     found: dict[str, Any] = json.loads(done.stdout)
