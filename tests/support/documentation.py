@@ -27,7 +27,10 @@ from tests.support.live_daemon import private_root
 
 WIDTH = 80
 SHOWN_HOME, SHOWN_PORT = "/home/you", "3850"
-"""What the pages show instead of the temporary home directory and the free port of a test."""
+SHOWN_BIN = f"{SHOWN_HOME}/.local/bin"
+"""What the pages show instead of the temporary home directory, the free port and the programs of a test."""
+HARNESSES = (".claude", ".codex", ".gemini", ".cursor", ".config/opencode", ".config/Code/User")
+"""Directories by which `signet connect` finds that these programs are installed."""
 PROGRAMS = {"python": (sys.executable, "-"), "javascript": ("node", "--input-type=module", "-")}
 _BLOCK = re.compile(
     r"(?P<head>^```(?P<kind>console|python|javascript)\n)(?P<code>.*?)(?P<end>^```\n(?:\n```text\n)?)"
@@ -38,7 +41,7 @@ _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIES = re.compile(
     rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b|\b\d+ (?:second|minute)s? ago\b"
-    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
+    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\b[\d,]+ characters\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
 )
 
 
@@ -127,6 +130,7 @@ class Home:
     def unless_same(self, shown: str, printed: str) -> str:
         """Return what the page shows if it fits what was printed, else what was printed, as a page shows it."""
         printed = printed.replace(str(self.root), SHOWN_HOME).replace(str(self.port), SHOWN_PORT)
+        printed = printed.replace(str(Path(sys.executable).parent), SHOWN_BIN)
         same = _pattern(shown).fullmatch(_masked(printed)) is not None
         here, now = _ID.findall(shown), _ID.findall(printed)
         if same or len(here) == len(now):  # also if other words changed, so that the commands below still work
@@ -147,7 +151,7 @@ def _read(terminal: int) -> bytes:
 
 def _masked(output: str) -> str:
     """Return the words of an output, with one mark for everything that differs between runs."""
-    return " ".join(re.sub("─+", "─", _VARIES.sub("#", output)).split())
+    return _VARIES.sub("#", " ".join(re.sub("─+", "─", output).split()))
 
 
 def _pattern(shown: str) -> re.Pattern[str]:
@@ -156,11 +160,13 @@ def _pattern(shown: str) -> re.Pattern[str]:
 
 @contextmanager
 def empty_home() -> Iterator[Home]:
-    """Yield an empty home directory. Afterwards its daemon is stopped, and the directory removed."""
+    """Yield a home directory of somebody who has harnesses. Afterwards its daemon is stopped, and it is removed."""
     root = private_root()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         home = Home(root, free.getsockname()[1])
+    for name in HARNESSES:
+        (root / name).mkdir(parents=True)
     try:
         yield home
     finally:
