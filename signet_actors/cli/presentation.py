@@ -143,15 +143,18 @@ def _wrapped(text: str, *, taken: int = 0) -> str:
     return wrap_message(printable(text), terminal_width() - taken)
 
 
-def ask_confirmation(question: str) -> bool:
-    """Ask the question and return whether the answer is yes; no if there is no input. Raises KeyboardInterrupt."""
+def ask_confirmation(question: str, *, instead: str = "use --yes to skip the question") -> bool:
+    """Ask the question and return whether the answer is yes; no if there is no input. Raises KeyboardInterrupt.
+
+    ``instead``: what the user can do if there is no input.
+    """
     shown = _wrapped(question, taken=len(" [y/N]: ")) if sys.stderr.isatty() else printable(question)
     try:
         return click.confirm(shown, default=False, err=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
-        print_message("\nNo answer; use --yes to skip the question.")
+        print_message(f"\nNo answer; {instead}.")
         return False
 
 

@@ -42,7 +42,9 @@ def setup(invocation: Invocation, agent: str | None) -> None:
             print_result(f"{harness.title}: {printable(states[harness.name])} ({path}).")
         elif not can_ask():
             print_result(f"{harness.title}: not connected ({path}). `signet connect {harness.name}` connects it.")
-        elif ask_confirmation(f"Connect {harness.title} ({path})?"):
+        elif ask_confirmation(
+            f"Connect {harness.title} ({path})?", instead=f"`signet connect {harness.name}` connects it"
+        ):
             try:
                 connect_one(invocation, harness, None, agent)
             except ConfigError as error:  # the others can be connected all the same

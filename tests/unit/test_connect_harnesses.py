@@ -513,6 +513,17 @@ def test_setup_connects_those_that_the_user_wants(home: Home, monkeypatch: pytes
     assert {path: (home.root / path).read_text() for path in texts} == texts
 
 
+def test_setup_without_an_answer_says_how_to_connect(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(home.program.parent))
+    monkeypatch.setattr(setup_command, "can_ask", lambda: True)
+    furnish(home, WINDSURF)
+    before = home.files()
+    done = CliRunner().invoke(cli, ["setup"], prog_name="signet", input="")
+    assert "No answer; `signet connect windsurf` connects it." in done.output
+    assert "--yes" not in done.output
+    assert home.files() == before
+
+
 def test_generic_prints_what_any_program_needs(home: Home) -> None:
     done = home.run("connect", "generic", "--command", str(home.program), "--agent", "alice")
     assert done.exit_code == 0
