@@ -90,23 +90,15 @@ def text(said: str) -> dict[str, str]:
 
 
 @needs_node
-@both
-def test_after_a_compaction_the_session_starts_anew(home: Home, api: int) -> None:
-    found = play(
-        home.root / PLUGIN,
-        api,
-        {"prompt": "x"},
-        {"request": True},
-        {"compact": "They looked for a port."},
-        {"request": True},
-    )
+@pytest.mark.parametrize(("api", "old"), [(1, False), (2, False), (2, True)])
+def test_after_a_compaction_the_session_starts_anew(home: Home, api: int, old: bool) -> None:
+    steps = ({"prompt": "x"}, {"request": True}, {"compact": "They looked for a port."}, {"request": True})
+    found = play(home.root / PLUGIN, api, *steps, old=old)
     assert found["requests"] == [["the start", "an answer"], ["the start"]]
     done = reports(home)[2:]
-    if api == 1:
-        assert done.pop(0)[0] == "pre-compaction"
-    assert [name for name, _ in done] == ["compaction-complete", "session-start"]
-    assert done[0][1]["compact_summary"] == ("" if api == 1 else "They looked for a port.")
-    assert done[1][1]["source"] == "compact"
+    assert [name for name, _ in done] == ["pre-compaction", "compaction-complete", "session-start"][int(old) :]
+    assert done[-2][1]["compact_summary"] == ("" if api == 1 else "They looked for a port.")
+    assert done[-1][1]["source"] == "compact"
 
 
 @needs_node
