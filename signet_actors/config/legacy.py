@@ -56,6 +56,7 @@ MOVED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
 ALIASES: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (("embedding", "endpoint"), ("baseUrl", "base_url")),
     ((*PIPELINE, "extraction", "endpoint"), ("baseUrl", "base_url")),
+    ((*PIPELINE, "synthesis", "endpoint"), ("baseUrl", "base_url")),
 )
 """Other names of a key in the same section. The camelCase and snake_case spellings of a name need no entry."""
 
@@ -106,6 +107,7 @@ IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     ((*PIPELINE, "extraction"), ("rateLimit", "command")),
     ((*PIPELINE, "worker"), ("maxLoadPerCpu", "overloadBackoffMs")),
     ((*PIPELINE, "hints"), ("maxTokens",)),
+    ((*PIPELINE, "synthesis"), ("structuredOutput", "rateLimit")),
     ((*PIPELINE, "telemetry"), ("posthogHost", "posthogApiKey")),
     (("search",), ("top_k", "rehearsal_enabled", "rehearsal_weight", "rehearsal_half_life_days")),
     (("agents",), ("defaults",)),
@@ -115,7 +117,7 @@ release ignores them. Their contents are not checked.
 """
 
 NOT_BUILT_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
-    (PIPELINE, ("significance", "synthesis")),
+    (PIPELINE, ("significance",)),
     (("hooks", "sessionStart"), ("recencyBias",)),
 )
 """Documented keys, by section, whose feature this release lacks. They cause a warning; their contents are not checked.

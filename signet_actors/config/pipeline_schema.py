@@ -33,6 +33,7 @@ InlineLinker = Literal["link", "create"]
 MaintenanceMode = Literal["observe", "execute"]
 Confirm = Literal["auto", "review"]
 SynthesisSchedule = Literal["daily", "weekly", "on-demand"]
+SynthesisProvider = Literal["extraction", "auto", "none", "ollama", "openai", "claude-code", "opencode"]
 
 
 class DampeningConfig(Struct, frozen=True, rename="camel"):
@@ -280,6 +281,46 @@ class HintsConfig(Struct, frozen=True, rename="camel"):
     )
 
 
+class SynthesisModelConfig(Struct, frozen=True, rename="camel"):
+    """The model with which the daemon makes `MEMORY.md`. Source: docs/guides/working-memory.md.
+
+    Departs: the timeout is not that of the extraction, because the answer is longer.
+    """
+
+    enabled: Annotated[bool, described("Let the daemon make `MEMORY.md` with a language model")] = True
+    provider: Annotated[
+        SynthesisProvider, described("Provider of the language model: `extraction` is the one of `extraction.provider`")
+    ] = "extraction"
+    model: Annotated[
+        str,
+        text(
+            "Model of the provider; empty means that of the extraction, or the default of another provider",
+            pattern=PROGRAM_MODEL_PATTERN,
+            form=PROGRAM_MODEL_FORM,
+        ),
+    ] = ""
+    endpoint: Annotated[
+        str,
+        text(
+            "Base URL of the provider, if it is not that of the extraction; `baseUrl` is also accepted",
+            chars=MAX_URL_CHARS,
+            pattern=ENDPOINT_PATTERN,
+            form=ENDPOINT_FORM,
+        ),
+    ] = ""
+    api_key_env: Annotated[
+        str,
+        text(
+            "Name of the environment variable that holds the key, if it is not that of the extraction",
+            pattern=KEY_VARIABLE_PATTERN,
+            form=KEY_VARIABLE_FORM,
+        ),
+    ] = ""
+    timeout_ms: Annotated[int, ranged(5 * SECOND_MS, 5 * MINUTE_MS, "Timeout of one call")] = field(
+        name="timeout", default=2 * MINUTE_MS
+    )
+
+
 class PipelineV2Config(Struct, frozen=True, rename="camel"):
     """The memory pipeline. Source: memory-pipeline.txt "Configuration Reference", "Pipeline Modes"."""
 
@@ -312,6 +353,7 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     embedding_tracker: EmbeddingTrackerConfig = EmbeddingTrackerConfig()
     hints: HintsConfig = HintsConfig()
     dampening: DampeningConfig = DampeningConfig()
+    synthesis: SynthesisModelConfig = SynthesisModelConfig()
 
 
 class SynthesisConfig(Struct, frozen=True):

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Config
+from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Config, SynthesisModelConfig
 from signet_actors.config.schema import Config, EmbeddingConfig
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _LOCAL_EMBEDDING: Final = ("auto", "embedded", "minilm", "none")
 _LOCAL_EXTRACTION: Final = ("none",)
+_LOCAL_SYNTHESIS: Final = ("none",)
 """Providers that send no text to other machines. Any of them may replace another provider."""
 
 
@@ -30,6 +31,7 @@ def protected_changes(former: Config, new: Config) -> list[str]:
     return [
         *_changed_destination("embedding", former.embedding, new.embedding, _LOCAL_EMBEDDING),
         *_changed_destination("memory.pipelineV2.extraction", was.extraction, now.extraction, _LOCAL_EXTRACTION),
+        *_changed_destination("memory.pipelineV2.synthesis", was.synthesis, now.synthesis, _LOCAL_SYNTHESIS),
         *(name for name, weaker in protections if weaker),
     ]
 
@@ -39,6 +41,7 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
     for name, before, after in (
         ("enabled", was.enabled, now.enabled),
         ("reranker.useExtractionModel", was.reranker.use_extraction_model, now.reranker.use_extraction_model),
+        ("synthesis.enabled", was.synthesis.enabled, now.synthesis.enabled),
         ("autonomous.allowUpdateDelete", was.autonomous.allow_update_delete, now.autonomous.allow_update_delete),
     ):
         yield name, after and not before
@@ -69,8 +72,8 @@ def _changes_a_read_policy(former: Config, new: Config) -> bool:
 
 def _changed_destination(
     section: str,
-    former: EmbeddingConfig | ExtractionConfig,
-    new: EmbeddingConfig | ExtractionConfig,
+    former: EmbeddingConfig | ExtractionConfig | SynthesisModelConfig,
+    new: EmbeddingConfig | ExtractionConfig | SynthesisModelConfig,
     local: tuple[str, ...],
 ) -> list[str]:
     changed = [f"{section}.{name}" for field, name in _DESTINATION if getattr(former, field) != getattr(new, field)]

@@ -21,15 +21,16 @@ from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.resources import Resources, extraction_config
 from signet_actors.extractor.summaries import Summaries
+from signet_actors.extractor.synthesis import SynthesisModel
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import (
     AwaitVectors,
+    ExtractorReply,
     ExtractorRequest,
     ExtractorStatus,
     GetExtractorStatus,
     Summarize,
-    Summarized,
-    VectorsAwaited,
+    Synthesize,
 )
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.provider_manager import ProviderManager
@@ -63,6 +64,7 @@ class Extractor:
         model = ProviderManager(extraction_config(actor.config), actor.clock, actor.log, writer, changed=self._wake)
         self._resources = Resources(actor, writer, decider, model)
         self._summaries = Summaries(self._resources)
+        self._synthesis = SynthesisModel(self._resources, actor, writer, self._wake)
         kinds = [kind(self._resources) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
         self._runners = [JobRunner(kind, actor, writer, self._poison_jobs) for kind in kinds]
@@ -72,6 +74,7 @@ class Extractor:
             runner.start()
         if actor.boot.role == QUARANTINE:
             return
+        self._synthesis.start()
         requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
         actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
@@ -89,6 +92,7 @@ class Extractor:
 
     async def reload(self, config: Config) -> None:
         self._resources.reconfigure(config)
+        self._synthesis.reconfigure(config)
         self._embed.reconfigured()
         self._wake()
 
@@ -97,6 +101,7 @@ class Extractor:
         self._embed.stop_waits()
         within_s = min(grace_s, _DRAIN_S)
         await asyncio.gather(*(runner.drain(within_s) for runner in self._runners))
+        await self._synthesis.close()
         await self._resources.close()
 
     def _poison_jobs(self) -> PoisonJobs:
@@ -110,12 +115,14 @@ class Extractor:
         for runner in self._runners:
             runner.wake()
 
-    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized | VectorsAwaited:
+    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorReply:
         match incoming.body:
             case AwaitVectors(versions=versions, wait_ms=wait_ms):
                 return await self._embed.stored(versions, wait_ms)
             case Summarize() as asked:
                 return await self._summaries.of(asked, incoming.header)
+            case Synthesize() as asked:
+                return await self._synthesis.of(asked, incoming.header)
             case GetExtractorStatus():
                 return ExtractorStatus(
                     mode=self._resources.mode,
@@ -123,6 +130,7 @@ class Extractor:
                     runners=[runner.state() for runner in self._runners],
                     turned_away=dict(self._resources.turned_away),
                     tracker=self._embed.tracker(),
+                    synthesis=self._synthesis.state(),
                 )
             case _:
                 assert_never(incoming.body)

@@ -167,11 +167,13 @@ class Gateway:
         if accepting.done():
             gc.collect()
             gc.freeze()  # imported objects live as long as the process; the collector need not scan them
+            state.synthesis.begin()
             self.bus.ready(f"port {state.port}")
             self.log.info("ready", port=state.port)
         else:
             accepting.cancel()
         await serving
+        await state.synthesis.stop()
         state.access_counts.stop()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(state.ledger.stop(), state.checkpoints.stop()), LAST_FLUSH_S)

@@ -61,6 +61,17 @@ class IndexingHealth(msgspec.Struct, frozen=True, rename="camel"):
     pending: int
 
 
+class SynthesisHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """The making of ``MEMORY.md``, of all agents, as of the last check or run.
+
+    ``failing``: the last attempt for an agent failed; ``lastError`` says why. Its present file stays.
+    """
+
+    running: bool
+    failing: bool
+    last_error: str | None
+
+
 class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     """The health of the daemon. ``uptime`` is in seconds; ``detail`` names what is down.
 
@@ -80,6 +91,7 @@ class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     pipeline: PipelineHealth
     indexing: IndexingHealth
     resources: ResourcesHealth
+    synthesis: SynthesisHealth
     update_available: bool = False
     pending_restart: bool = False
 

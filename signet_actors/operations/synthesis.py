@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import Content, SecretRule, Text
+from signet_actors.operations.field_types import Content, Flag, SecretRule, Text
 from signet_actors.operations.hooks import HookOutcome, StartMemory
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
@@ -38,6 +38,23 @@ class CompleteSynthesisRequest(CallerFields, frozen=True, kw_only=True, omit_def
         str, Content(missing="content is required"), Meta(description="The Markdown that the model returned")
     ]
     harness: Annotated[str, _NAME, Meta(description="Who made it")] | None = None
+
+
+class TriggerRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Which parts to make."""
+
+    again: Annotated[
+        bool, Flag(), Meta(description="true: also the parts whose memories are the same as last time")
+    ] = False
+
+
+class TriggerReply(msgspec.Struct, frozen=True, rename="camel"):
+    """The daemon has begun to make the file; the status says how that ends."""
+
+    success: bool
+    running: bool
+    agent_id: str
+    warnings: list[str] | UnsetType = UNSET
 
 
 class VersionRequest(CallerFields, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,7 +120,8 @@ class SynthesisStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     """The file of an agent, and the work that makes it. Times are ISO text.
 
     ``madeBy``: daemon, or the harness that made the present text. ``edited``: a person has changed the file since.
-    ``lastError`` is that of the last attempt; null if it succeeded. ``waiting`` says why no scheduled run is due.
+    ``lastError`` is that of the last attempt; null if it succeeded. ``nextRunAt``: when the daemon makes it next if
+    memories have changed; null if only on request. ``waiting`` says why the daemon cannot make it now; null if it can.
     ``running``: it is being made now.
     """
 
@@ -184,6 +202,23 @@ STATUS: Final[Operation[SynthesisAgent, SynthesisStatus]] = Operation(
     permission=Permission.RECALL,
     owner_only=True,
 )
+TRIGGER: Final[Operation[TriggerRequest, TriggerReply]] = Operation(
+    name="synthesis.trigger",
+    summary="Have the daemon make MEMORY.md now",
+    tag="Pipeline",
+    method="POST",
+    paths=("/api/synthesis/trigger",),
+    request=TriggerRequest,
+    example={"again": True},
+    replies={200: TriggerReply, 403: Problem, 409: Problem, **PROBLEMS},
+    permission=Permission.REMEMBER,
+    served_by="extractor",
+    effect=Effect.OTHER,
+    keyed=False,
+    body_required=False,
+    owner_only=True,
+    description="503 if no model can be asked now. Parts whose memories are the same as last time are not made anew.",
+)
 DIFF: Final[Operation[VersionRequest, SynthesisDiff]] = Operation(
     name="synthesis.diff",
     summary="What changed in MEMORY.md",
@@ -195,4 +230,4 @@ DIFF: Final[Operation[VersionRequest, SynthesisDiff]] = Operation(
     permission=Permission.RECALL,
     owner_only=True,
 )
-OPERATIONS: Final = (CONFIG, REQUEST, COMPLETE, STATUS, DIFF)
+OPERATIONS: Final = (CONFIG, REQUEST, COMPLETE, STATUS, TRIGGER, DIFF)

@@ -1,4 +1,4 @@
-"""The extractor's mailbox: its status, summaries by its model, and waits for vectors.
+"""The extractor's mailbox: its status, texts by its model, and waits for vectors.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23.
 """
@@ -45,13 +45,17 @@ class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
-    """The extractor's status. ``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
+    """The extractor's status. ``mode`` of the pipeline: off, shadow, frozen, controlled_write or full.
+
+    ``synthesis``: the model that makes ``MEMORY.md``, None if that is switched off.
+    """
 
     mode: str
     model: ModelState
     runners: list[JobRunnerState]
     turned_away: dict[str, int]
     tracker: TrackerState = TrackerState()
+    synthesis: ModelState | None = None
 
 
 class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.get_status"):
@@ -75,6 +79,23 @@ class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
     texts: tuple[str, ...]
 
 
+class Synthesized(Message, frozen=True, tag="extractor.synthesized"):
+    """The answer of ``model``, as it came."""
+
+    text: str
+    model: str
+
+
+class Synthesize(Request[Synthesized], frozen=True, tag="extractor.synthesize"):
+    """Have the model that makes ``MEMORY.md`` answer ``prompt``, in at most ``max_tokens``. Nothing is stored.
+
+    The reply comes before the message's deadline or is a ``Failure``.
+    """
+
+    prompt: str
+    max_tokens: int
+
+
 class VectorsAwaited(Message, frozen=True, tag="extractor.vectors_awaited"):
     """The memories whose vectors are committed.
 
@@ -95,5 +116,5 @@ class AwaitVectors(Request[VectorsAwaited], frozen=True, tag="extractor.await_ve
     wait_ms: int
 
 
-ExtractorRequest = GetExtractorStatus | Summarize | AwaitVectors
-ExtractorReply = ExtractorStatus | Summarized | VectorsAwaited | Failure
+ExtractorRequest = GetExtractorStatus | Summarize | Synthesize | AwaitVectors
+ExtractorReply = ExtractorStatus | Summarized | Synthesized | VectorsAwaited | Failure

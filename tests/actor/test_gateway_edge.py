@@ -370,6 +370,7 @@ memory: {pipelineV2: {extraction: {provider: ollama, endpoint: "http://127.0.0.1
 KEPT = OWNERS_FILE.strip()
 EMBEDDING, PIPELINE = KEPT.splitlines()
 ELSEWHERE = "http://127.0.0.1:6666"
+PIPELINE_WITH_SYNTHESIS = KEPT.replace("pipelineV2: {", "pipelineV2: {synthesis: {HERE}, ")
 
 
 @pytest.mark.parametrize(
@@ -383,6 +384,11 @@ ELSEWHERE = "http://127.0.0.1:6666"
         (KEPT.replace("apiKeyEnv: OPENAI_API_KEY", "api_key_env: GROQ_API_KEY"), "embedding.apiKeyEnv"),
         (KEPT.replace("http://127.0.0.1:8", ELSEWHERE), "memory.pipelineV2.extraction.endpoint"),
         (KEPT.replace("ollama", "openai"), "memory.pipelineV2.extraction.provider"),
+        (
+            PIPELINE_WITH_SYNTHESIS.replace("HERE", f"endpoint: '{ELSEWHERE}'"),
+            "memory.pipelineV2.synthesis.endpoint",
+        ),
+        (PIPELINE_WITH_SYNTHESIS.replace("HERE", "provider: openai"), "memory.pipelineV2.synthesis.provider"),
         (KEPT.replace("ollama", "claude-code"), "memory.pipelineV2.extraction.provider"),
         (
             f"{EMBEDDING}\nmemory: {{pipelineV2: {{extractionProvider: ollama, extractionEndpoint: '{ELSEWHERE}'}}}}",

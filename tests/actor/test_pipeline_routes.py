@@ -187,6 +187,7 @@ def test_the_status_has_the_members_of_the_reference_without_invented_values(api
         "extraction",
         "decision",
         "retention",
+        "synthesis",
     }
     assert {"summary", "document", "maintenance", "synthesis", "structuralClassify", "structuralDependency"} <= set(
         said["workers"]

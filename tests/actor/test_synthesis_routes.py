@@ -1,17 +1,25 @@
-"""The hooks by which a harness makes MEMORY.md, its status, and what changed.
+"""The hooks by which a harness makes MEMORY.md, its status, what changed, and when the daemon makes it.
 
 Source: docs/compatibility.md "MEMORY.md"; docs/guides/working-memory.md.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from signet_actors.config.load import load_config
+from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
+from signet_actors.domain.synthesis import DAY_MS
+from signet_actors.domain.timestamps import iso
+from signet_actors.errors import Unavailable
+from signet_actors.gateway.synthesis.memory_file import Record
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
 from signet_actors.protocol.searcher import ListMemories, MemoryListed
 from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
 from tests.support.memory_api import NOW_MS, MemoryApi, memory
@@ -160,3 +168,141 @@ def test_a_status_says_that_a_person_changed_the_file(tmp_path: Path) -> None:
     assert done["edited"] is True
     assert "-edited" in done["version"]
     assert (tmp_path / "MEMORY.md").read_text().startswith("- by hand\n")
+
+
+def model_state(*, available: bool = True, waits_ms: int = 0) -> ModelState:
+    counts = OutcomeCounts(0, 0, 0, 0)
+    report = ProviderReport(
+        "ollama", "m", CircuitState.CLOSED, waits_ms, "the circuit is open", counts, 0, 0, 0, 0, 0, {}, ""
+    )
+    selection = Selection("auto", "ollama" if available else "none", "m", "Ollama does not answer", available, "")
+    return ModelState(selection, report if available else None)
+
+
+def extractor(model: ModelState | None) -> ExtractorStatus:
+    return ExtractorStatus(mode="full", model=model_state(), runners=[], turned_away={}, synthesis=model)
+
+
+def daemon_api(workspace: Path, model: ModelState | None = None, **settings: Any) -> MemoryApi:
+    """Return a gateway whose model answers with the data of its prompt."""
+    api = synthesis_api(workspace, **settings)
+    api.bus.script[GetExtractorStatus] = extractor(model or model_state())
+    api.bus.script[Synthesize] = lambda asked: Synthesized("\n".join(data_of(asked.prompt)), "m")
+    return api
+
+
+def due(api: MemoryApi) -> str | None:
+    """Return why the file was not made when its time was checked, None if it was."""
+    return asyncio.run(api.state.synthesis.make_if_due("default"))
+
+
+def calls(api: MemoryApi) -> int:
+    return sum(isinstance(sent.body, Synthesize) for sent in api.bus.asked)
+
+
+@pytest.mark.parametrize(("schedule", "days"), [("daily", 1), ("weekly", 7)])
+def test_the_daemon_makes_the_file_by_its_schedule_if_memories_have_changed(
+    tmp_path: Path, schedule: str, days: int
+) -> None:
+    api = daemon_api(tmp_path, memory={"synthesis": {"schedule": schedule}})
+    assert due(api) is None
+    assert calls(api) == 2
+    assert due(api) == "it is not due"
+    api.clock.now_ms += days * DAY_MS - 1
+    assert due(api) == "it is not due"
+    api.clock.now_ms += 1
+    assert due(api) == "no memory has changed"
+    changed = msgspec.structs.replace(EDITOR, version=EDITOR.version + 1, content="The editor is emacs")
+    api.bus.script[FindSessionStart] = SessionStartFound([], [changed], {})
+    assert due(api) is None
+    assert calls(api) == 3
+    assert "emacs" in (tmp_path / "MEMORY.md").read_text()
+    status = ok(api, "GET", "/api/synthesis/status")
+    assert status["nextRunAt"] == iso(api.clock.now_ms + days * DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"memory": {"synthesis": {"schedule": "on-demand"}}}, "it is not due"),
+        ({"memory": {"synthesis": {"harness": "openclaw"}}}, "openclaw makes it"),
+        (
+            {"memory": {"pipelineV2": {"autonomous": {"frozen": True}}}},
+            "memory.pipelineV2.autonomous.frozen is set",
+        ),
+        (
+            {"memory": {"pipelineV2": {"synthesis": {"provider": "none"}}}},
+            "no model: memory.pipelineV2.synthesis.provider is none",
+        ),
+    ],
+)
+def test_the_daemon_makes_nothing_by_itself_if_the_configuration_says_so(
+    tmp_path: Path, settings: Any, reason: str
+) -> None:
+    api = daemon_api(tmp_path, **settings)
+    assert due(api) == reason
+    assert calls(api) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (model_state(available=False), "no model: Ollama does not answer"),
+        (model_state(waits_ms=500), "the circuit is open"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_waited_for_and_costs_no_attempt(
+    tmp_path: Path, model: ModelState, reason: str
+) -> None:
+    api = daemon_api(tmp_path, model)
+    assert due(api) == reason
+    status = ok(api, "GET", "/api/synthesis/status")
+    assert (status["waiting"], status["failures"], status["lastError"]) == (reason, 0, None)
+    refused = api.request("POST", "/api/synthesis/trigger", {})
+    assert (refused.status, refused.json["error"]) == (503, f"Synthesis worker not running: {reason}")
+
+
+def test_after_a_failure_the_daemon_tries_again_later_and_later(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path)
+    api.bus.script[Synthesize] = Unavailable("the model did not answer in time")
+    for failures, wait_ms in ((1, 600_000), (2, 1_200_000), (3, 2_400_000)):
+        assert due(api) is None
+        status = ok(api, "GET", "/api/synthesis/status")
+        assert (status["failures"], status["lastError"]) == (failures, "the model did not answer in time")
+        assert ok(api, "GET", "/health")["synthesis"]["failing"] is True
+        api.clock.now_ms += wait_ms - 1
+        assert due(api) == "it is not due"
+        api.clock.now_ms += 1
+    assert not (tmp_path / "MEMORY.md").exists()
+
+
+def test_without_a_memory_nothing_is_made(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path)
+    api.bus.script |= {ListMemories: MemoryListed([], 0, 0, 0, 0), FindSessionStart: SessionStartFound([], [], {})}
+    assert due(api) == "no memory has changed"
+    asyncio.run(triggered(api))
+    assert ok(api, "GET", "/api/synthesis/status")["lastError"] == "there is no memory yet"
+
+
+async def triggered(api: MemoryApi, **body: Any) -> list[int]:
+    """Return the statuses of two triggers, the second one during the first run, after which this returns."""
+    raw = json.dumps(body).encode()
+    answers = [await api.requested("POST", "/api/synthesis/trigger", raw, {}) for _ in range(2)]
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
+    return [answer.status for answer in answers]
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path)
+    assert asyncio.run(triggered(api)) == [200, 409]
+    assert calls(api) == 2
+
+
+def test_a_run_that_was_cut_off_is_reported(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path)
+    file = api.state.synthesis.file("default")
+    file.store(Record(begun_at="2026-02-21T09:00:00.000Z", failures=1))
+    error = ok(api, "GET", "/api/synthesis/status")["lastError"]
+    assert error == "the run that began at 2026-02-21T09:00:00.000Z was interrupted"
+    assert due(api) is None
+    assert ok(api, "GET", "/api/synthesis/status")["lastError"] is None

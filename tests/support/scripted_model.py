@@ -52,6 +52,9 @@ class ScriptedModel:
                 return Act("ok", json.dumps({"hints": hints}))
             case "summary":
                 return Act("ok", json.dumps({"summary": f"{len(texts) - 1} found for {texts[0]}"}))
+            case "synthesis":
+                lines = [line for text in texts for line in text.splitlines()]
+                return Act("ok", "\n".join(["## Global Head", *lines]))
             case _:
                 return Act("ok", "I do not understand")
 
@@ -78,6 +81,7 @@ def stage_of(prompt: str) -> str:
         ("You decide what a new fact means", "decision"),
         ("You judge whether two statements", "contradiction"),
         ("You sum up what a search", "summary"),
+        ("You write the working memory", "synthesis"),
     ):
         if prompt.startswith(opening):
             return stage

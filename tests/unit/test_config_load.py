@@ -174,7 +174,7 @@ def test_a_documented_key_that_is_not_built_yet_causes_a_warning(tmp_path: Path)
         tmp_path,
         """
         memory:
-          pipelineV2: {significance: {enabled: true}, synthesis: {}}
+          pipelineV2: {significance: {enabled: true}}
         hooks:
           session_start: {recency_bias: 0.7}
         """,
@@ -184,7 +184,6 @@ def test_a_documented_key_that_is_not_built_yet_causes_a_warning(tmp_path: Path)
         for key in (
             "hooks.session_start.recency_bias",
             "memory.pipelineV2.significance",
-            "memory.pipelineV2.synthesis",
         )
     ]
 

@@ -101,6 +101,16 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "dampening.hubPenalty": (0.7, (0.0, 1.0)),
     "dampening.gravityPenalty": (0.5, (0.0, 1.0)),
     "dampening.resolutionBoost": (1.2, (1.0, 10.0)),  # the document says "multiplier" and gives no range
+    # docs/guides/working-memory.md: what is left out is that of the extraction, but for the timeout.
+    "synthesis.enabled": (True, BOOL),
+    "synthesis.provider": (
+        "extraction",
+        ("extraction", "auto", "none", "ollama", "openai", "claude-code", "opencode"),
+    ),
+    "synthesis.model": ("", None),
+    "synthesis.endpoint": ("", None),
+    "synthesis.apiKeyEnv": ("", None),
+    "synthesis.timeout": (120_000, (5000, 300000)),
 }
 
 SPECIFIED_ELSEWHERE: dict[str, object] = {

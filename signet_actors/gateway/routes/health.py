@@ -29,6 +29,7 @@ from signet_actors.operations.health import (
     PipelineHealth,
     ReadyReply,
     ResourcesHealth,
+    SynthesisHealth,
 )
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.protocol.control import UP, ChildState
@@ -57,7 +58,17 @@ async def health(call: Call[NoFields]) -> HttpResponse:
             pipeline=_pipeline(state),
             indexing=IndexingHealth(_indexing_pending(children)),
             resources=_resources(children),
+            synthesis=_synthesis(state),
         )
+    )
+
+
+def _synthesis(state: GatewayState) -> SynthesisHealth:
+    errors = [report.last_error for report in state.synthesis.reports.values() if report.last_error is not None]
+    return SynthesisHealth(
+        running=state.synthesis.running is not None,
+        failing=bool(errors),
+        last_error=errors[0] if errors else None,
     )
 
 

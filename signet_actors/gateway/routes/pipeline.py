@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.providers import ModelState, ProviderReport
@@ -68,7 +69,6 @@ _UNIMPLEMENTED_WORKERS: Final = (
     "summary",
     "document",
     "maintenance",
-    "synthesis",
     "structuralClassify",
     "structuralDependency",
 )
@@ -100,7 +100,7 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
     return PipelineStatusReply(
         mode=_MODES[writes],
         writes=writes.value,
-        workers=_workers(snapshot.children, writes),
+        workers=_workers(snapshot.children, writes, config),
         queues=queues,
         error_summary={
             stage: sum(model.report.errors.values())
@@ -131,13 +131,15 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
     )
 
 
-def _workers(children: Sequence[ChildState], mode: PipelineMode) -> dict[str, WorkerState]:
+def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config) -> dict[str, WorkerState]:
     up = {child.role for child in children if child.state == UP}
     working = mode != PipelineMode.OFF
+    pipeline = config.memory.pipeline_v2
     return {
         "extraction": WorkerState(working and "extractor" in up),
         "decision": WorkerState(working and "decider" in up),
         "retention": WorkerState("retention" in up),
+        "synthesis": WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),
         **{name: WorkerState(False) for name in _UNIMPLEMENTED_WORKERS},
     }
 

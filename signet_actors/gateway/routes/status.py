@@ -14,7 +14,7 @@ import msgspec
 import signet_actors
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.providers import NO_PROVIDER, CircuitState
+from signet_actors.domain.providers import NO_PROVIDER, CircuitState, ModelState
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
@@ -156,18 +156,24 @@ def _embedding(embedder: Embedder | None) -> EmbeddingReport:
 
 
 def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderResolution:
-    """Return for each stage the configured provider, the chosen one, and the one that answers prompts now."""
-    configured = config.memory.pipeline_v2.extraction.provider
-    resolved = effective = NO_PROVIDER
-    if extractor is not None:
-        selection = extractor.model.selection
-        resolved = selection.name
-        report = extractor.model.report
-        effective = selection.name if report is not None and report.circuit is CircuitState.CLOSED else NO_PROVIDER
+    """Return for each task the configured provider, the chosen one, and the one that answers prompts now."""
+    pipeline = config.memory.pipeline_v2
+    own = pipeline.synthesis.provider
     return ProviderResolution(
-        extraction=ProviderChoice(configured=configured, resolved=resolved, effective=effective),
-        synthesis=ProviderChoice(configured=NO_PROVIDER, resolved=NO_PROVIDER, effective=NO_PROVIDER),
+        extraction=_choice(pipeline.extraction.provider, None if extractor is None else extractor.model),
+        synthesis=_choice(
+            pipeline.extraction.provider if own == "extraction" else own,
+            None if extractor is None else extractor.synthesis,
+        ),
     )
+
+
+def _choice(configured: str, model: ModelState | None) -> ProviderChoice:
+    if model is None:
+        return ProviderChoice(configured=configured, resolved=NO_PROVIDER, effective=NO_PROVIDER)
+    answers = model.report is not None and model.report.circuit is CircuitState.CLOSED
+    name = model.selection.name
+    return ProviderChoice(configured=configured, resolved=name, effective=name if answers else NO_PROVIDER)
 
 
 ROUTES: tuple[Route, ...] = (

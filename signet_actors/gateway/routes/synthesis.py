@@ -10,12 +10,16 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from signet_actors.config.pipeline_schema import PipelineV2Config
+from signet_actors.domain.providers import NO_PROVIDER
+from signet_actors.domain.timestamps import iso
 from signet_actors.domain.working_memory import difference
-from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.sessions.hook_runner import NO_HOOKS_HEADER
 from signet_actors.gateway.synthesis.memory_file import FILE_NAME, MemoryFile, Record, Version
+from signet_actors.gateway.synthesis.synthesis import DAEMON, last_error
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import StartMemory
 from signet_actors.operations.synthesis import (
@@ -25,6 +29,7 @@ from signet_actors.operations.synthesis import (
     MAX_CONTENT_CHARS,
     REQUEST,
     STATUS,
+    TRIGGER,
     CompleteSynthesisRequest,
     FileVersion,
     RequestSynthesisRequest,
@@ -34,6 +39,8 @@ from signet_actors.operations.synthesis import (
     SynthesisPrompt,
     SynthesisSettings,
     SynthesisStatus,
+    TriggerReply,
+    TriggerRequest,
     VersionRequest,
 )
 from signet_actors.runtime.messaging.requests import mark_sent
@@ -96,11 +103,16 @@ async def complete(call: Call[CompleteSynthesisRequest]) -> HttpResponse:
 
 async def status(call: Call[SynthesisAgent]) -> HttpResponse:
     """Return when the file was made, by whom, and its versions."""
-    file = call.state.synthesis.file(call.agent_id)
+    synthesis = call.state.synthesis
+    file = synthesis.file(call.agent_id)
     text, record, edited, versions = await asyncio.to_thread(_read, file)
+    running = synthesis.running == call.agent_id
+    due_ms = synthesis.due_ms(record) if call.state.config.memory.synthesis.harness == DAEMON else None
+    report = synthesis.reports.get(call.agent_id)
+    failure = None if running else last_error(record) or (report and report.last_error)
     return HttpResponse(
         SynthesisStatus(
-            running=call.state.synthesis.running == call.agent_id,
+            running=running,
             last_run_at=record.last_run_at,
             config=_settings(call),
             agent_id=call.agent_id,
@@ -111,13 +123,23 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
             edited=edited,
             edited_at=record.edited_at,
             last_attempt_at=record.last_attempt_at,
-            last_error=record.last_error,
+            last_error=failure,
             failures=record.failures,
-            next_run_at=None,
-            waiting=None,
+            next_run_at=None if due_ms is None else iso(due_ms),
+            waiting=await synthesis.model_waits(),
             versions=[FileVersion(*version) for version in versions],
         )
     )
+
+
+async def trigger(call: Call[TriggerRequest]) -> HttpResponse:
+    """Begin to make the file."""
+    synthesis = call.state.synthesis
+    reason = await synthesis.model_waits()
+    if reason is not None:
+        raise Unavailable(f"Synthesis worker not running: {reason}")
+    synthesis.start(call.agent_id, again=call.request.again)
+    return HttpResponse(TriggerReply(success=True, running=True, agent_id=call.agent_id))
 
 
 def _read(file: MemoryFile) -> tuple[str, Record, bool, list[Version]]:
@@ -149,8 +171,16 @@ def _settings(call: Call[Any]) -> SynthesisSettings:
         model=chosen.model,
         schedule=chosen.schedule,
         max_tokens=chosen.max_tokens,
-        provider=config.memory.pipeline_v2.extraction.provider,
+        provider=_provider(config.memory.pipeline_v2),
     )
+
+
+def _provider(pipeline: PipelineV2Config) -> str:
+    """Return the configured provider with which the daemon makes the file."""
+    own = pipeline.synthesis
+    if not (pipeline.enabled and own.enabled):
+        return NO_PROVIDER
+    return pipeline.extraction.provider if own.provider == "extraction" else own.provider
 
 
 def _switched_off(call: Call[Any]) -> str | None:
@@ -165,5 +195,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *serve(REQUEST, request),
     *serve(COMPLETE, complete),
     *serve(STATUS, status),
+    *serve(TRIGGER, trigger),
     *serve(DIFF, diff),
 )

@@ -11,13 +11,14 @@ _PROJECT: Final = "/home/ada/shop"
 _COMPLETE: Final = "/api/hooks/synthesis/complete"
 _NAME: Final = re.compile(r"MEMORY\.backup-\d{8}T\d{9}Z")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_VARYING: Final = ("path", "bytes", "chars", "waiting")
 _MARK: Final = re.compile(r"(</?data )[0-9a-f]{32}|the mark [0-9a-f]{32}")
 
 
 def _without_times(body: Any) -> Any:
-    """Return the body without dates, the names that contain one, and sizes."""
+    """Return the body without dates, the names that contain one, sizes, and the state of the extractor."""
     if isinstance(body, dict):
-        return {name: _without_times(value) for name, value in body.items() if name not in {"path", "bytes", "chars"}}
+        return {name: _without_times(value) for name, value in body.items() if name not in _VARYING}
     if isinstance(body, list):
         return [_without_times(item) for item in body]
     return _MOMENT.sub("<time>", _NAME.sub("<version>", body)) if isinstance(body, str) else body

@@ -1,0 +1,233 @@
+"""MEMORY.md made by the daemon's own model, from the stored memories to the start of a session.
+
+Source: docs/guides/working-memory.md.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.live_daemon import LiveDaemon
+from tests.support.scripted_model import ScriptedModel, data_of, stage_of
+from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
+from tests.system.test_pipeline import finished, pipeline
+
+pytestmark = pytest.mark.system
+
+VIM = "The editor of the homelab is vim."
+PORT = "The staging database listens on port 5433."
+SHOP = "/p/shop"
+SECRET = "ghp_" + "a1B2" * 9
+
+
+class Answers:
+    """Answers a prompt for the file as ``text`` says; a fault if it is one; by the rules if it is None."""
+
+    def __init__(self, text: str | Act | Fault | None = None) -> None:
+        self.text = text
+
+    def __call__(self, stage: str, _asked: Asked) -> Act | Fault | None:
+        if stage != "synthesis" or self.text is None:
+            return None
+        return self.text if isinstance(self.text, Act) else Act("ok", self.text)
+
+
+def status(daemon: LiveDaemon, **parameters: Any) -> Any:
+    return daemon.api.get("/api/synthesis/status", **parameters).ok()
+
+
+def made(daemon: LiveDaemon, **wish: Any) -> Any:
+    """Have the file made, and return the status after that."""
+    eventually(lambda: status(daemon)["waiting"] is None, within_s=30, what="a model")
+    daemon.api.post("/api/synthesis/trigger", wish).ok()
+    agent = {"agentId": wish["agentId"]} if "agentId" in wish else {}
+    eventually(lambda: not status(daemon, **agent)["running"], within_s=30, what="the end of the run")
+    return status(daemon, **agent)
+
+
+def text_of(daemon: LiveDaemon, *places: str) -> str:
+    return Path(daemon.workspace, *places, "MEMORY.md").read_text()
+
+
+def prompts(provider: ScriptedProvider) -> list[str]:
+    return ["\n".join(data_of(asked.prompt)) for asked in provider.asked if stage_of(asked.prompt) == "synthesis"]
+
+
+def started(daemon: LiveDaemon, **fields: Any) -> str:
+    inject: str = daemon.api.post("/api/hooks/session-start", {"harness": "codex", **fields}).ok()["inject"]
+    return inject.partition("## Working Memory")[2].partition("\n## Relevant")[0]
+
+
+def test_what_the_model_makes_of_the_memories_reaches_the_sessions_that_it_concerns() -> None:
+    with pipeline() as (daemon, provider):
+        Path(daemon.workspace, "MEMORY.md").write_text("# Mine\n- Call me Ada.\n")
+        daemon.api.remember(VIM)
+        daemon.api.remember(PORT, project=SHOP)
+        finished(daemon, count=2)
+        found = made(daemon)
+        assert (found["madeBy"], found["lastError"], found["model"]) == ("daemon", None, "qwen3:4b")
+        general, of_shop = prompts(provider)
+        assert VIM in general
+        assert PORT not in general
+        assert PORT in of_shop
+        text = text_of(daemon)
+        assert text.startswith("# Mine\n- Call me Ada.\n\n<!-- signet:")
+        assert f"\n## Project: {SHOP}\n" in text
+        here, elsewhere = started(daemon, project=SHOP), started(daemon, project="/p/bank")
+        assert all(line in here for line in ("Call me Ada", VIM, PORT))
+        assert VIM in elsewhere
+        assert PORT not in elsewhere
+
+
+def test_only_the_parts_whose_memories_have_changed_are_made_anew_and_a_forgotten_memory_leaves_the_file() -> None:
+    with pipeline() as (daemon, provider):
+        daemon.api.remember(VIM)
+        port = daemon.api.remember(PORT, project=SHOP)["id"]
+        finished(daemon, count=2)
+        made(daemon)
+        assert len(prompts(provider)) == 2
+        made(daemon)
+        assert len(prompts(provider)) == 2
+        made(daemon, again=True)
+        assert len(prompts(provider)) == 4
+        daemon.api.request("DELETE", f"/api/memory/{port}?reason=r").ok()
+        derived = daemon.read("SELECT id FROM memories WHERE is_deleted = 0 AND content = ?", PORT)
+        for (memory_id,) in derived:
+            daemon.api.request("DELETE", f"/api/memory/{memory_id}?reason=r").ok()
+        made(daemon)
+        assert "5433" not in text_of(daemon)
+        assert len(prompts(provider)) == 4
+
+
+def test_no_agent_sees_a_private_memory_of_another() -> None:
+    with pipeline() as (daemon, provider):
+        daemon.api.remember(VIM, visibility="private")
+        daemon.api.remember(PORT, agentId="reviewer", visibility="private")
+        finished(daemon, count=2)
+        made(daemon)
+        made(daemon, agentId="reviewer")
+        of_default, of_reviewer = prompts(provider)
+        assert VIM in of_default
+        assert PORT not in of_default
+        assert PORT in of_reviewer
+        assert VIM not in of_reviewer
+        assert PORT in text_of(daemon, "agents", "reviewer")
+        assert VIM not in started(daemon, agentId="reviewer")
+        assert VIM not in started(daemon, agentId="writer")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("", None),
+        ("<think>I will not answer", "the model returned no text"),
+        (Act("http_500"), None),
+        (Act("rst"), None),
+        (Act("huge"), None),
+    ],
+)
+def test_an_answer_that_is_none_leaves_the_present_file_and_is_reported(answer: str | Act, error: str | None) -> None:
+    answers = Answers()
+    with pipeline(ScriptedModel(fault=answers)) as (daemon, _):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        made(daemon)
+        before = text_of(daemon)
+        answers.text = answer
+        found = made(daemon, again=True)
+        assert found["lastError"] == (error or found["lastError"] or "a reason")
+        assert found["failures"] == 1
+        assert found["lastRunAt"] is not None
+        assert text_of(daemon) == before
+        health = daemon.api.get("/health").ok()["synthesis"]
+        assert health == {"running": False, "failing": True, "lastError": found["lastError"]}
+        answers.text = None
+        eventually(lambda: made(daemon, again=True)["lastError"] is None, within_s=60, what="a run that succeeds")
+        assert daemon.api.get("/health").ok()["synthesis"]["failing"] is False
+
+
+def test_secrets_and_what_is_too_long_are_cut_out_of_an_answer() -> None:
+    hostile = "\n".join(
+        [f"- The token is {SECRET}", "<!-- signet: made -->", "## Project: /p/bank", *["- again"] * 9000]
+    )
+    with pipeline(ScriptedModel(fault=Answers(hostile))) as (daemon, _):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        assert made(daemon)["lastError"] is None
+        text = text_of(daemon)
+        assert SECRET not in text
+        assert len(text) < 4 * 4000 + 500
+        assert text.endswith("- again\n")
+        assert text.count("<!-- signet:") == 1
+        assert "\n## Project:" not in text
+
+
+def child(daemon: LiveDaemon, role: str) -> int:
+    actors = daemon.api.get("/api/status").ok()["actors"]
+    return next(actor["pid"] for actor in actors if actor["role"] == role)
+
+
+@pytest.mark.parametrize("role", ["extractor", "gateway"])
+def test_a_process_that_is_killed_in_the_middle_of_a_run_leaves_the_present_file(role: str) -> None:
+    answers = Answers()
+    with pipeline(ScriptedModel(fault=answers)) as (daemon, provider):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        made(daemon)
+        before = text_of(daemon)
+        answers.text = Act("hang")
+        daemon.api.post("/api/synthesis/trigger", {"again": True}).ok()
+        eventually(lambda: len(prompts(provider)) == 2, within_s=30, what="the model is asked")
+        os.kill(child(daemon, role), signal.SIGKILL)
+        eventually(lambda: status(daemon)["lastError"], within_s=60, what="the failure is reported")
+        assert text_of(daemon) == before
+        if role == "gateway":
+            assert "was interrupted" in status(daemon)["lastError"]
+        answers.text = "## Global Head\n- made after that"
+        eventually(lambda: made(daemon, again=True)["lastError"] is None, within_s=60, what="a run that succeeds")
+        assert "made after that" in text_of(daemon)
+
+
+def test_without_a_model_nothing_is_made_and_the_answer_says_why() -> None:
+    with pipeline(more="    synthesis: {provider: none}\n") as (daemon, _):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        eventually(lambda: "no model" in str(status(daemon)["waiting"]), within_s=30, what="the reason")
+        refused = daemon.api.post("/api/synthesis/trigger", {}).refused(503)
+        assert refused["error"].startswith("Synthesis worker not running: no model")
+        assert not Path(daemon.workspace, "MEMORY.md").exists()
+        resolution = daemon.api.get("/api/status").ok()["providerResolution"]
+        assert (resolution["extraction"]["effective"], resolution["synthesis"]["effective"]) == ("ollama", "none")
+
+
+def test_a_model_of_its_own_makes_the_file() -> None:
+    with (
+        ScriptedProvider(script=ScriptedModel(), models=("large:70b",)) as other,
+        pipeline(more=f"    synthesis: {{provider: ollama, model: 'large:70b', endpoint: '{other.url}'}}\n") as (
+            daemon,
+            provider,
+        ),
+    ):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        assert made(daemon)["model"] == "large:70b"
+        assert (len(prompts(other)), len(prompts(provider))) == (1, 0)
+
+
+def test_a_text_that_a_session_was_given_from_the_file_is_not_captured_again() -> None:
+    with pipeline() as (daemon, provider):
+        daemon.api.remember(VIM)
+        finished(daemon)
+        made(daemon)
+        inject = daemon.api.post("/api/hooks/session-start", {"harness": "codex", "sessionKey": "s"}).ok()["inject"]
+        assert VIM in inject.partition("## Working Memory")[2]
+        daemon.api.remember(f"{inject}\n\nNoor moved the firewall to the cellar on Monday.")
+        finished(daemon, count=2)
+        shown = [data_of(asked.prompt) for asked in provider.asked if stage_of(asked.prompt) == "extraction"]
+        assert shown[-1] == ["Noor moved the firewall to the cellar on Monday."]
