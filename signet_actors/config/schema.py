@@ -143,6 +143,9 @@ class SearchConfig(Struct, frozen=True):
         described("Put the memories of one episode of a conversation in an order that was learned from conversations"),
     ] = True
     date_boost: Annotated[bool, described("Raise memories created at or near a time that the query names")] = True
+    transcripts: Annotated[
+        bool, described("Fill places that the memories of a recall leave free with what was said in earlier sessions")
+    ] = True
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):

@@ -29,7 +29,7 @@ async def session_excerpts(
     if not wanted:
         return {}, {}
     try:
-        await _require_owner(call)
+        await require_owner(call)
         found = await call.ask_searcher(ExpandSessions(tuple(wanted), call.read, query, EXCERPT_CHARS))
     except SignetError as error:
         call.warnings.append(f"expand: no transcript is added ({error.detail})")
@@ -39,7 +39,7 @@ async def session_excerpts(
     return {key: excerpts[agent_id, key] for agent_id, key in excerpts}, keys
 
 
-async def _require_owner(call: Call[Any]) -> None:
+async def require_owner(call: Call[Any]) -> None:
     """Raise a SignetError if the caller may not read transcripts."""
     if call.require_owner is None:
         raise SignetError("transcripts are not served here", code=ErrorCode.FORBIDDEN)

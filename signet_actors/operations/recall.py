@@ -91,12 +91,14 @@ class SimilarRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RecallResult(msgspec.Struct, frozen=True):
-    """One ranked memory; ``content`` may be cut, ``content_length`` is its full length in characters.
+    """One ranked memory, or after these a turn of an earlier session (``type`` session_turn, ``source`` transcript).
+
+    ``content`` may be cut, ``content_length`` is its full length in characters.
 
     ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
     ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
     time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
-    ``session_key``: the part of ``sources`` that belongs to it.
+    ``session_key``: the part of ``sources`` that belongs to it; of a turn, its session.
     """
 
     id: str

@@ -92,6 +92,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``. ``pending``: the number of
     memories that are not completely indexed yet, and may be found by their words alone. ``suppressed``: the rows of
     ``Recall.received`` that would be among these; ``received_hits`` are those of them that match words of the query.
+    ``turns``: what was said in earlier sessions, in the form of rows; their ids are no ids of memories.
     """
 
     rows: list[RecalledRow]
@@ -103,6 +104,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     pending: int = 0
     suppressed: int = 0
     received_hits: tuple[int, ...] = ()
+    turns: list[RecalledRow] = []
 
 
 class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -134,6 +136,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``vector_model``; empty = no token similarity.
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     ``received``: ``memories.seq`` of rows that make room for the next best.
+    ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``.
     """
 
     query: str
@@ -160,6 +163,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     explain: bool = False
     explain_id: str | None = None
     received: tuple[int, ...] = ()
+    turns: bool = False
+    session_key: str | None = None
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

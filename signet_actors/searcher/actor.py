@@ -64,6 +64,7 @@ from signet_actors.searcher.queries import (
 )
 from signet_actors.searcher.reader import BETWEEN_QUERIES, Reader
 from signet_actors.searcher.recall import common_words, probe
+from signet_actors.searcher.turns import with_turns
 from signet_actors.searcher.within import recall_within
 from signet_actors.store.engine import Preempted, Snapshot, SnapshotEnded
 from signet_actors.store.errors import (
@@ -382,7 +383,8 @@ class Searcher:
         query = incoming.body
         match query:
             case Recall():
-                return recall_within(reader, snapshot, query, incoming.frames), []
+                found = recall_within(reader, snapshot, query, incoming.frames)
+                return with_turns(reader, snapshot, query, found), []
             case ListTimeline():
                 return timeline.timeline(reader, snapshot, query), []
             case FindCandidates():

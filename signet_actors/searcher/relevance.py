@@ -55,6 +55,7 @@ class UnrelatedCosines:
 class _WeighedTerm(NamedTuple):
     """``rows`` have the term, ``likely_rows`` one that it may have been meant as."""
 
+    expression: str
     weight: float
     rows: Rows
     likely_rows: list[Rows]
@@ -83,8 +84,13 @@ class Measure:
             rows = postings.lookup(snapshot, MATCH, term.expression)
             likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in term.alternatives]
             weight = relevance.word_weight(count, int(np.count_nonzero(readable[rows])))
-            self._terms.append(_WeighedTerm(weight, rows, likely))
+            self._terms.append(_WeighedTerm(term.expression, weight, rows, likely))
         self.extent = relevance.extent((term.weight for term in self._terms), count)
+
+    @property
+    def weights(self) -> list[tuple[str, float]]:
+        """The expression of each term that counts, and its weight."""
+        return [(term.expression, term.weight) for term in self._terms]
 
     def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""

@@ -91,3 +91,25 @@ def test_another_user_of_the_machine_gets_no_transcript(api: MemoryApi, monkeypa
     assert (answer.status, answer.json["sources"]) == (200, {})
     assert "Only the user that runs the daemon" in answer.json["warnings"][0]
     assert not any(isinstance(sent.body, ExpandSessions) for sent in api.bus.asked)
+
+
+def test_another_user_of_the_machine_gets_no_turn(api: MemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = row("turn:1", type="session_turn", session_id="s", content="User: Where is the ferry?")
+    api.bus.script[Recall] = Recalled(rows=[row("one")], method="keyword", timings=[], turns=[turn])
+    assert [result["id"] for result in recall(api).json["results"]] == ["one", "turn:1"]
+
+    async def refuse(*_: Any) -> None:
+        raise SignetError("Only the user that runs the daemon may make this request", code=ErrorCode.FORBIDDEN)
+
+    monkeypatch.setattr(app, "require_owner", refuse)
+    answer = recall(api).json
+    assert [result["id"] for result in answer["results"]] == ["one"]
+    assert "warnings" not in answer
+
+
+def test_turns_end_at_the_limit_of_the_recall(api: MemoryApi) -> None:
+    turns = [row(f"turn:{number}", type="session_turn", session_id=f"s-{number}") for number in range(3)]
+    api.bus.script[Recall] = Recalled(rows=[row("one"), row("two")], method="keyword", timings=[], turns=turns)
+    answer = recall(api, limit=3).json
+    assert [result["id"] for result in answer["results"]] == ["one", "two", "turn:0"]
+    assert answer["meta"]["totalReturned"] == 3

@@ -98,7 +98,9 @@ def test_a_transcript_is_read_by_its_agent_alone(homed: LiveDaemon) -> None:
         other.get("/api/sessions/of-ann/transcript").refused(404)
         assert other.post("/api/sessions/search", {"query": "who keeps the password of the ferry"}).ok()["hits"] == []
         other.request("DELETE", "/api/sessions/of-ann/transcript").refused(404)
-    assert ann.recall("password of the ferry")["results"] == [], "a transcript is no memory"
+        assert other.recall("password of the ferry")["results"] == []
+    assert {one["type"] for one in ann.recall("password of the ferry")["results"]} == {"session_turn"}
+    assert ann.listed() == [], "a transcript is no memory"
 
 
 def test_a_recall_returns_what_was_said_in_the_session_of_a_memory(homed: LiveDaemon) -> None:

@@ -21,7 +21,7 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetE
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
 from signet_actors.gateway.query_embedding import query_vectors
-from signet_actors.gateway.session_excerpts import session_excerpts
+from signet_actors.gateway.session_excerpts import require_owner, session_excerpts
 from signet_actors.gateway.session_spans import with_transcripts
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
@@ -118,7 +118,9 @@ async def _recall(
     else:
         received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
         text = query if intent is None else intent.search_text
-        found, stages = await search_memories(call, text, fields, intent, filters_of(fields), received)
+        with_turns = config.search.transcripts and not fields.aggregate
+        filters = filters_of(fields)
+        found, stages = await search_memories(call, text, fields, intent, filters, received, turns=with_turns)
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
     rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
@@ -138,6 +140,8 @@ async def _recall(
         )
         for row in rows
     ]
+    turns = [row for row in found.turns if sources is UNSET or row.session_id not in sources]
+    results += await _turns(call, turns[: max(0, fields.limit - len(results))])
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return RecallReply(
@@ -157,6 +161,18 @@ async def _recall(
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
     )
+
+
+async def _turns(call: Call[Any], turns: Sequence[RecalledRow]) -> list[RecallResult]:
+    """Return the turns as results; none if the caller may not read transcripts."""
+    if not turns:
+        return []
+    try:
+        await require_owner(call)
+    except SignetError:
+        return []
+    cut = call.state.config.memory.pipeline_v2.guardrails.recall_truncate_chars
+    return [_result(row, cut, already_recalled=False, session_key=row.session_id or UNSET) for row in turns]
 
 
 def _record(
@@ -203,10 +219,12 @@ async def search_memories(
     intent: Intent | None,
     filters: Filters,
     received: tuple[int, ...] = (),
+    *,
+    turns: bool = False,
 ) -> tuple[Recalled, list[Stage]]:
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
-    ``received``: rows (``memories.seq``) that make room for others.
+    ``received``: rows (``memories.seq``) that make room for others. ``turns``: look for turns of sessions, too.
     """
     state = call.state
     clock = state.clock
@@ -244,6 +262,8 @@ async def search_memories(
             near_ms=None if intent is None or not search_config.date_boost else intent.window,
             within=None if intent is None or intent.mode != "filter" else time_filter(intent),
             received=received,
+            turns=turns,
+            session_key=call.session_key if turns else None,
         ),
         trace_id=call.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],

@@ -49,9 +49,13 @@ _SEARCH: Final = (
     " SELECT b.transcript, b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
 )
 _FOUND: Final = (
-    "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content"
+    "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content, m.seq, u.seq"
     " FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
 )
+
+_MATCHES: Final = "SELECT 1 FROM {} AND u.seq = :turn"
+_ANY: Final = "SELECT 1 FROM session_transcripts LIMIT 1"
+_ONE_MORE: Final = "SELECT 1 FROM {} LIMIT 1 OFFSET :most"
 
 
 class Span(NamedTuple):
@@ -66,7 +70,7 @@ class Span(NamedTuple):
 
 
 class FoundTurn(NamedTuple):
-    """A turn with its session."""
+    """A turn with its session. ``transcript`` and ``turn`` are the ``seq`` of each."""
 
     session_key: str
     agent_id: str
@@ -76,6 +80,8 @@ class FoundTurn(NamedTuple):
     role: str
     said_at: str | None
     content: str
+    transcript: int
+    turn: int
 
 
 def readable_transcript(snapshot: Snapshot, session_key: str, read: ReadScope) -> tuple[int, StoredTranscript] | None:
@@ -115,6 +121,23 @@ def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str) -> li
     found = _best(snapshot, where, bindings, expression, query.limit)
     rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
     return [FoundTurn(*row) for row in rows if row is not None]
+
+
+def is_any_kept(snapshot: Snapshot) -> bool:
+    """Return True if there is a transcript, perhaps one that the caller may not read."""
+    return snapshot.one(_ANY, {}) is not None
+
+
+def is_in_more_turns(snapshot: Snapshot, expression: str, most: int) -> bool:
+    """Return True if more than ``most`` turns have what the expression asks for."""
+    sql = _ONE_MORE.format(snapshot.dialect.turn_search.source)
+    return snapshot.one(sql, {"match": expression, "most": most}) is not None
+
+
+def turn_matches(snapshot: Snapshot, turn: int, expression: str) -> bool:
+    """Return True if the turn has what the expression asks for."""
+    sql = _MATCHES.format(snapshot.dialect.turn_search.source)
+    return snapshot.one(sql, {"match": expression, "turn": turn}) is not None
 
 
 def _best(

@@ -90,6 +90,12 @@ STEPS = (
         {"query": "port of the staging database", "expand": True},
         view=without_timings,
     ),
+    post(
+        "a recall of what was said",
+        "/api/memory/recall",
+        {"query": "how often does the upload worker retry?", "limit": 2},
+        view=without_timings,
+    ),
 )
 
 SCENARIOS = (Scenario("transcripts", STEPS),)

@@ -1,0 +1,126 @@
+"""What was said in earlier sessions, for the places that the memories of a recall leave free.
+
+A turn takes no place of a memory: it follows all of them. It is found by its words alone, and only if these cover so
+much of the query that it most likely is about it.
+
+Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from signet_actors.domain.query_words import match_terms
+from signet_actors.domain.ranking import relevance
+from signet_actors.domain.transcripts.excerpts import conversation_around
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
+from signet_actors.protocol.transcripts import SearchSessions
+from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.relevance import Measure
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.reads import transcripts as stored
+from signet_actors.store.reads.transcripts import FoundTurn
+
+LEAST_RELEVANCE: Final = 0.5
+"""Below it, a text most likely does not answer (docs/quality.md "Relevance")."""
+MOST: Final = 10
+MOST_TERMS: Final = 12
+FREQUENT: Final = 500
+"""A term that more turns have leads to none."""
+TYPE: Final = "session_turn"
+SOURCE: Final = "transcript"
+_CHARS: Final = 800
+_BESIDE: Final = 4
+
+
+def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
+    """Return ``found`` with the turns that follow its memories, the best of each session, best first."""
+    free = min(command.limit - len(found.rows), MOST)
+    if not command.turns or free <= 0 or not _admits_turns(command) or not stored.is_any_kept(snapshot):
+        return found
+    started = perf_counter()
+    readable = reader.readable_rows(snapshot, command.read, command.filters.only_project)
+    measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, ())
+    leading = _leading(snapshot, measure)
+    if leading:
+        query = SearchSessions(
+            query=command.query,
+            read=command.read,
+            limit=MOST,
+            without=command.session_key,
+            project=command.filters.project,
+        )
+        ranked = _ranked(snapshot, command, measure, stored.best_turns(snapshot, query, leading))[:free]
+        highest = min((row.score for row in found.rows), default=1.0)
+        terms = match_terms(command.query)
+        words = (*terms.phrases, *terms.pairs)
+        rows = [_row(snapshot, turn, min(highest, share), relevant, words) for turn, share, relevant in ranked]
+        found = msgspec.structs.replace(found, turns=rows)
+    timing = StageTiming("turns", round((perf_counter() - started) * 1000, 3))
+    return msgspec.structs.replace(found, timings=[*found.timings, timing])
+
+
+def _leading(snapshot: Snapshot, measure: Measure) -> str:
+    """Return an expression of the query's rare terms: only turns with one of these are looked at; empty without any.
+
+    A term that very many turns have costs much to search and tells little. It counts in what a turn covers.
+    """
+    terms = sorted(measure.weights, key=lambda term: -term[1])[:MOST_TERMS]
+    rare = (term for term, _ in terms if not stored.is_in_more_turns(snapshot, term, FREQUENT))
+    return " OR ".join(f"({term})" for term in rare)
+
+
+def _admits_turns(command: Recall) -> bool:
+    """Return True if nothing is asked for that only memories have: a scope, a time, tags and so on."""
+    filters = msgspec.structs.replace(command.filters, project=None)
+    of_turns = filters == Filters() or filters == Filters(type=TYPE)
+    return of_turns and command.read.scope is None and command.within is None
+
+
+def _ranked(
+    snapshot: Snapshot, command: Recall, measure: Measure, turns: Sequence[FoundTurn]
+) -> list[tuple[FoundTurn, float, float]]:
+    """Return the turns that are likely about the query, each with the share of it that they cover and the relevance."""
+    weights = measure.weights
+    shares = np.array(
+        [
+            sum(weight for term, weight in weights if stored.turn_matches(snapshot, turn.turn, term))
+            / max(sum(weight for _, weight in weights), 1e-12)
+            for turn in turns
+        ]
+    )
+    relevances = relevance.relevance(shares, np.full(len(turns), np.nan), measure.extent)
+    least = max(command.min_relevance, LEAST_RELEVANCE)
+    ranked = zip(turns, shares.tolist(), relevances.tolist(), strict=True)
+    kept = [each for each in ranked if each[2] >= least and each[1] >= command.min_score]
+    return sorted(kept, key=lambda each: -each[2])
+
+
+def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
+    """Return the turn with what was said beside it."""
+    beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
+    texts = [(each.role, each.content, each.continues) for each in beside]
+    return RecalledRow(
+        id=f"turn:{turn.turn}",
+        content=conversation_around(texts, at, words, _CHARS),
+        score=round(score, 6),
+        source=SOURCE,
+        type=TYPE,
+        tags=[],
+        pinned=False,
+        importance=0.0,
+        who=turn.role,
+        project=turn.project,
+        scope=None,
+        visibility="private",
+        agent_id=turn.agent_id,
+        created_at=turn.said_at or turn.updated_at,
+        session_id=turn.session_key,
+        relevance=relevant,
+    )

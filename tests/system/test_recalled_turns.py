@@ -1,0 +1,137 @@
+"""What was said in earlier sessions, as results of a recall beside memories.
+
+Source: docs/guides/transcripts.md "In every recall".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+ASKED = "On which port does the staging database listen?"
+TALK = f"User: {ASKED}\nAssistant: On port 5433, behind the tunnel."
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        yield daemon
+
+
+def agent_with_talk(daemon: LiveDaemon, name: str, session: str, talk: str = TALK, **fields: Any) -> Client:
+    agent = daemon.agent(name)
+    agent.post("/api/hooks/session-end", {"harness": "x", "sessionKey": session, "transcript": talk, **fields}).ok()
+    return agent
+
+
+def recalled(agent: Client, query: str, **fields: Any) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = agent.post("/api/memory/recall", {"query": query, **fields}).ok()["results"]
+    return results
+
+
+def turns(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in results if one["type"] == "session_turn"]
+
+
+def test_a_turn_is_a_result_with_its_session_and_what_was_said_beside_it(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "ann", "said", cwd="/home/ada/ferry")
+    [turn] = recalled(agent, "port of the staging database")
+    assert turn["content"] == TALK.replace("\n", "\n\n")
+    expected = {"source": "transcript", "session_key": "said", "project": "/home/ada/ferry", "visibility": "private"}
+    assert {name: turn[name] for name in expected} == expected
+    assert 0.5 <= turn["relevance"] <= 1.0
+    agent.get(f"/api/memory/{turn['id']}").refused(404)
+
+
+def test_turns_follow_memories_and_take_none_of_their_places(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "ben", "said")
+    ids = [agent.remember(f"The staging database number {number} has a port")["id"] for number in range(3)]
+    found = recalled(agent, "port of the staging database", limit=5)
+    assert {one["id"] for one in found[:3]} == set(ids)
+    assert [one["type"] for one in found[3:]] == ["session_turn"]
+    assert found[3]["score"] <= found[2]["score"]
+    assert turns(recalled(agent, "port of the staging database", limit=3)) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tags": "ops"},
+        {"since": "2020-01-01"},
+        {"scope": "a"},
+        {"pinned": True},
+        {"project": "/home/ada/other"},
+        {"sessionKey": "said"},
+        {"type": "decision"},
+    ],
+)
+def test_no_turn_is_a_result_of_a_recall_for_something_that_it_has_not(
+    daemon: LiveDaemon, fields: dict[str, Any]
+) -> None:
+    agent = agent_with_talk(daemon, "cem", "said", cwd="/home/ada/ferry")
+    assert turns(recalled(agent, "port of the staging database")) != []
+    assert turns(recalled(agent, "port of the staging database", **fields)) == []
+
+
+def test_a_turn_below_the_least_relevance_is_no_result(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "cleo", "said")
+    query = "port of the staging database in Bremen"
+    [turn] = recalled(agent, query)
+    assert recalled(agent, query, min_relevance=turn["relevance"]) == [turn]
+    assert recalled(agent, query, min_relevance=turn["relevance"] + 0.0001) == []
+
+
+def test_with_expand_a_session_of_a_memory_is_not_repeated_as_a_turn(daemon: LiveDaemon) -> None:
+    agent = daemon.agent("dan")
+    agent.remember("The staging database has a port", sourceId="said", transcript=TALK)
+    assert [one["session_key"] for one in turns(recalled(agent, "port of the staging database"))] == ["said"]
+    assert turns(recalled(agent, "port of the staging database", expand=True)) == []
+
+
+def test_turns_can_be_asked_for_alone_and_in_their_project(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "dora", "said", cwd="/home/ada/ferry")
+    agent.remember("The staging database listens on a port")
+    for fields in ({"type": "session_turn"}, {"type": "session_turn", "project": "/home/ada/ferry"}):
+        assert [one["session_key"] for one in recalled(agent, ASKED, **fields)] == ["said"]
+
+
+def test_what_has_nothing_to_do_with_the_query_is_no_result(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "eve", "said")
+    for query in ("Which port wine goes with cheese and walnuts?", "How do I renew my passport?", "?!"):
+        assert recalled(agent, query) == []
+
+
+def test_the_turns_of_other_agents_and_erased_ones_are_no_results(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "finn", "said")
+    other = daemon.agent("gus")
+    other.remember("The heron nests in March")
+    assert turns(recalled(other, ASKED)) == []
+    assert turns(recalled(agent, ASKED)) != []
+    agent.request("DELETE", "/api/sessions/said/transcript").ok()
+    assert recalled(agent, ASKED) == []
+
+
+def test_a_secret_that_was_said_is_redacted_in_a_result(daemon: LiveDaemon) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    agent = agent_with_talk(daemon, "hal", "said", f"User: {ASKED}\nAssistant: On 5433, with the token {secret}.")
+    [turn] = recalled(agent, ASKED)
+    assert "[REDACTED:" in turn["content"]
+    assert secret not in turn["content"]
+
+
+def test_a_prompt_is_not_given_turns(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "ida", "said")
+    about = {"harness": "x", "sessionKey": "now", "userMessage": ASKED}
+    told = agent.post("/api/hooks/user-prompt-submit", about).ok()
+    assert (told["memoryCount"], told["inject"]) == (0, "")
+
+
+def test_turns_are_switched_off_by_configuration() -> None:
+    with live_daemon(config="search:\n  transcripts: false\n") as daemon:
+        agent = agent_with_talk(daemon, "default", "said")
+        assert recalled(agent, ASKED) == []
