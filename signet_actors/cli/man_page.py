@@ -5,6 +5,7 @@ Source: man-pages(7) "Sections within a manual page"; docs/cli.md "Exit codes".
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def _command(command: click.Command, name: str, parent: click.Context) -> Iterat
 
 
 def _description(command: click.Command) -> Iterator[str]:
-    for paragraph in (command.help or "").split("\n\n"):
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):  # before Python 3.13 it has an indentation
         unwrapped = paragraph.startswith("\b")
         rows = [row.strip("\b") for row in paragraph.split("\n") if row.strip("\b")]
         yield ".PP"

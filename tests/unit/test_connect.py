@@ -198,7 +198,7 @@ def test_a_symbolic_link_stays_one(home: Home, harness: Harness) -> None:
     ("content", "line", "problem"),
     [
         (b'{\n  // my settings\n  "model": "opus"\n}', 2, "comments are not valid in JSON"),
-        (b'{\n  "model": "opus",\n}', 3, "not valid JSON"),
+        (b'{\n  "model": "opus",}', 2, "not valid JSON"),
         (b'{"hooks": {},\n "hooks": {}}', 2, '"hooks" is there twice'),
         (b'{"hooks": {"Stop": [],\n "Stop": []}}', 2, '"Stop" is there twice'),
         (b'{"hooks": {"Stop": [{"hooks": [],\n "hooks": []}]}}', 2, '"hooks" is there twice'),

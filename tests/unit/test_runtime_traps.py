@@ -68,7 +68,7 @@ def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> Non
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
-@pytest.mark.parametrize("depth", [1_000, 40_000])
+@pytest.mark.parametrize("depth", [40_000])
 @pytest.mark.parametrize("field", [b"content", b"unknown"])
 def test_a_deeply_nested_body_is_refused_even_in_an_unknown_field(opening: bytes, depth: int, field: bytes) -> None:
     closing = b"]" if opening == b"[" else b"1}"
