@@ -95,8 +95,9 @@ def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_pat
         said = f"memory_search failed: no daemon runs on {tmp_path}. Start it with `signet start`."
         assert result.content[0].text == said
 
+    (tmp_path / "agent.yaml").write_text("gateway:\n  port: 9\n")  # on the default port a daemon may listen
     with_client(["--workspace", str(tmp_path)], use, mode=mode)
-    assert list(tmp_path.iterdir()) == []
+    assert [made.name for made in tmp_path.iterdir()] == ["agent.yaml"]
 
 
 @pytest.fixture
