@@ -57,6 +57,12 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
         "Show each stage's model, why it was chosen, its state, and today's usage.",
     ),
     ("review", "review", "review", "Approve or reject the pipeline's proposals."),
+    (
+        "synthesis",
+        "synthesis",
+        "synthesis",
+        "Show when MEMORY.md was made; make it now; show what changed in it.",
+    ),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show, check or change the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),

@@ -17,6 +17,7 @@ from tests.support.live_daemon import LiveDaemon
 from tests.support.scripted_model import ScriptedModel, data_of, stage_of
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
 from tests.system.test_pipeline import finished, pipeline
+from tests.system.test_pipeline_commands import signet
 
 pytestmark = pytest.mark.system
 
@@ -231,3 +232,14 @@ def test_a_text_that_a_session_was_given_from_the_file_is_not_captured_again() -
         finished(daemon, count=2)
         shown = [data_of(asked.prompt) for asked in provider.asked if stage_of(asked.prompt) == "extraction"]
         assert shown[-1] == ["Noor moved the firewall to the cellar on Monday."]
+
+
+def test_the_command_has_the_file_made_and_shows_what_changed() -> None:
+    with pipeline() as (daemon, _):
+        Path(daemon.workspace, "MEMORY.md").write_text("# Mine\n")
+        daemon.api.remember(VIM)
+        finished(daemon)
+        eventually(lambda: status(daemon)["waiting"] is None, within_s=30, what="a model")
+        assert "is up to date" in signet(daemon, "synthesis", "run")
+        assert "by qwen3:4b" in signet(daemon, "synthesis", "status")
+        assert f"+- [fact] {VIM}" in signet(daemon, "synthesis", "diff")

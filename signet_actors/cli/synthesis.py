@@ -1,0 +1,137 @@
+"""The command synthesis: when ``MEMORY.md`` was made, have it made now, and show what changed.
+
+Source: docs/guides/working-memory.md.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.presentation import emphasised, on_terminal, print_message, print_result, printable, size_text
+from signet_actors.cli.reply import print_answer
+from signet_actors.cli.tables import Column, print_fields, print_table
+from signet_actors.cli.times import full_time_text, time_text
+
+if TYPE_CHECKING:
+    from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
+
+STATUS: Final = "/api/synthesis/status"
+POLL_S: Final = 0.5
+LONGEST_S: Final = 1_800.0
+_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.group()
+@shared_options
+def synthesis() -> None:
+    """Show when MEMORY.md was made; make it now; show what changed in it."""
+
+
+@synthesis.command("status")
+@agent_option
+@shared_options
+@click.pass_obj
+def show_status(invocation: Invocation, agent: str | None) -> None:
+    """Show when MEMORY.md was made, by whom, and its former versions."""
+    answer = invocation.client().get(STATUS, agentId=agent)
+    versions = answer.records("versions")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    body = answer.body
+    print_fields(
+        (
+            ("file", body.get("path")),
+            ("made", _made(body)),
+            ("changed by you", "yes; the next run keeps what you wrote" if body.get("edited") else None),
+            ("running", "yes" if body.get("running") else None),
+            ("last error", body.get("lastError")),
+            ("next run", full_time_text(body.get("nextRunAt")) or None),
+            ("waiting", body.get("waiting")),
+        )
+    )
+    if versions:
+        click.echo()
+        print_table(
+            ("former version", "kept", Column("size", right=True), ""),
+            [
+                (
+                    version.get("name"),
+                    time_text(version.get("keptAt")),
+                    size_text(version.get("bytes")),
+                    "changed by you" if version.get("edited") else "",
+                )
+                for version in versions
+            ],
+        )
+
+
+@synthesis.command()
+@click.option("--again", is_flag=True, help="Make also the parts whose memories are the same as last time.")
+@agent_option
+@shared_options
+@click.pass_obj
+def run(invocation: Invocation, again: bool, agent: str | None) -> None:
+    """Have the daemon make MEMORY.md now, and wait until that ends."""
+    client = invocation.client()
+    begun = client.send("POST", "/api/synthesis/trigger", {"again": again, "agentId": agent})
+    begun.confirm("success", True)
+    until = time.monotonic() + LONGEST_S
+    while True:
+        answer = client.get(STATUS, agentId=agent)
+        answer.confirm("running", True, False)
+        if not answer.body["running"] or time.monotonic() > until:
+            break
+        time.sleep(POLL_S)
+    _report(invocation, answer)
+
+
+def _report(invocation: Invocation, answer: DaemonReply) -> None:
+    body = answer.body
+    if invocation.as_json:
+        print_answer(answer)
+    elif body["running"]:
+        print_message("MEMORY.md is still being made. `signet synthesis status` shows when that ends.")
+    elif body.get("lastError"):
+        print_message(f"MEMORY.md was not made: {printable(str(body['lastError']))}. The present file is unchanged.")
+    else:
+        print_result(f"{printable(answer.text('path'))} is up to date, {body.get('chars')} characters.")
+        print_message("`signet synthesis diff` shows what changed.")
+    if body["running"] or body.get("lastError"):
+        click.get_current_context().exit(REFUSED)
+
+
+@synthesis.command()
+@click.argument("version", required=False)
+@agent_option
+@shared_options
+@click.pass_obj
+def diff(invocation: Invocation, version: str | None, agent: str | None) -> None:
+    """Show what changed in MEMORY.md since VERSION, or since the newest former version."""
+    answer = invocation.client().get("/api/synthesis/diff", version=version, agentId=agent)
+    if "diff" not in answer.body:
+        raise answer.malformed("no diff")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    text = answer.body.get("diff")
+    if text is None:
+        print_message("There is no former version of MEMORY.md.")
+    elif not text:
+        print_message("Nothing has changed since that version.")
+    else:
+        for line in answer.text("diff").splitlines():
+            shown = printable(line)
+            click.echo(emphasised(shown, fg=_COLOURS.get(shown[:1])) if on_terminal() else shown)
+
+
+def _made(body: Any) -> str:
+    if body.get("lastRunAt") is None:
+        return "never"
+    return f"{full_time_text(body['lastRunAt'])} by {body.get('model') or body.get('madeBy') or 'a harness'}"
