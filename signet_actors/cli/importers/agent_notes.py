@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.cli.importers.markdown import MARKDOWN, Note, notes
+from signet_actors.domain import working_memory
 from signet_actors.domain.extraction.injected_text import without_injected
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from signet_actors.cli.importers.findings import Findings
 
-_MADE: Final = "\n<!-- signet: "
-"""Begins the line below which everything in ``MEMORY.md`` is made from memories."""
 _SHOWN_ID: Final = re.compile(r"\(id [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\)")
 """The beginning of an id, as it stands in each line of a memory that was shown to an agent."""
 
@@ -37,8 +36,8 @@ def agent_notes(path: Path, findings: Findings) -> Iterator[Note]:
 
 def without_signet(text: str) -> tuple[str, int]:
     """Return the text without what Signet wrote, and how many parts that were."""
-    own, mark, _ = f"\n{text}".partition(_MADE)
-    own, injected = without_injected(own[1:])
+    own, made = working_memory.split(text)
+    own, injected = without_injected(own)
     lines = own.split("\n")
     kept = [line for line in lines if _SHOWN_ID.search(line) is None]
-    return "\n".join(kept), bool(mark) + injected + len(lines) - len(kept)
+    return "\n".join(kept), bool(made) + injected + len(lines) - len(kept)
