@@ -117,7 +117,6 @@ release ignores them. Their contents are not checked.
 """
 
 NOT_BUILT_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
-    (PIPELINE, ("significance",)),
     (("hooks", "sessionStart"), ("recencyBias",)),
 )
 """Documented keys, by section, whose feature this release lacks. They cause a warning; their contents are not checked.

@@ -240,6 +240,30 @@ class ContinuityConfig(Struct, frozen=True, rename="camel"):
     recovery_budget_chars: Annotated[int, ranged(200, 10_000, "Maximum length of a recovery digest")] = 2000
 
 
+class SummaryConfig(Struct, frozen=True, rename="camel"):
+    """Summaries of ended sessions. Source: architecture.txt "summary_jobs"."""
+
+    enabled: Annotated[
+        bool, described("Let the language model summarize ended sessions, as a memory and a Markdown file")
+    ] = True
+
+
+class SignificanceConfig(Struct, frozen=True, rename="camel"):
+    """Which sessions are worth a summary. Source: docs/compatibility.md "Summaries of sessions"."""
+
+    enabled: Annotated[
+        bool, described("Summarize a session only if it reaches one of these bounds; otherwise every longer session")
+    ] = True
+    min_turns: Annotated[int, ranged(1, 100, "Turns of substance from which a session is summarized")] = 5
+    min_entity_overlap: Annotated[
+        int,
+        ranged(0, 100, "Known entities from which a session is summarized; none are known yet, so only 0 matters"),
+    ] = 1
+    novelty_threshold: Annotated[
+        float, ranged(0.0, 1.0, "Novelty, compared with the agent's last sessions, from which a session is summarized")
+    ] = 0.15
+
+
 class TelemetryConfig(Struct, frozen=True, rename="camel"):
     """Local telemetry, which is never sent anywhere.
 
@@ -349,6 +373,8 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
     documents: DocumentsConfig = DocumentsConfig()
     guardrails: GuardrailsConfig = GuardrailsConfig()
     continuity: ContinuityConfig = ContinuityConfig()
+    summary: SummaryConfig = SummaryConfig()
+    significance: SignificanceConfig = SignificanceConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     embedding_tracker: EmbeddingTrackerConfig = EmbeddingTrackerConfig()
     hints: HintsConfig = HintsConfig()

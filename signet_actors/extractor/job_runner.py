@@ -20,7 +20,7 @@ from signet_actors.errors import ErrorCode, ProviderError, SignetError
 from signet_actors.protocol.extractor import JobRunnerState
 from signet_actors.protocol.leases import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.protocol.message import Request
-from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs, WatchJobs
+from signet_actors.protocol.pipeline import HeldLease, JobMemory, ReleaseJobs, WatchJobs
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 
@@ -87,12 +87,16 @@ class JobRun:
     """One attempt at one job, under its lease."""
 
     def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
-        assert job.subject is not None, "the writer leases no job whose memory was deleted"
         self.job = job
-        self.subject = job.subject
         self.trace_id = trace_id
         self.began_ns = clock.monotonic_ns()
         self._writer = writer
+
+    @property
+    def subject(self) -> JobMemory:
+        """The memory that the job is about. Only a job about a session has none."""
+        assert self.job.subject is not None, "the writer leases no job whose memory was deleted"
+        return self.job.subject
 
     async def report(self, request: Request[R], frames: Sequence[bytes] = ()) -> R:
         """Send ``request`` to the writer and return its reply after the commit.

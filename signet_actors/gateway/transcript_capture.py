@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import cjk_bigrams
@@ -82,6 +82,13 @@ def capture_for(state: GatewayState, raw: bytes) -> Capture:
     return capture(raw, state.redactor, searches.make_way)
 
 
+class StoredCapture(NamedTuple):
+    """How many rows a capture added, and the job that summarizes the session if it ended."""
+
+    added: int
+    job_id: str | None = None
+
+
 async def store_capture(
     call: Call[Any],
     found: Capture,
@@ -90,8 +97,9 @@ async def store_capture(
     harness: str | None,
     project: str | None,
     captured_at: str | None,
-) -> int | None:
-    """Store all parts for the caller's agent; return how many rows were added, None if the session was forgotten.
+    ended: bool = False,
+) -> StoredCapture | None:
+    """Store all parts for the caller's agent; return what was added, None if the session was forgotten.
 
     What could not be read becomes a warning. Raises SignetError; a retry stores the rest.
     """
@@ -101,8 +109,9 @@ async def store_capture(
     if transcript.skipped:
         call.warnings.append(f"{transcript.skipped} lines of the transcript could not be read")
     added = 0
+    job_id: str | None = None
     previous: CapturePosition | None = None
-    for number, part in enumerate(found.parts):
+    for number, part in enumerate(found.parts, 1):
         command = StoreTurns(
             session_key=session_key,
             agent_id=call.agent_id,
@@ -112,18 +121,19 @@ async def store_capture(
             harness=harness,
             project=project,
             captured_at=captured_at,
+            ended=ended and number == len(found.parts),
         )
         try:
             done = await call.ask_writer(command)
         except SignetError as error:
-            if not number:
+            if number == 1:
                 raise
             raise OutcomeUnknown(f"a part of the transcript is stored ({error.detail}); retry to store all") from error
         if done.forgotten:
             return None
         added += done.added
-        previous = done.position
-    return added
+        previous, job_id = done.position, done.job_id
+    return StoredCapture(added, job_id)
 
 
 def without_secrets(redactor: Redactor, text: str) -> tuple[str, list[str]]:

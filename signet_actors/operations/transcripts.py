@@ -125,7 +125,7 @@ class SessionEndRequest(OwnAgent, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
-    """What was stored, on disk. ``memories_saved`` is always 0; ``queued``: a job will extract memories from it.
+    """What was stored, on disk. ``memories_saved`` is always 0; ``queued``: the job ``jobId`` will summarize it.
 
     ``turns`` counts the turns of this capture, ``new_turns`` the stored rows that it added. ``checkpoint_id``: the
     session's checkpoint, if it is on disk. ``skipped`` with ``reason``: nothing was stored, and a retry would not
@@ -134,6 +134,7 @@ class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
 
     memories_saved: int = 0
     queued: bool = False
+    job_id: str | UnsetType = UNSET
     stored: bool = False
     session_key: str | UnsetType = UNSET
     format: str | UnsetType = UNSET

@@ -14,6 +14,7 @@ from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryR
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
+from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
@@ -478,6 +479,7 @@ SearcherQuery = (
     | PipelineQuery
     | TranscriptQuery
     | CheckpointQuery
+    | SummaryQuery
 )
 SearcherReply = (
     Recalled
@@ -500,5 +502,6 @@ SearcherReply = (
     | PipelineAnswer
     | TranscriptQueryReply
     | CheckpointQueryReply
+    | SummaryQueryReply
     | Failure
 )

@@ -40,18 +40,20 @@ class CapturePosition(msgspec.Struct, frozen=True, array_like=True):
 
 class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
     """The turns are on disk. ``added``: how many were not stored before. ``forgotten``: the session's transcript was
-    forgotten, and nothing was stored (``position`` is None).
+    forgotten, and nothing was stored (``position`` is None). ``job_id``: the job that summarizes the ended session.
     """
 
     added: int
     forgotten: bool = False
     position: CapturePosition | None = None
+    job_id: str | None = None
 
 
 class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns"):
     """Store the turns of a session that are not stored yet; safe to repeat.
 
     A capture is sent in parts, in order. ``previous`` is the position of the part before this one, None for the first.
+    ``ended``: the session reported its end, and this is the last part, perhaps without turns.
     """
 
     session_key: str
@@ -62,6 +64,7 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     harness: str | None = None
     project: str | None = None
     captured_at: str | None = None
+    ended: bool = False
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):

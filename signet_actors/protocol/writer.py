@@ -46,6 +46,7 @@ from signet_actors.protocol.pipeline import (
     WatchJobs,
 )
 from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeedback
+from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
@@ -466,6 +467,7 @@ TransactionCommand = (
     | RecordCheckpoint
     | RecordFeedback
     | TranscriptCommand
+    | SummaryCommand
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
@@ -492,5 +494,6 @@ WriterReply = (
     | FeedbackRecorded
     | PipelineReply
     | TranscriptCommandReply
+    | SummaryCommandReply
     | Failure
 )

@@ -54,6 +54,8 @@ NAMES = (
     "extractor.parsed",
     "extractor.embed_done",
     "extractor.apply_sent",
+    "extractor.summarized",
+    "extractor.note_written",
     "decider.prompt_sent",
     "maintenance.between_steps",
     "maintenance.mid_step",

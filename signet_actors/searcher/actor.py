@@ -39,6 +39,7 @@ from signet_actors.protocol.searcher import (
     SearcherReply,
 )
 from signet_actors.protocol.session_memories import ListSessionMemories
+from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import ExpandSessions, GetTranscript, ListSpans, SearchSessions
 from signet_actors.protocol.writer import ReportDamage, WriterReply
@@ -57,6 +58,7 @@ from signet_actors.searcher.queries import (
     memories,
     pipeline,
     session_memories,
+    session_summaries,
     sessions,
     stats,
     timeline,
@@ -443,5 +445,9 @@ class Searcher:
                 return transcripts.expand(snapshot, query), []
             case ListSpans():
                 return transcripts.spans(snapshot, query), []
+            case ListSummaries():
+                return session_summaries.listed(snapshot, query), []
+            case ExpandSummary():
+                return session_summaries.expand(snapshot, query), []
             case _:
                 assert_never(query)

@@ -22,6 +22,7 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.session_memories import RecordFeedback
+from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
@@ -58,6 +59,7 @@ from signet_actors.writer.commands import (
     purge,
     reviews,
     session_memories,
+    session_summaries,
     sessions,
     transcripts,
 )
@@ -158,6 +160,10 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return transcripts.store(context, command)
         case ForgetTranscript():
             return transcripts.forget(context, command)
+        case StoreSummary():
+            return session_summaries.store(context, command)
+        case RecordNote():
+            return session_summaries.record_note(context, command)
         case _:
             assert_never(command)
 

@@ -188,8 +188,9 @@ def test_the_status_has_the_members_of_the_reference_without_invented_values(api
         "decision",
         "retention",
         "synthesis",
+        "summary",
     }
-    assert {"summary", "document", "maintenance", "synthesis", "structuralClassify", "structuralDependency"} <= set(
+    assert {"document", "maintenance", "synthesis", "structuralClassify", "structuralDependency"} <= set(
         said["workers"]
     )
     assert said["queues"] == {
@@ -220,7 +221,7 @@ def test_the_status_has_the_documented_mode(api: MemoryApi, writes: str, mode: s
 
 
 def test_summary_jobs_have_a_separate_queue(api: MemoryApi) -> None:
-    summaries = KindQueue("summary", pending=2, leased=1, completed=3, dead=4)
+    summaries = KindQueue("summarize", pending=2, leased=1, completed=3, dead=4)
     api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, queues=[*STORE.queues, summaries])
     queues = status(api)["queues"]
     assert queues["summary"] == {"pending": 2, "leased": 1, "completed": 3, "failed": 0, "dead": 4}
@@ -283,7 +284,7 @@ def test_each_lease_that_is_ten_minutes_old_is_an_anomaly(api: MemoryApi) -> Non
 def test_the_status_shows_states_ages_and_errors_for_every_kind_of_job(api: MemoryApi) -> None:
     said = status(api)
     jobs = {job["kind"]: job for job in said["jobs"]}
-    assert list(jobs) == ["extract", "prospective_index", "embed", "of_a_later_release"]
+    assert list(jobs) == ["extract", "prospective_index", "embed", "summarize", "of_a_later_release"]
     assert jobs["extract"] == {
         "kind": "extract",
         "pending": 3,

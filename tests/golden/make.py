@@ -21,6 +21,7 @@ from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
 from signet_actors.protocol.session_memories import OfferedMemory, Rating, RecordFeedback
+from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
@@ -128,6 +129,14 @@ def carry_out(room: PipelineHarness) -> None:
     returned = ReturnedMemory("golden-session", "default", 1, changed.id, request_key="first")
     offered = OfferedMemory("golden-session", "default", changed.id, "session_start", 1, was_injected=True, hits=1)
     room.ask(RecordSessions((session,), (returned,), (offered,)))
+    said = [Turn(role, f"{number} " + "golden words " * 10) for number in range(6) for role in ("user", "assistant")]
+    turns = tuple(
+        CapturedTurn(row.basis, row.number, row.role, row.text) for row in stored_turns(said, clean=lambda text: text)
+    )
+    room.ask(StoreTurns("golden-summary", "default", "json", turns, harness="codex", project="/golden", ended=True))
+    ended = room.take("summarize")
+    room.ask(StoreSummary(ended.id, ended.lease_id, "Session summary: Golden\n\nGolden words were said."))
+    room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md"))
     room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
 
 

@@ -24,11 +24,13 @@ _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 class ScriptedModel:
     """A script for ``ScriptedProvider``.
 
-    ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``fault`` is called first, with
-    the stage and the request.
+    ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``summaries`` maps part of a
+    session to its summary; any other one begins like the session. ``fault`` is called first, with the stage and the
+    request.
     """
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     contradicts: bool = False
     confidence: float = 0.9
     fault: Callable[[str, Asked], Act | Fault | None] = lambda _stage, _asked: None
@@ -55,6 +57,8 @@ class ScriptedModel:
             case "synthesis":
                 lines = [line for text in texts for line in text.splitlines()]
                 return Act("ok", "\n".join(["## Global Head", *lines]))
+            case "session_summary":
+                return Act("ok", json.dumps(self._summarized(texts[-1])))
             case _:
                 return Act("ok", "I do not understand")
 
@@ -66,6 +70,13 @@ class ScriptedModel:
             for found in _USES.finditer(note)
         ]
         return {"facts": facts, "entities": entities}
+
+    def _summarized(self, session: str) -> Mapping[str, Any]:
+        for part, answer in self.summaries.items():
+            if part in session:
+                return answer
+        first = " ".join(session.split()[:12])
+        return {"title": first, "summary": f"The session began with: {first}. It has {len(session)} characters."}
 
     def _decided(self, fact: str) -> Mapping[str, Any]:
         for part, answer in self.decisions.items():
@@ -82,6 +93,7 @@ def stage_of(prompt: str) -> str:
         ("You judge whether two statements", "contradiction"),
         ("You sum up what a search", "summary"),
         ("You write the working memory", "synthesis"),
+        ("You write the minutes of a finished session", "session_summary"),
     ):
         if prompt.startswith(opening):
             return stage

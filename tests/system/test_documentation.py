@@ -53,7 +53,12 @@ def test_the_javascript_programs_print_what_the_guide_shows() -> None:
 
 
 IMPORT = "/api/memory/import"
-NEEDS_A_MODEL = ("/api/memory/jobs/", "/api/pipeline/runs/", "/api/memory/review-queue/")
+NEEDS_A_MODEL = (
+    "/api/memory/jobs/",
+    "/api/pipeline/runs/",
+    "/api/memory/review-queue/",
+    "/api/sessions/summaries/expand",
+)
 """Below these paths an id names what exists only after a model has answered, so the example's id is unknown."""
 ASKS_A_MODEL = "/api/synthesis/trigger"
 """Answers 503 without a model."""

@@ -28,6 +28,11 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "shadowMode": (False, BOOL),
     "mutationsFrozen": (False, BOOL),
     "confirm": ("auto", ("auto", "review")),  # docs/decisions.md 16
+    "summary.enabled": (True, BOOL),
+    "significance.enabled": (True, BOOL),
+    "significance.minTurns": (5, (1, 100)),
+    "significance.minEntityOverlap": (1, (0, 100)),
+    "significance.noveltyThreshold": (0.15, (0.0, 1.0)),
     "semanticContradictionEnabled": (False, BOOL),
     "semanticContradictionTimeoutMs": (45000, (5000, 300000)),
     "telemetryEnabled": (False, BOOL),

@@ -73,6 +73,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_SPEAKER", "_FIRST_WORD", "_WHEN", "_HOW_MANY"), MATCHED),
     },
     "domain.session_inject": {"_TAG": SEARCHED},
+    "domain.session_summaries": {"_WORD": SEARCHED},
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
     "domain.extraction.junk_filter": {
         **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),

@@ -68,6 +68,11 @@ class _Summary(Struct, forbid_unknown_fields=True):
     summary: str
 
 
+class _SessionSummary(Struct, forbid_unknown_fields=True):
+    title: str
+    summary: str
+
+
 def _format(name: str, shape: type[Struct]) -> AnswerFormat:
     """Return the schema of ``shape`` with an object at the root and without references, which some servers reject."""
     schema = msgspec.json.schema(shape)
@@ -89,3 +94,4 @@ DECISION: Final = _format("decision", _Decision)
 CONTRADICTION: Final = _format("contradiction", _Contradiction)
 HINTS: Final = _format("hints", _Hints)
 SUMMARY: Final = _format("summary", _Summary)
+SESSION_SUMMARY: Final = _format("session_summary", _SessionSummary)

@@ -110,6 +110,11 @@ def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]
     return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, {"results": "\n\n".join(blocks)})
 
 
+def session_summary_prompt(template: str, nonce: str, sample: str) -> str:
+    """Return the prompt for the summary of a session, of which a ``ConversationSample`` is shown."""
+    return render(template, nonce, {"conversation": sample})
+
+
 def _known_type(name: str) -> str:
     """Return ``name`` if it is a known type, else the default.
 

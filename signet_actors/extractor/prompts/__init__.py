@@ -28,3 +28,8 @@ def hints_prompt(content: str, max_count: int, rng: random.Random) -> str:
 def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> str:
     """Return the prompt that asks for a summary of recall results, best first."""
     return prompts.summary_prompt(_template("summary_card"), prompts.mark(rng.getrandbits(128)), query, results)
+
+
+def session_summary_prompt(sample: str, rng: random.Random) -> str:
+    """Return the prompt that asks for the summary of a session."""
+    return prompts.session_summary_prompt(_template("session_summary"), prompts.mark(rng.getrandbits(128)), sample)

@@ -129,13 +129,13 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
         note_skipped(call, str(refused))
         return KeepCheckpointReply(skipped=True, reason=str(refused))
     project = request.project or request.cwd
-    added = await store_capture(
+    stored = await store_capture(
         call, found, key, harness=request.harness, project=project, captured_at=request.captured_at
     )
-    if added is None:
+    if stored is None:
         return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
     made = await call.state.checkpoints.turned(
-        key, call.agent_id, _last_chars(found, added), harness=request.harness, project=project
+        key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
     )
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return KeepCheckpointReply(
@@ -143,7 +143,7 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
         session_key=key,
         format=found.transcript.format,
         turns=len(found.transcript.turns),
-        new_turns=added,
+        new_turns=stored.added,
         checkpoint_id=UNSET if made is None else made,
         redacted=redaction.redacted,
         redactions=redaction.redactions,

@@ -13,7 +13,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
-from signet_actors.domain.jobs import JOB_KINDS
+from signet_actors.domain.jobs import JOB_KINDS, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -55,7 +55,7 @@ from signet_actors.protocol.pipeline_queries import (
     ProviderUsage,
 )
 
-_SUMMARY: Final = "summary"
+_SUMMARY: Final = SUMMARIZE
 _MODES: Final = {
     PipelineMode.OFF: "disabled",
     PipelineMode.FROZEN: "frozen",
@@ -66,7 +66,6 @@ _MODES: Final = {
 """The documented mode names. ``paused`` is not used, because only the configuration can pause the pipeline."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
 _UNIMPLEMENTED_WORKERS: Final = (
-    "summary",
     "document",
     "maintenance",
     "structuralClassify",
@@ -137,6 +136,7 @@ def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config)
     pipeline = config.memory.pipeline_v2
     return {
         "extraction": WorkerState(working and "extractor" in up),
+        "summary": WorkerState(working and pipeline.summary.enabled and "extractor" in up),
         "decision": WorkerState(working and "decider" in up),
         "retention": WorkerState("retention" in up),
         "synthesis": WorkerState(pipeline.enabled and pipeline.synthesis.enabled and "extractor" in up),

@@ -9,6 +9,7 @@ and not with 200, because a hook must know that it has to keep it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 from typing import Any, Final
@@ -17,7 +18,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
-from signet_actors.errors import NotFound, Unavailable
+from signet_actors.errors import NotFound, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
 from signet_actors.gateway.sessions.hook_runner import CONTEXT_WAIT_S, NO_HOOKS_HEADER, runtime_path
@@ -46,11 +47,14 @@ from signet_actors.protocol.transcripts import (
     ForgetTranscript,
     GetTranscript,
     SearchSessions,
+    StoreTurns,
     TranscriptTurn,
 )
 
 CLEARED: Final = "clear"
 """The reason of an end after which the session's context is not wanted any more."""
+NOT_SUMMARIZED: Final = (CLEARED, "backfill", "stop")
+"""Reasons after which no summary is made: the session is not wanted, is one of hundreds of past ones, or goes on."""
 PAGE_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 4 << 20
 MAX_REPLY_ROWS: Final = 10_000
@@ -74,6 +78,7 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
         return refusal
     if request.transcript is None and request.transcript_path is None:
         await _end_checkpoint(call, named)
+        await _end_stored(call, named)
         return _skipped(call, "there is neither transcript nor transcriptPath")
     try:
         found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, named))
@@ -86,31 +91,52 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     if not found.parts:
         await _end_checkpoint(call, key)
         return HttpResponse(SessionEndReply(session_key=key, format=found.transcript.format, turns=0, new_turns=0))
-    added = await store_capture(
+    stored = await store_capture(
         call,
         found,
         key,
         harness=request.harness,
         project=request.project or request.cwd,
         captured_at=request.captured_at,
+        ended=request.reason not in NOT_SUMMARIZED,
     )
-    if added is None:
+    if stored is None:
         return _nothing_stored("the transcript of this session was forgotten")
     call.state.sessions.end(key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
         SessionEndReply(
+            queued=stored.job_id is not None,
+            job_id=UNSET if stored.job_id is None else stored.job_id,
             stored=True,
             session_key=key,
             format=found.transcript.format,
             turns=len(found.transcript.turns),
-            new_turns=added,
+            new_turns=stored.added,
             checkpoint_id=UNSET if checkpoint is None else checkpoint,
             redacted=redaction.redacted,
             redactions=redaction.redactions,
         )
     )
+
+
+async def _end_stored(call: Call[SessionEndRequest], key: str | None) -> None:
+    """Note the end of a session whose turns were stored before it. Its summary is not worth a failure of the hook."""
+    request = call.request
+    if key is None or request.reason in NOT_SUMMARIZED:
+        return
+    command = StoreTurns(
+        session_key=key,
+        agent_id=call.agent_id,
+        format="text",
+        turns=(),
+        harness=request.harness,
+        captured_at=request.captured_at,
+        ended=True,
+    )
+    with contextlib.suppress(SignetError):
+        await call.ask_writer(command)
 
 
 async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:

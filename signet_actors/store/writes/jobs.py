@@ -19,11 +19,22 @@ from signet_actors.store.read_policy import readable_in_any_scope
 
 
 class JobRow(NamedTuple):
-    """A new pending job."""
+    """A new pending job about a memory."""
 
     id: str
     job_type: str
     memory_id: str
+    max_attempts: int
+    created_at: str
+    updated_at: str
+
+
+class SessionJobRow(NamedTuple):
+    """A new pending job about a session; ``payload`` is JSON text."""
+
+    id: str
+    job_type: str
+    payload: str
     max_attempts: int
     created_at: str
     updated_at: str
@@ -66,6 +77,7 @@ class RequeueCandidate(NamedTuple):
 
 
 JOBS: Final = Insert("memory_jobs", JobRow._fields)
+SESSION_JOBS: Final = Insert("memory_jobs", SessionJobRow._fields)
 LOST_LEASE_COLUMNS: Final = "j.seq, j.job_type, j.memory_id, j.attempts, j.max_attempts, j.leased_hash"
 """The columns of a ``LostLease``."""
 

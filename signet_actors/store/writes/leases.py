@@ -129,6 +129,8 @@ _HELD_OF: Final = (
     f"SELECT j.lease_id, j.seq, j.id, j.job_type, j.attempts, j.max_attempts, j.memory_id, j.payload {_HELD_BY}"
 )
 _POISON_JOB_LEASED: Final = "SELECT 1 FROM memory_jobs j WHERE j.status = 'leased' AND j.error = :poison_error LIMIT 1"
+_PAYLOAD: Final = "SELECT j.payload FROM memory_jobs j WHERE j.seq = :seq"
+_SET_MEMORY: Final = "UPDATE memory_jobs SET memory_id = :memory_id WHERE seq = :seq"
 _DROP: Final = (
     "UPDATE memory_jobs SET status = :status, result = :result, completed_at = :now, updated_at = :now,"
     " available_at = NULL WHERE seq = :seq"
@@ -206,6 +208,19 @@ def renew(tx: WriteTransaction, seq: int, expires_ns: int) -> None:
 def complete(tx: WriteTransaction, seq: int, *, status: str, result: str | None, now: str) -> None:
     """End the leased job with its result."""
     tx.execute(_COMPLETE, {"status": status, "result": result, "now": now, "seq": seq})
+
+
+def payload_of(tx: WriteTransaction, seq: int) -> str:
+    """Return the job's payload, JSON text. Raises ValueError if it has none."""
+    payload: str | None = tx.value(_PAYLOAD, {"seq": seq})
+    if payload is None:
+        raise ValueError("the job has no payload")
+    return payload
+
+
+def set_memory(tx: WriteTransaction, seq: int, memory_id: str) -> None:
+    """Make a memory the subject of the leased job, which had none."""
+    tx.execute(_SET_MEMORY, {"memory_id": memory_id, "seq": seq})
 
 
 def drop(tx: WriteTransaction, seq: int, *, status: str, result: str, now: str) -> None:

@@ -40,7 +40,7 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.store.writes.jobs import JobRow, LostLease, Subject
+from signet_actors.store.writes.jobs import JobRow, LostLease, SessionJobRow, Subject
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 
@@ -82,6 +82,24 @@ def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
         ),
     )
     context.queue_changes.ready.add(kind)
+
+
+def enqueue_of_session(context: CommandContext, kind: str, payload: str) -> str:
+    """Insert a pending job about a session; return its id."""
+    job_id = context.new_id()
+    context.insert_buffer.add(
+        job_rows.SESSION_JOBS,
+        SessionJobRow(
+            id=job_id,
+            job_type=kind,
+            payload=payload,
+            max_attempts=context.config.memory.pipeline_v2.worker.max_retries,
+            created_at=context.now,
+            updated_at=context.now,
+        ),
+    )
+    context.queue_changes.ready.add(kind)
+    return job_id
 
 
 def enqueue(context: CommandContext, kind: str, memory_id: str) -> bool:

@@ -34,6 +34,7 @@ from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_memories as offered_rows
+from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
@@ -213,6 +214,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     history_rows.erase_content(context.tx, memory_id, seq)
     proposal_rows.erase_texts(context.tx, memory_id, seq)
     offered_rows.forget(context.tx, memory_id)
+    summary_rows.forget(context.tx, memory_id)
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:

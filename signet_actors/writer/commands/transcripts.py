@@ -12,6 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.transcripts.overlap import overlap
 from signet_actors.domain.transcripts.turns import turn_basis, turn_key
@@ -27,9 +29,10 @@ from signet_actors.protocol.transcripts import (
 from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import checkpoints
 from signet_actors.store.writes import transcripts as rows
-from signet_actors.store.writes.transcripts import KeyedTurn, TranscriptRow, TurnRow
+from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
+from signet_actors.writer.commands import session_summaries
 
 _HEARTBEAT_TURNS: Final = 1000
 _ERASED_AT_ONCE: Final = 1000
@@ -37,11 +40,19 @@ _ERASED_AT_ONCE: Final = 1000
 
 
 def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
-    """Append the turns that are not stored yet, in their order."""
-    tx, at = context.tx, command.captured_at or context.now
-    found = rows.find(tx, command.agent_id, command.session_key)
+    """Append the turns that are not stored yet, in their order, and request a summary if the session ended."""
+    found = rows.find(context.tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
         return TranscriptStored(added=0, forgotten=True)
+    stored = _append(context, command, found) if command.turns else TranscriptStored(added=0)
+    if command.ended and (found := found or rows.find(context.tx, command.agent_id, command.session_key)) is not None:
+        return msgspec.structs.replace(stored, job_id=session_summaries.request(context, found.seq, command))
+    return stored
+
+
+def _append(context: CommandContext, command: StoreTurns, found: Transcript | None) -> TranscriptStored:
+    """Append the turns to the transcript, of which ``found`` is stored."""
+    tx, at = context.tx, command.captured_at or context.now
     if found is None:
         transcript, begin = None, 0
     elif command.previous is None:

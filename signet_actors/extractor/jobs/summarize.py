@@ -1,0 +1,161 @@
+"""``summarize``: let a model summarize an ended session, store the summary as a memory, and write it as a file.
+
+The model is asked first; then the writer stores the memory and makes it the subject of the job. From then on an
+interrupted job goes on with the stored memory: no second answer can become a second summary. The file comes last, and
+the job ends when its name is recorded.
+
+Source: architecture.txt "summary_jobs"; docs/compatibility.md "Summaries of sessions"; docs/decisions.md 14, 17, 19.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain import jobs
+from signet_actors.domain.extraction.answers import SESSION_SUMMARY
+from signet_actors.domain.extraction.masking import masked
+from signet_actors.domain.extraction.session_summary import parse_session_summary
+from signet_actors.domain.session_summaries import (
+    ConversationSample,
+    SummaryPart,
+    memory_text,
+    note_name,
+    note_text,
+    title_of,
+)
+from signet_actors.errors import SignetError, UnusableAnswer
+from signet_actors.extractor.job_runner import JobRun, Pause
+from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.prompts import session_summary_prompt
+from signet_actors.extractor.resources import Resources
+from signet_actors.extractor.session_notes import write_note
+from signet_actors.protocol.leases import CompleteJob
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.pipeline import JobMemory
+from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
+from signet_actors.protocol.transcripts import GetTranscript
+from signet_actors.runtime.local_zone import LOCAL_ZONE
+from signet_actors.runtime.sync_points import sync_point
+
+_SLOTS: Final = 1
+_READ_MS: Final = 10_000
+_PAGE_BYTES: Final = 256 * 1024
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL_PAUSE_S: Final = 2.0
+TRANSCRIPT_GONE: Final = '{"skipped":"transcript_gone"}'
+
+
+class Summarize:
+    """The kind ``summarize``."""
+
+    name = jobs.SUMMARIZE
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
+        return _SLOTS
+
+    def limit(self) -> int:
+        return model_limit(self._resources.model, _SLOTS)
+
+    def pause(self, config: Config) -> Pause | None:
+        pipeline = config.memory.pipeline_v2
+        reasons = {
+            "enabled is false": not pipeline.enabled,
+            "mutationsFrozen is true": pipeline.mutations_frozen,
+            "shadowMode is true": pipeline.shadow_mode,
+            "confirm is review": pipeline.confirm == "review",
+            "summary.enabled is false": not pipeline.summary.enabled,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                return Pause(f"memory.pipelineV2.{reason}")
+        return model_pause(self._resources.model)
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        return self._resources.model.healthy_since(moment_ns)
+
+    async def work(self, run: JobRun) -> None:
+        part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)
+        memory = run.job.subject or await self._summarized(run, part)
+        if memory is None:
+            return
+        note = await self._written(memory, part)
+        sync_point("extractor.note_written")
+        await run.report(RecordNote(run.job.id, run.job.lease_id, note))
+
+    async def _summarized(self, run: JobRun, part: SummaryPart) -> JobMemory | None:
+        """Return the memory that holds the summary, None if the transcript is gone, and the job is completed."""
+        resources = self._resources
+        sample = await self._sample(run, part)
+        shown = sample.text()
+        if not shown:
+            await run.report(CompleteJob(run.job.id, run.job.lease_id, TRANSCRIPT_GONE))
+            return None
+        prompt = session_summary_prompt(shown, resources.rng)
+        sync_point("extractor.prompt_sent")
+        answer = await resources.model.generate(
+            prompt,
+            timeout_ms=resources.pipeline.extraction.timeout_ms,
+            answer=SESSION_SUMMARY,
+        )
+        said = parse_session_summary(answer.text, sample.said_by_user())
+        if said is None:
+            raise UnusableAnswer("the answer contained no summary of the session")
+        if said.suspicious:
+            resources.actor.log.warning("summary_lines_removed", job=run.job.id, lines=said.suspicious)
+        # Secrets are always removed, as from the transcript: the user did not ask to store what they are in.
+        content = masked(memory_text(said.title or "session", said.summary))
+        sync_point("extractor.summarized")
+        stored = await run.report(StoreSummary(run.job.id, run.job.lease_id, content))
+        return stored.memory
+
+    async def _sample(self, run: JobRun, part: SummaryPart) -> ConversationSample:
+        """Return what the model is shown of the session; nothing if the transcript is gone."""
+        sample = ConversationSample()
+        after: int | None = part.after
+        while after is not None:
+            page = await self._resources.actor.ask_searcher(
+                GetTranscript(part.session_key, ReadScope(part.agent_id), after, _PAGE_BYTES),
+                trace_id=run.trace_id,
+                timeout_ms=_READ_MS,
+            )
+            if page.transcript is None or page.transcript.agent_id != part.agent_id:
+                return ConversationSample()
+            for turn in page.turns:
+                if turn.seq > part.through:
+                    return sample
+                sample.add(turn.role, turn.content, continues=turn.continues)
+            after = page.next
+        return sample
+
+    async def _written(self, memory: JobMemory, part: SummaryPart) -> str:
+        """Write the file and return its name. Raises SignetError; an attempt that is repeated finds its file again."""
+        day = f"{datetime.fromisoformat(memory.created_at).astimezone(LOCAL_ZONE):%Y-%m-%d}"
+        name = note_name(day, title_of(memory.content)[0], memory.project)
+        about = (
+            ("session", part.session_key),
+            ("agent", part.agent_id),
+            ("project", memory.project),
+            ("harness", part.harness),
+            ("ended", part.ended_at),
+            ("memory", memory.id),
+        )
+        text = note_text(day, memory.content, about)
+        directory = Workspace(Path(self._resources.actor.boot.workspace)).memory_dir
+        while True:
+            try:
+                return await asyncio.to_thread(write_note, directory, name, text.encode())
+            except OSError as error:
+                if error.errno not in _DISK_FULL:
+                    raise SignetError(f"the file with the summary was not written: {error.strerror}") from error
+            await asyncio.sleep(_FULL_PAUSE_S)

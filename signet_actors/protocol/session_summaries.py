@@ -1,0 +1,98 @@
+"""Messages about summaries of sessions: the report of a worker to the writer, and queries.
+
+Source: architecture.txt "summary_jobs"; docs/compatibility.md "Summaries of sessions".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.memories import Memory, ReadScope
+from signet_actors.protocol.message import Message, Request
+from signet_actors.protocol.pipeline import JobMemory
+
+
+class SummaryStored(Message, frozen=True, tag="writer.summary_stored"):
+    """The memory that holds the summary is on disk, and the job goes on with it.
+
+    None if the transcript was forgotten meanwhile; then the job is completed.
+    """
+
+    memory: JobMemory | None
+
+
+class StoreSummary(Request[SummaryStored], frozen=True, tag="writer.store_summary"):
+    """Store the summary of the session that the job is about, as a memory of its agent and project."""
+
+    job_id: str
+    lease_id: str
+    content: str
+    harness: str | None = None
+
+
+class NoteWritten(Message, frozen=True, tag="writer.note_written"):
+    """The job is completed."""
+
+
+class RecordNote(Request[NoteWritten], frozen=True, tag="writer.record_note"):
+    """Record the name of the file with the summary, and complete the job."""
+
+    job_id: str
+    lease_id: str
+    note: str
+
+
+class StoredSummary(msgspec.Struct, frozen=True):
+    """A summary with the memory that holds its text."""
+
+    memory: Memory
+    session_key: str
+    harness: str | None
+    earliest_at: str
+    latest_at: str
+    note: str | None
+
+
+class SummariesListed(Message, frozen=True, tag="searcher.summaries_listed"):
+    """A page of summaries, the latest session first; ``total`` counts all."""
+
+    summaries: list[StoredSummary]
+    total: int
+
+
+class ListSummaries(Request[SummariesListed], frozen=True, tag="searcher.list_summaries"):
+    """List the summaries that the caller may read."""
+
+    read: ReadScope
+    limit: int
+    offset: int = 0
+    project: str | None = None
+
+
+class LinkedMemory(msgspec.Struct, frozen=True, array_like=True):
+    """A memory that the pipeline made from a summary."""
+
+    id: str
+    content: str
+    type: str
+    created_at: str
+
+
+class SummaryExpanded(Message, frozen=True, tag="searcher.summary_expanded"):
+    """None if there is no such summary that the caller may read."""
+
+    summary: StoredSummary | None
+    linked: list[LinkedMemory] = []
+
+
+class ExpandSummary(Request[SummaryExpanded], frozen=True, tag="searcher.expand_summary"):
+    """Read one summary with the memories made from it."""
+
+    id: str
+    read: ReadScope
+
+
+SummaryCommand = StoreSummary | RecordNote
+SummaryCommandReply = SummaryStored | NoteWritten
+SummaryQuery = ListSummaries | ExpandSummary
+SummaryQueryReply = SummariesListed | SummaryExpanded

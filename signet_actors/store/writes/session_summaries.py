@@ -1,0 +1,131 @@
+"""Statements about ended sessions and ``session_summaries``.
+
+Source: architecture.txt "summary_jobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from signet_actors.store.engine import WriteTransaction
+
+
+class SummaryRow(NamedTuple):
+    """A new row of ``session_summaries``, without the name of its note."""
+
+    memory_id: str
+    session_key: str
+    agent_id: str
+    harness: str | None
+    earliest_at: str
+    latest_at: str
+    created_at: str
+
+
+class SummarizedTranscript(NamedTuple):
+    """What of a transcript a summary takes over."""
+
+    seq: int
+    harness: str | None
+    project: str | None
+    visibility: str
+
+
+class TurnLength(NamedTuple):
+    """A stored row of a turn without its text."""
+
+    seq: int
+    role: str
+    chars: int
+
+
+_ROWS_AT_ONCE: Final = 500
+_BEGINNING_ROWS: Final = 40
+_THROUGH: Final = "SELECT t.summarized_through FROM session_transcripts t WHERE t.seq = :seq"
+_END: Final = "UPDATE session_transcripts SET ended_at = :ended_at WHERE seq = :seq"
+_REQUESTED: Final = "UPDATE session_transcripts SET summarized_through = :through WHERE seq = :seq"
+_LENGTHS: Final = (
+    "SELECT u.seq, u.role, length(u.content) FROM session_turns u"
+    f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_ROWS_AT_ONCE}"
+)
+_BEGINNING: Final = (
+    "SELECT substr(u.content, 1, :chars) FROM session_turns u"
+    f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_BEGINNING_ROWS}"
+)
+_ENDED: Final = (
+    "SELECT t.seq FROM session_transcripts t WHERE t.agent_id = :agent_id AND t.ended_at IS NOT NULL"
+    " AND t.seq <> :transcript AND t.forgotten_at IS NULL ORDER BY t.ended_at DESC LIMIT :limit"
+)
+_TRANSCRIPT: Final = (
+    "SELECT t.seq, t.harness, t.project, t.visibility FROM session_transcripts t"
+    " WHERE t.agent_id = :agent_id AND t.session_key = :session_key AND t.forgotten_at IS NULL"
+)
+_SPAN: Final = (
+    "SELECT min(coalesce(u.said_at, u.created_at)), max(coalesce(u.said_at, u.created_at)) FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript AND u.seq > :after AND u.seq <= :through"
+)
+_ADD: Final = (
+    f"INSERT INTO session_summaries ({', '.join(SummaryRow._fields)})"
+    f" VALUES ({', '.join(f':{name}' for name in SummaryRow._fields)}) ON CONFLICT (memory_id) DO NOTHING"
+)
+_SET_NOTE: Final = "UPDATE session_summaries SET note = :note WHERE memory_id = :memory_id"
+_FORGET: Final = "DELETE FROM session_summaries WHERE memory_id = :memory_id"
+
+
+def requested_through(tx: WriteTransaction, transcript: int) -> int:
+    """Return the last row of turns for which a summary was requested, 0 if none was."""
+    return tx.value(_THROUGH, {"seq": transcript}) or 0
+
+
+def mark_ended(tx: WriteTransaction, transcript: int, ended_at: str) -> None:
+    """Note the end of the session."""
+    tx.execute(_END, {"seq": transcript, "ended_at": ended_at})
+
+
+def mark_requested(tx: WriteTransaction, transcript: int, through: int) -> None:
+    """Note that a summary of the turns up to ``through`` was requested."""
+    tx.execute(_REQUESTED, {"seq": transcript, "through": through})
+
+
+def turn_lengths(tx: WriteTransaction, transcript: int, after: int) -> list[TurnLength]:
+    """Return the next rows of turns after ``after``, in order; empty after the last one."""
+    return [TurnLength(*row) for row in tx.rows(_LENGTHS, {"transcript": transcript, "after": after})]
+
+
+def beginning(tx: WriteTransaction, transcript: int, after: int, chars: int) -> str:
+    """Return at most ``chars`` characters of the turns after ``after``, of the first few rows."""
+    rows = tx.rows(_BEGINNING, {"transcript": transcript, "after": after, "chars": chars})
+    return "\n".join(content for (content,) in rows)[:chars]
+
+
+def other_ended(tx: WriteTransaction, agent_id: str, transcript: int, limit: int) -> list[int]:
+    """Return the transcripts of the agent's other sessions that ended last."""
+    rows = tx.rows(_ENDED, {"agent_id": agent_id, "transcript": transcript, "limit": limit})
+    return [seq for (seq,) in rows]
+
+
+def transcript_of(tx: WriteTransaction, agent_id: str, session_key: str) -> SummarizedTranscript | None:
+    """Return the transcript of the agent's session, None if there is none or it was forgotten."""
+    row = tx.one(_TRANSCRIPT, {"agent_id": agent_id, "session_key": session_key})
+    return None if row is None else SummarizedTranscript(*row)
+
+
+def span(tx: WriteTransaction, transcript: int, after: int, through: int) -> tuple[str, str] | None:
+    """Return when the conversation between these rows began and ended, None if there is none."""
+    row = tx.one(_SPAN, {"transcript": transcript, "after": after, "through": through})
+    return None if row is None or row[0] is None else (row[0], row[1])
+
+
+def add(tx: WriteTransaction, row: SummaryRow) -> None:
+    """Note that the memory is a summary; one that is noted already stays as it is."""
+    tx.execute(_ADD, row._asdict())
+
+
+def set_note(tx: WriteTransaction, memory_id: str, note: str) -> None:
+    """Note the name of the file with the summary."""
+    tx.execute(_SET_NOTE, {"memory_id": memory_id, "note": note})
+
+
+def forget(tx: WriteTransaction, memory_id: str) -> None:
+    """Delete what is noted about the memory as a summary."""
+    tx.execute(_FORGET, {"memory_id": memory_id})

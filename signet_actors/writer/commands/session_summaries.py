@@ -1,0 +1,148 @@
+"""Request the summary of a session at its end, and store what the worker reports.
+
+A session may end several times. Each end requests a summary of the turns since the last one, once: the transcript notes
+up to which turn a summary was requested, in the transaction that stores the turns.
+
+Source: docs/compatibility.md "Summaries of sessions"; architecture.txt "summary_jobs"; docs/decisions.md 3, 35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.extraction.gates import PIPELINE_ACTOR, PipelineMode, flags_of, pipeline_mode
+from signet_actors.domain.jobs import SUMMARIZE
+from signet_actors.domain.session_summaries import (
+    COMPARED_SESSIONS,
+    MIN_CHARS,
+    NOVELTY_CHARS,
+    SpokenLength,
+    SummaryPart,
+    is_significant,
+    novelty,
+    substantive_turns,
+)
+from signet_actors.errors import MutationsFrozen
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.session_summaries import NoteWritten, RecordNote, StoreSummary, SummaryStored
+from signet_actors.protocol.transcripts import StoreTurns
+from signet_actors.protocol.writer import NewMemory
+from signet_actors.store.writes import jobs as job_rows
+from signet_actors.store.writes import leases as lease_rows
+from signet_actors.store.writes import session_summaries as rows
+from signet_actors.store.writes import transcripts as transcript_rows
+from signet_actors.store.writes.session_summaries import SummaryRow
+from signet_actors.writer.command_context import CommandContext
+from signet_actors.writer.commands import jobs, leases, memories
+
+SUMMARY_TYPE = "session_summary"
+SUMMARY_SOURCE = "session"
+SUMMARY_IMPORTANCE = 0.8
+SUMMARY_WHO = "system"
+TRANSCRIPT_GONE = '{"skipped":"transcript_gone"}'
+
+
+def are_wanted(config: Config) -> bool:
+    """Return whether ended sessions are summarized: with a model, and where the pipeline may store memories."""
+    pipeline = config.memory.pipeline_v2
+    return (
+        pipeline.summary.enabled
+        and pipeline.confirm == "auto"
+        and pipeline.extraction.provider != "none"
+        and pipeline_mode(flags_of(pipeline)) not in {PipelineMode.OFF, PipelineMode.SHADOW}
+    )
+
+
+def request(context: CommandContext, transcript: int, ended: StoreTurns) -> str | None:
+    """Note that the session ended; return the id of a new job if its turns since the last end deserve a summary."""
+    tx = context.tx
+    ended_at = ended.captured_at or context.now
+    rows.mark_ended(tx, transcript, ended_at)
+    last, after = transcript_rows.last_turn(tx, transcript), rows.requested_through(tx, transcript)
+    if last is None or last.seq <= after or not are_wanted(context.config):
+        return None
+    if not _deserves_summary(context, transcript, after, ended.agent_id):
+        return None
+    rows.mark_requested(tx, transcript, last.seq)
+    part = SummaryPart(ended.session_key, ended.agent_id, after, last.seq, ended_at, ended.harness)
+    return jobs.enqueue_of_session(context, SUMMARIZE, msgspec.json.encode(part).decode())
+
+
+def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str) -> bool:
+    tx, bounds = context.tx, context.config.memory.pipeline_v2.significance
+    lengths = list(_lengths(context, transcript, after))
+    if sum(length.chars for length in lengths) < MIN_CHARS:
+        return False
+    earlier = [
+        rows.beginning(tx, other, 0, NOVELTY_CHARS)
+        for other in rows.other_ended(tx, agent_id, transcript, COMPARED_SESSIONS)
+    ]
+    return is_significant(
+        bounds,
+        turns=substantive_turns(lengths),
+        entities=0,  # until the graph knows entities
+        new_words=novelty(rows.beginning(tx, transcript, after, NOVELTY_CHARS), earlier),
+    )
+
+
+def _lengths(context: CommandContext, transcript: int, after: int) -> Iterator[SpokenLength]:
+    """Yield the lengths of all rows of turns after ``after``."""
+    while page := rows.turn_lengths(context.tx, transcript, after):
+        context.heartbeat()
+        yield from (SpokenLength(row.role, row.chars) for row in page)
+        after = page[-1].seq
+
+
+def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
+    """Store the memory, and make it the subject of the job, which then goes on with the note.
+
+    Raises ``lease_lost``, and ``mutations_frozen`` while no memory may be changed.
+    """
+    job = leases.active_lease(context, command.job_id, command.lease_id)
+    leases.require_kind(job, SUMMARIZE)
+    if context.config.memory.pipeline_v2.mutations_frozen:
+        raise MutationsFrozen
+    tx = context.tx
+    part = msgspec.json.decode(lease_rows.payload_of(tx, job.seq), type=SummaryPart)
+    transcript = rows.transcript_of(tx, part.agent_id, part.session_key)
+    span = None if transcript is None else rows.span(tx, transcript.seq, part.after, part.through)
+    if transcript is None or span is None:
+        leases.complete_leased(context, job, TRANSCRIPT_GONE)
+        return SummaryStored(None)
+    harness = part.harness or transcript.harness
+    memory = NewMemory(
+        content=command.content,
+        type=SUMMARY_TYPE,
+        importance=SUMMARY_IMPORTANCE,
+        tags=("session", "summary", *(() if harness is None else (harness,))),
+        who=SUMMARY_WHO,
+        project=transcript.project,
+        agent_id=part.agent_id,
+        visibility=transcript.visibility,
+        source_type=SUMMARY_SOURCE,
+        source_id=part.session_key,
+        idempotency_key=f"summary:{part.through}:{part.session_key}",
+        session_bound=True,
+        created_at=part.ended_at,
+    )
+    by = Principal(changed_by=PIPELINE_ACTOR, actor_type="pipeline", session_id=part.session_key)
+    stored = memories.remember(context, memory, by)
+    rows.add(
+        context.tx,
+        SummaryRow(stored.id, part.session_key, part.agent_id, harness, span[0], span[1], context.now),
+    )
+    lease_rows.set_memory(context.tx, job.seq, stored.id)
+    return SummaryStored(job_rows.job_memories(context.tx, [stored.id])[stored.id])
+
+
+def record_note(context: CommandContext, command: RecordNote) -> NoteWritten:
+    """Record the file with the summary, and complete the job. Raises ``lease_lost``."""
+    job = leases.active_lease(context, command.job_id, command.lease_id)
+    leases.require_kind(job, SUMMARIZE)
+    if job.memory_id is not None:
+        rows.set_note(context.tx, job.memory_id, command.note)
+    leases.complete_leased(context, job, None)
+    return NoteWritten()
