@@ -34,6 +34,7 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
         "docs/guides/hooks.md",
         "docs/guides/http.md",
         "docs/guides/opencode.md",
+        "docs/guides/plugins.md",
         "docs/guides/python.md",
         "docs/guides/transcripts.md",
     ],
