@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from signet_actors.config.embedding_models import default_model, known_width, width
+from signet_actors.config.pipeline_schema import ExtractionConfig, SynthesisModelConfig
 from signet_actors.config.schema import (
     EMBEDDED_DIMENSIONS,
     EMBEDDED_MODEL,
@@ -158,37 +159,44 @@ def _pipeline(config: Config) -> Iterator[ConfigFinding]:
 def _extraction(config: Config) -> Iterator[ConfigFinding]:
     """Yield warnings about incomplete or useless provider settings. The daemon runs, but may extract nothing."""
     pipeline = config.memory.pipeline_v2
-    extraction = pipeline.extraction
-    here = (*_PIPELINE, "extraction")
-    if extraction.provider == "openai" and not extraction.model:
-        yield ConfigFinding(
-            ((*here, "model"), (*here, "provider")),
-            "the provider openai needs a model, for example gpt-4o-mini; without one nothing is extracted",
-            fatal=False,
-        )
-    if extraction.api_key_env and extraction.provider in {"auto", "none", "ollama"}:
-        yield ConfigFinding(
-            ((*here, "apiKeyEnv"), (*here, "provider")),
-            f"the provider {extraction.provider} takes no key, so {extraction.api_key_env} has no effect",
-            fatal=False,
-        )
-    if extraction.endpoint and extraction.provider in {"none", "claude-code", "opencode"}:
-        yield ConfigFinding(
-            ((*here, "endpoint"), (*here, "provider")),
-            f"the provider {extraction.provider} has no endpoint, so this has no effect",
-            fatal=False,
-        )
-    if extraction.provider == "none":
+    yield from _model_settings("extraction", pipeline.extraction, "nothing is extracted")
+    yield from _model_settings("synthesis", pipeline.synthesis, "MEMORY.md is not made")
+    if pipeline.extraction.provider == "none":
         for section, name, wanted in (
             ("reranker", "useExtractionModel", pipeline.reranker.use_extraction_model),
             ("hints", "enabled", pipeline.hints.enabled),
         ):
             if wanted:
                 yield ConfigFinding(
-                    ((*_PIPELINE, section, name), (*here, "provider")),
+                    ((*_PIPELINE, section, name), (*_PIPELINE, "extraction", "provider")),
                     "needs a language model, but extraction.provider is none",
                     fatal=False,
                 )
+
+
+def _model_settings(
+    section: str, settings: ExtractionConfig | SynthesisModelConfig, without_model: str
+) -> Iterator[ConfigFinding]:
+    """Yield warnings about the settings of a language model that do not fit its provider."""
+    here, provider = (*_PIPELINE, section), settings.provider
+    if provider == "openai" and not settings.model:
+        yield ConfigFinding(
+            ((*here, "model"), (*here, "provider")),
+            f"the provider openai needs a model, for example gpt-4o-mini; without one {without_model}",
+            fatal=False,
+        )
+    if settings.api_key_env and provider in {"auto", "none", "ollama"}:
+        yield ConfigFinding(
+            ((*here, "apiKeyEnv"), (*here, "provider")),
+            f"the provider {provider} takes no key, so {settings.api_key_env} has no effect",
+            fatal=False,
+        )
+    if settings.endpoint and provider in {"none", "claude-code", "opencode"}:
+        yield ConfigFinding(
+            ((*here, "endpoint"), (*here, "provider")),
+            f"the provider {provider} has no endpoint, so this has no effect",
+            fatal=False,
+        )
 
 
 def _budgets(config: Config) -> Iterator[ConfigFinding]:

@@ -17,7 +17,7 @@ from signet_actors.domain.extraction.llm_output import without_leading_reasoning
 from signet_actors.domain.normalization import collapsed, sanitize_text
 
 PROJECT_HEADING: Final = "## Project: "
-MAX_PROJECT_CHARS: Final = 200
+MAX_PROJECT_CHARS: Final = 4096
 MAX_DIFF_LINES: Final = 2_000
 _MARK_BEGIN: Final = "<!-- signet: "
 _MARK: Final = re.compile(rf"^{_MARK_BEGIN}[^\n]{{0,400}}-->[^\S\n]{{0,20}}$", re.MULTILINE)

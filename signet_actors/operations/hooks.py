@@ -172,11 +172,15 @@ class StartMemory(msgspec.Struct, frozen=True):
 
 
 class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
-    """``inject`` is the text for the agent's context, empty if there is nothing to say."""
+    """``inject`` is the text for the agent's context, empty if there is nothing to say.
+
+    ``recentContext``: what the agent is given of ``MEMORY.md``, which ``inject`` contains as far as it fits.
+    """
 
     inject: str = ""
     memories: list[StartMemory] = []
     identity: HookIdentity | UnsetType = UNSET
+    recent_context: str | UnsetType = UNSET
 
 
 class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):

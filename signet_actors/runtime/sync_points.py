@@ -68,6 +68,8 @@ NAMES = (
     "restore.before_end",
     "fs.note_tmp_written",
     "fs.note_renamed",
+    "fs.memory_file_written",
+    "fs.memory_file_replaced",
 )
 """Every sync point of the code; a test compares.
 

@@ -85,7 +85,9 @@ def test_a_start_can_leave_out_what_is_recent(tmp_path: Path, wanted: bool) -> N
     (tmp_path / "MEMORY.md").write_text("The ferry is late")
     (tmp_path / "AGENTS.md").write_text("Be brief")
     api = configured(tmp_path, sessionStart={"includeRecentContext": wanted})
-    text = post(api, START)["inject"]
+    answer = post(api, START)
+    text = answer["inject"]
+    assert answer.get("recentContext") == ("The ferry is late" if wanted else None)
     assert ("The ferry is late" in text) is wanted
     assert ("[since last session:" in text) is wanted
     assert "Be brief" in text

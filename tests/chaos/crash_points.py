@@ -67,6 +67,18 @@ def _note(daemon: LiveDaemon) -> None:
     assert len([path for path in notes.iterdir() if path.suffix == ".md"]) == 1
 
 
+def _memory_file(daemon: LiveDaemon) -> None:
+    """Write ``MEMORY.md``; whatever happens, it is whole, and what a person wrote stands in it once."""
+    path = daemon.workspace / "MEMORY.md"
+    if not path.exists():
+        path.write_text("# By hand\n", encoding="utf-8")
+    text = f"- begun {secrets.token_hex(8)}\n- ended"
+    _try(daemon, "POST", "/api/hooks/synthesis/complete", {"content": text})
+    own, _, made = path.read_text(encoding="utf-8").partition("<!-- signet:")
+    assert own.strip() == "# By hand"
+    assert not made or made.endswith("\n- ended\n")
+
+
 def _sweep(daemon: LiveDaemon) -> None:
     _try(daemon, "POST", "/api/repair/retention-sweep", {})
 
@@ -79,10 +91,12 @@ def _sweep_and_fill(daemon: LiveDaemon) -> None:
             _try(daemon, "POST", "/api/memory/remember", {"content": f"{secrets.token_hex(8)} " * 4000})
 
 
-def _status_and_note(daemon: LiveDaemon) -> None:
+def _status_and_files(daemon: LiveDaemon) -> None:
     _try(daemon, "GET", "/api/status", None)
     if "gateway.sent_to_retention" in fired(daemon):
         _note(daemon)
+    if "fs.note_renamed" in fired(daemon):
+        _memory_file(daemon)
 
 
 def _try(daemon: LiveDaemon, method: str, target: str, body: Any) -> None:
@@ -129,8 +143,10 @@ GROUPS: dict[str, Group] = {
             "gateway.sent_to_retention": 1,
             "fs.note_tmp_written": 1,
             "fs.note_renamed": 1,
+            "fs.memory_file_written": 1,
+            "fs.memory_file_replaced": 1,
         },
-        _status_and_note,
+        _status_and_files,
         survives_raise=True,
     ),
     "retention": Group("retention", {"retention.dequeued": 1, "maintenance.between_steps": 1}, _sweep),

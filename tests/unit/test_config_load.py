@@ -248,6 +248,10 @@ def test_many_unknown_keys_are_summarised(tmp_path: Path) -> None:
             "memory.pipelineV2.extraction.endpoint: the provider opencode has no endpoint",
         ),
         (
+            "memory: {pipelineV2: {synthesis: {provider: openai}}}",
+            "memory.pipelineV2.synthesis.model: the provider openai needs a model",
+        ),
+        (
             "memory: {pipelineV2: {extraction: {provider: none}, hints: {enabled: true}}}",
             "memory.pipelineV2.hints.enabled: needs a language model, but extraction.provider is none",
         ),

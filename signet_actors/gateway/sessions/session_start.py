@@ -109,6 +109,7 @@ async def _full_start(
         identity=identity,
         memories=[_shown(memory) for memory in shown],
         inject=start.text,
+        recent_context=next((text[: file.chars] for file, text in files if file.name == RECENT_FILE), UNSET),
         session_known=session.known if session.key is not None else UNSET,
     )
 

@@ -157,10 +157,11 @@ class MemoryFile:
             draft.file.write(after)
             draft.sync()
             kept = None if before is None else self._keep(before, now_ms, edited=edited)
+            sync_point("fs.memory_file_written")
             if self._bytes() != before:
                 return None
             draft.replace()
-        sync_point("gateway.memory_file_replaced")
+        sync_point("fs.memory_file_replaced")
         fsync_path(self.path.parent)
         self.store(msgspec.structs.replace(record, file_digest=_digest(after)))
         self._prune()

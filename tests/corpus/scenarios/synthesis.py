@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from tests.corpus.exchange import Scenario, get, post
+from tests.corpus.scenarios.pipeline import with_a_model
 
 _PROJECT: Final = "/home/ada/shop"
 _COMPLETE: Final = "/api/hooks/synthesis/complete"
@@ -32,6 +33,10 @@ def _prompt(body: Any) -> Any:
         "prompt": prompt.split("\n"),
         "memories": [memory["content"] for memory in body["memories"]],
     }
+
+
+def _ended(body: Any) -> bool:
+    return body["lastRunAt"] is not None and not body["running"]
 
 
 _SYNTHESIS: Final = Scenario(
@@ -63,4 +68,14 @@ _SYNTHESIS: Final = Scenario(
         get("an agent without a directory", "/api/synthesis/status?agentId=.x"),
     ),
 )
-SCENARIOS = (_SYNTHESIS,)
+_BY_THE_DAEMON: Final = Scenario(
+    "synthesis-by-the-daemon",
+    (
+        post("a fact", "/api/memory/remember", {"content": "The editor is vim"}),
+        get("a model", "/api/synthesis/status", until=lambda body: body["waiting"] is None, view=lambda _: None),
+        post("a run", "/api/synthesis/trigger", {"again": True}),
+        get("its end", "/api/synthesis/status", until=_ended, view=_without_times),
+    ),
+    daemon=with_a_model,
+)
+SCENARIOS = (_SYNTHESIS, _BY_THE_DAEMON)
