@@ -21,6 +21,8 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 import signet_actors
+from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import harmless
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.operations.checkpoints import LIST_SESSION
 from signet_actors.operations.memories import GET_MEMORY
@@ -227,7 +229,10 @@ class _Handlers:
             found = await self._reply(tool, operation, {"query": question, "min_relevance": 0.5}, context)
         except SignetError as error:
             raise _as_protocol_error(error, tool) from error
-        lines = [f"- {row['content']} ({row['created_at'][:10]}, id {row['id']})" for row in found["results"]]
+        lines = [
+            f"- {harmless(collapsed(row['content']))} ({row['created_at'][:10]}, id {row['id']})"
+            for row in found["results"]
+        ]
         text = "\n".join(
             ["The memory has this about the question:", *lines] if lines else ["The memory has nothing about it."]
         )
