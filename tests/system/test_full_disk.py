@@ -212,3 +212,16 @@ def test_an_exhausted_quota_is_a_full_disk_and_writes_resume_when_it_is_raised()
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []
         assert daemon.faults() == []
+
+
+def test_a_full_disk_leaves_memory_md_and_it_is_made_when_there_is_space(daemon: LiveDaemon) -> None:
+    target, file = "/api/hooks/synthesis/complete", daemon.workspace / "MEMORY.md"
+    daemon.api.post(target, {"content": "- the first text"}).ok()
+    before = file.read_text()
+    fill(daemon.workspace / "filler")
+    daemon.api.post(target, {"content": f"- {TEXT * 100}"}).refused(507, code="storage_full")
+    assert file.read_text() == before
+    assert [path.name for path in daemon.workspace.iterdir() if path.name.endswith(".new")] == []
+    (daemon.workspace / "filler").unlink()
+    daemon.api.post(target, {"content": "- the second text"}).ok()
+    assert "- the second text" in file.read_text()
