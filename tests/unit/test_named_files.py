@@ -31,3 +31,9 @@ def test_each_file_named_in_a_document_exists(document: Path) -> None:
     missing = [name for name in named if not any((place / name).exists() for place in places)]
     missing += [name for name in _BARE.findall(document.read_text(encoding="utf-8")) if name not in _OF_THE_REPOSITORY]
     assert missing == []
+
+
+def test_the_names_of_test_files_are_unique() -> None:
+    """Pytest collects no second module of a name, since the directories are no packages."""
+    names = [path.name for path in (ROOT / "tests").glob("*/test_*.py")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
