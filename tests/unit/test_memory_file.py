@@ -87,6 +87,23 @@ def test_what_a_person_wrote_stays_and_what_they_changed_is_kept(tmp_path: Path)
     assert not file.is_edited(file.record())
 
 
+def test_the_line_ends_of_a_person_stay(tmp_path: Path) -> None:
+    file = MemoryFile(tmp_path, "default")
+    file.path.write_bytes(b"# By hand\r\n- call me Ada\r\n")
+    for number in range(3):
+        written(file, f"- text {number}", number)
+    assert file.path.read_bytes().startswith(b"# By hand\r\n- call me Ada\r")
+    assert file.path.read_bytes().count(b"Ada") == 1
+
+
+def test_a_text_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
+    file = MemoryFile(tmp_path, "default")
+    file.path.write_bytes(b"caf\xe9")
+    with pytest.raises(SignetError, match="not UTF-8"):
+        written(file)
+    assert file.path.read_bytes() == b"caf\xe9"
+
+
 @pytest.mark.parametrize("place", ["MEMORY.md", "memory", "agents", "agents/reviewer"])
 def test_nothing_is_written_through_a_link(tmp_path: Path, place: str) -> None:
     workspace, outside = tmp_path / "w", tmp_path / "outside"

@@ -140,7 +140,10 @@ class MemoryFile:
     def _try_to_replace(self, made: str, record: Record, now_ms: int) -> Replaced | None:
         """Return None if the file was changed meanwhile. Raises OSError."""
         present, before = self.record(), self._bytes()
-        text = _decoded(before or b"")
+        try:
+            text = (before or b"").decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Conflict(f"{FILE_NAME} is not UTF-8 text; nothing was written") from None
         edited = before is not None and self.is_edited(present, before)
         own = own_part(text, (present.made, present.pending))
         after = joined(own, made, iso(now_ms)).encode()
@@ -261,7 +264,7 @@ def _read(path: Path) -> str:
 
 
 def _decoded(data: bytes) -> str:
-    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return data.decode("utf-8-sig", "replace")
 
 
 def _digest(data: bytes) -> str:
