@@ -27,12 +27,14 @@ EXTRACT: Final = "extract"
 PROSPECTIVE_INDEX: Final = "prospective_index"
 EMBED: Final = "embed"
 SUMMARIZE: Final = "summarize"
+SCORE_SESSION: Final = "score_session"
 
 JOB_KINDS: Final = (
     JobKindSpec(EXTRACT, needs="llm"),
     JobKindSpec(PROSPECTIVE_INDEX, needs="llm"),
     JobKindSpec(EMBED, needs="embedding", newest_first=True),
     JobKindSpec(SUMMARIZE, needs="llm", of_memory=False),
+    JobKindSpec(SCORE_SESSION, needs="llm", of_memory=False),
 )
 """Every kind of job. To add one, add a line here and a file in ``extractor/jobs/``."""
 

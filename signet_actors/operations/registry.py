@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from signet_actors.operations import (
+    analytics,
     api_docs,
     auth,
     backup,
@@ -60,6 +61,7 @@ SUBJECTS: Final = (
     session_memories,
     transcripts,
     session_summaries,
+    analytics,
     checkpoints,
     synthesis,
     jobs,

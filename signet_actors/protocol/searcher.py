@@ -14,6 +14,7 @@ from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryR
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
+from signet_actors.protocol.session_scores import ScoreQuery, ScoreQueryReply
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
@@ -480,6 +481,7 @@ SearcherQuery = (
     | TranscriptQuery
     | CheckpointQuery
     | SummaryQuery
+    | ScoreQuery
 )
 SearcherReply = (
     Recalled
@@ -503,5 +505,6 @@ SearcherReply = (
     | TranscriptQueryReply
     | CheckpointQueryReply
     | SummaryQueryReply
+    | ScoreQueryReply
     | Failure
 )

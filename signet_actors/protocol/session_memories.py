@@ -91,9 +91,13 @@ class SessionMemoriesFound(Message, frozen=True, tag="searcher.session_memories_
 
 
 class ListSessionMemories(Request[SessionMemoriesFound], frozen=True, tag="searcher.list_session_memories"):
-    """Read what a session of the reading agent was offered, as far as these memories are still readable."""
+    """Read what a session of the reading agent was offered, as far as these memories are still readable.
+
+    ``injected_only``: only what a hook showed it, by rank; the metrics are of these.
+    """
 
     session_key: str
     read: ReadScope
     limit: int
     offset: int = 0
+    injected_only: bool = False

@@ -46,6 +46,7 @@ from signet_actors.protocol.pipeline import (
     WatchJobs,
 )
 from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeedback
+from signet_actors.protocol.session_scores import ScoreCommand, ScoreCommandReply
 from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
@@ -468,6 +469,7 @@ TransactionCommand = (
     | RecordFeedback
     | TranscriptCommand
     | SummaryCommand
+    | ScoreCommand
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
@@ -495,5 +497,6 @@ WriterReply = (
     | PipelineReply
     | TranscriptCommandReply
     | SummaryCommandReply
+    | ScoreCommandReply
     | Failure
 )

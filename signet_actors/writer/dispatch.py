@@ -22,6 +22,7 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.session_memories import RecordFeedback
+from signet_actors.protocol.session_scores import StoreScore
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
@@ -59,6 +60,7 @@ from signet_actors.writer.commands import (
     purge,
     reviews,
     session_memories,
+    session_scores,
     session_summaries,
     sessions,
     transcripts,
@@ -164,6 +166,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.store(context, command)
         case RecordNote():
             return session_summaries.record_note(context, command)
+        case StoreScore():
+            return session_scores.store(context, command)
         case _:
             assert_never(command)
 

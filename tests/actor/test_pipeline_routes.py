@@ -284,7 +284,7 @@ def test_each_lease_that_is_ten_minutes_old_is_an_anomaly(api: MemoryApi) -> Non
 def test_the_status_shows_states_ages_and_errors_for_every_kind_of_job(api: MemoryApi) -> None:
     said = status(api)
     jobs = {job["kind"]: job for job in said["jobs"]}
-    assert list(jobs) == ["extract", "prospective_index", "embed", "summarize", "of_a_later_release"]
+    assert list(jobs) == ["extract", "prospective_index", "embed", "summarize", "score_session", "of_a_later_release"]
     assert jobs["extract"] == {
         "kind": "extract",
         "pending": 3,

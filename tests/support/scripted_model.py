@@ -17,6 +17,7 @@ from tests.support.scripted_provider import Act, Asked, Fault
 
 _DATA = re.compile(r"^<data ([0-9a-z]+)>\n(.*?)\n</data \1>$", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!]+[.!]?")
+_JUDGED = re.compile(r"^Memory ([0-9a-f]{8}):$", re.MULTILINE)
 _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 
 
@@ -57,6 +58,8 @@ class ScriptedModel:
             case "synthesis":
                 lines = [line for text in texts for line in text.splitlines()]
                 return Act("ok", "\n".join(["## Global Head", *lines]))
+            case "session_score":
+                return Act("ok", json.dumps(self._scored(asked.prompt)))
             case "session_summary":
                 return Act("ok", json.dumps(self._summarized(texts[-1])))
             case _:
@@ -70,6 +73,17 @@ class ScriptedModel:
             for found in _USES.finditer(note)
         ]
         return {"facts": facts, "entities": entities}
+
+    def _scored(self, prompt: str) -> dict[str, Any]:
+        ids = _JUDGED.findall(prompt)
+        return {
+            "score": 0.75,
+            "confidence": 0.9,
+            "memories_used": len(ids),
+            "novel_context_count": 1,
+            "reasoning": "By the rules.",
+            "per_memory": [{"id": short_id, "relevance": 0.5} for short_id in ids],
+        }
 
     def _summarized(self, session: str) -> Mapping[str, Any]:
         for part, answer in self.summaries.items():
@@ -94,6 +108,7 @@ def stage_of(prompt: str) -> str:
         ("You sum up what a search", "summary"),
         ("You write the working memory", "synthesis"),
         ("You write the minutes of a finished session", "session_summary"),
+        ("You judge how well the memories", "session_score"),
     ):
         if prompt.startswith(opening):
             return stage

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from signet_actors.domain.extraction.facts import MAX_ENTITIES, MAX_FACTS
 
 _MAX_HINTS: Final = 20
+_MAX_JUDGED: Final = 50
 _OMITTED_KEYS: Final = frozenset({"title", "description"})
 
 Confidence = Annotated[float, Meta(ge=0, le=1)]
@@ -73,6 +74,20 @@ class _SessionSummary(Struct, forbid_unknown_fields=True):
     summary: str
 
 
+class _MemoryRelevance(Struct, forbid_unknown_fields=True):
+    id: str
+    relevance: Confidence
+
+
+class _SessionScore(Struct, forbid_unknown_fields=True):
+    score: Confidence
+    confidence: Confidence
+    memories_used: int
+    novel_context_count: int
+    reasoning: str
+    per_memory: Annotated[list[_MemoryRelevance], Meta(max_length=_MAX_JUDGED)]
+
+
 def _format(name: str, shape: type[Struct]) -> AnswerFormat:
     """Return the schema of ``shape`` with an object at the root and without references, which some servers reject."""
     schema = msgspec.json.schema(shape)
@@ -95,3 +110,4 @@ CONTRADICTION: Final = _format("contradiction", _Contradiction)
 HINTS: Final = _format("hints", _Hints)
 SUMMARY: Final = _format("summary", _Summary)
 SESSION_SUMMARY: Final = _format("session_summary", _SessionSummary)
+SESSION_SCORE: Final = _format("session_score", _SessionScore)

@@ -23,6 +23,7 @@ MAX_CANDIDATE_CHARS: Final = 600
 MAX_RESULT_CHARS: Final = 600
 MAX_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 1_000
+MAX_JUDGED_CHARS: Final = 300
 
 _NONCE = re.compile(r"[0-9a-z]{16,64}")
 _SLOT = re.compile(r"\{\{([a-z_]{1,40})\}\}")
@@ -108,6 +109,19 @@ def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]
         for number, text in enumerate(results[:MAX_RESULTS], 1)
     ]
     return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, {"results": "\n\n".join(blocks)})
+
+
+def session_score_prompt(template: str, nonce: str, summary: str, end: str, memories: Sequence[tuple[str, str]]) -> str:
+    """Return the prompt that asks how well ``memories``, short ids with contents, served a session."""
+    blocks = [
+        f"Memory {short_id}:\n" + between_marks(_capped(text, MAX_JUDGED_CHARS), nonce) for short_id, text in memories
+    ]
+    return render(
+        template,
+        nonce,
+        {"summary": _capped(summary, MAX_FACT_CHARS), "conversation": end},
+        {"count": str(len(blocks)), "memories": "\n\n".join(blocks) or "none"},
+    )
 
 
 def session_summary_prompt(template: str, nonce: str, sample: str) -> str:

@@ -24,7 +24,6 @@ from signet_actors.domain.extraction.answers import SESSION_SUMMARY
 from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.session_summary import parse_session_summary
 from signet_actors.domain.session_summaries import (
-    ConversationSample,
     SummaryPart,
     memory_text,
     note_name,
@@ -37,17 +36,14 @@ from signet_actors.extractor.jobs.availability import model_limit, model_pause
 from signet_actors.extractor.prompts import session_summary_prompt
 from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.session_notes import write_note
+from signet_actors.extractor.session_samples import read_sample
 from signet_actors.protocol.leases import CompleteJob
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline import JobMemory
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
-from signet_actors.protocol.transcripts import GetTranscript
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 from signet_actors.runtime.sync_points import sync_point
 
 _SLOTS: Final = 1
-_READ_MS: Final = 10_000
-_PAGE_BYTES: Final = 256 * 1024
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _FULL_PAUSE_S: Final = 2.0
 TRANSCRIPT_GONE: Final = '{"skipped":"transcript_gone"}'
@@ -96,7 +92,7 @@ class Summarize:
     async def _summarized(self, run: JobRun, part: SummaryPart) -> JobMemory | None:
         """Return the memory that holds the summary, None if the transcript is gone, and the job is completed."""
         resources = self._resources
-        sample = await self._sample(run, part)
+        sample = await read_sample(resources.actor, part, run.trace_id)
         shown = sample.text()
         if not shown:
             await run.report(CompleteJob(run.job.id, run.job.lease_id, TRANSCRIPT_GONE))
@@ -118,25 +114,6 @@ class Summarize:
         sync_point("extractor.summarized")
         stored = await run.report(StoreSummary(run.job.id, run.job.lease_id, content))
         return stored.memory
-
-    async def _sample(self, run: JobRun, part: SummaryPart) -> ConversationSample:
-        """Return what the model is shown of the session; nothing if the transcript is gone."""
-        sample = ConversationSample()
-        after: int | None = part.after
-        while after is not None:
-            page = await self._resources.actor.ask_searcher(
-                GetTranscript(part.session_key, ReadScope(part.agent_id), after, _PAGE_BYTES),
-                trace_id=run.trace_id,
-                timeout_ms=_READ_MS,
-            )
-            if page.transcript is None or page.transcript.agent_id != part.agent_id:
-                return ConversationSample()
-            for turn in page.turns:
-                if turn.seq > part.through:
-                    return sample
-                sample.add(turn.role, turn.content, continues=turn.continues)
-            after = page.next
-        return sample
 
     async def _written(self, memory: JobMemory, part: SummaryPart) -> str:
         """Write the file and return its name. Raises SignetError; an attempt that is repeated finds its file again."""

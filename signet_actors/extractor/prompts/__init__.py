@@ -33,3 +33,9 @@ def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> st
 def session_summary_prompt(sample: str, rng: random.Random) -> str:
     """Return the prompt that asks for the summary of a session."""
     return prompts.session_summary_prompt(_template("session_summary"), prompts.mark(rng.getrandbits(128)), sample)
+
+
+def session_score_prompt(summary: str, end: str, memories: Sequence[tuple[str, str]], rng: random.Random) -> str:
+    """Return the prompt that asks how well the memories, short ids with contents, served a session."""
+    nonce = prompts.mark(rng.getrandbits(128))
+    return prompts.session_score_prompt(_template("session_score"), nonce, summary, end, memories)

@@ -13,7 +13,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
-from signet_actors.domain.jobs import JOB_KINDS, SUMMARIZE
+from signet_actors.domain.jobs import JOB_KINDS, SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -55,7 +55,7 @@ from signet_actors.protocol.pipeline_queries import (
     ProviderUsage,
 )
 
-_SUMMARY: Final = SUMMARIZE
+_OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
 _MODES: Final = {
     PipelineMode.OFF: "disabled",
     PipelineMode.FROZEN: "frozen",
@@ -147,8 +147,8 @@ def _workers(children: Sequence[ChildState], mode: PipelineMode, config: Config)
 def _queues(jobs: list[KindQueue] | None) -> Queues:
     if jobs is None:
         return Queues(None, None)
-    summaries = [queue for queue in jobs if queue.kind == _SUMMARY]
-    return Queues(_sum_queues([queue for queue in jobs if queue.kind != _SUMMARY]), _sum_queues(summaries))
+    summaries = [queue for queue in jobs if queue.kind in _OF_SESSIONS]
+    return Queues(_sum_queues([queue for queue in jobs if queue.kind not in _OF_SESSIONS]), _sum_queues(summaries))
 
 
 def _sum_queues(jobs: list[KindQueue]) -> QueueCounts:

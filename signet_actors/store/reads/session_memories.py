@@ -19,8 +19,10 @@ _OFFERED: Final = (
 _PAGE: Final = (
     "SELECT m.id, m.content, m.type, o.source, o.rank, o.was_injected, o.fts_hit_count, o.relevance_score, f.score,"
     f" coalesce(f.rating_count, 0), o.created_at {_OFFERED}"
-    " ORDER BY o.created_at, o.source DESC, o.rank, m.id LIMIT :limit OFFSET :offset"
+    " ORDER BY {} LIMIT :limit OFFSET :offset"
 )
+_IN_TIME: Final = "o.created_at, o.source DESC, o.rank, m.id"
+_BY_RANK: Final = "o.rank, o.created_at, m.id"
 _METRICS: Final = (
     "SELECT count(*), coalesce(sum(o.was_injected), 0),"
     " coalesce(sum(CASE WHEN o.fts_hit_count > 0 THEN 1 ELSE 0 END), 0),"
@@ -32,7 +34,8 @@ _METRICS: Final = (
 def page(snapshot: Snapshot, query: ListSessionMemories) -> tuple[list[SessionMemory], SessionMetrics]:
     """Return a page of the memories, in the order in which they were offered, and the metrics of all of them."""
     where, bindings = _of_session(snapshot, query)
-    rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": query.limit, "offset": query.offset})
+    order = _BY_RANK if query.injected_only else _IN_TIME
+    rows = snapshot.rows(_PAGE.format(where, order), {**bindings, "limit": query.limit, "offset": query.offset})
     metrics = snapshot.one(_METRICS.format(where), bindings)
     assert metrics is not None, "an aggregate has one row"
     return [_memory(*row) for row in rows], SessionMetrics(*metrics)
@@ -48,5 +51,6 @@ def _of_session(snapshot: Snapshot, query: ListSessionMemories) -> tuple[str, di
             "o.session_key = :session_key AND o.agent_id = :agent_id AND m.is_deleted = 0",
             {"session_key": query.session_key, "agent_id": query.read.agent_id},
         ),
+        ("o.was_injected = 1" if query.injected_only else "1 = 1", {}),
         readable_in_any_scope(snapshot, query.read.agent_id),
     )

@@ -30,10 +30,11 @@ class JobRow(NamedTuple):
 
 
 class SessionJobRow(NamedTuple):
-    """A new pending job about a session; ``payload`` is JSON text."""
+    """A new pending job about a session, and a memory if that belongs to it; ``payload`` is JSON text."""
 
     id: str
     job_type: str
+    memory_id: str | None
     payload: str
     max_attempts: int
     created_at: str

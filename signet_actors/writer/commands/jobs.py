@@ -84,14 +84,15 @@ def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
     context.queue_changes.ready.add(kind)
 
 
-def enqueue_of_session(context: CommandContext, kind: str, payload: str) -> str:
-    """Insert a pending job about a session; return its id."""
+def enqueue_of_session(context: CommandContext, kind: str, payload: str, memory_id: str | None = None) -> str:
+    """Insert a pending job about a session, and a memory that it must not outlive; return its id."""
     job_id = context.new_id()
     context.insert_buffer.add(
         job_rows.SESSION_JOBS,
         SessionJobRow(
             id=job_id,
             job_type=kind,
+            memory_id=memory_id,
             payload=payload,
             max_attempts=context.config.memory.pipeline_v2.worker.max_retries,
             created_at=context.now,

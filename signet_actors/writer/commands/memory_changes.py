@@ -34,6 +34,7 @@ from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import session_memories as offered_rows
+from signet_actors.store.writes import session_scores as score_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
@@ -213,6 +214,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
     memory_rows.delete(context.tx, seq)
     history_rows.erase_content(context.tx, memory_id, seq)
     proposal_rows.erase_texts(context.tx, memory_id, seq)
+    score_rows.forget_quotes(context.tx, memory_id)
     offered_rows.forget(context.tx, memory_id)
     summary_rows.forget(context.tx, memory_id)
 

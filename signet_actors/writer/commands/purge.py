@@ -21,6 +21,7 @@ from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes import purge as purge_rows
 from signet_actors.store.writes import session_memories as offered_rows
+from signet_actors.store.writes import session_scores as score_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
 from signet_actors.writer.command_context import CommandContext
@@ -83,8 +84,9 @@ def _sessions(context: CommandContext, cutoff: str, limit: int) -> int:
 
 
 def _session_memories(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Delete what sessions were offered, and their feedback, of before the cutoff."""
-    return offered_rows.delete_before(context.tx, cutoff, limit)
+    """Delete what sessions were offered, their feedback and their scores, of before the cutoff."""
+    deleted = offered_rows.delete_before(context.tx, cutoff, limit)
+    return deleted + score_rows.delete_before(context.tx, cutoff, limit - deleted)
 
 
 def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, bool]:

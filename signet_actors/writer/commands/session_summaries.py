@@ -14,7 +14,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PIPELINE_ACTOR, PipelineMode, flags_of, pipeline_mode
-from signet_actors.domain.jobs import SUMMARIZE
+from signet_actors.domain.jobs import SCORE_SESSION, SUMMARIZE
 from signet_actors.domain.session_summaries import (
     COMPARED_SESSIONS,
     MIN_CHARS,
@@ -134,6 +134,8 @@ def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
         context.tx,
         SummaryRow(stored.id, part.session_key, part.agent_id, harness, span[0], span[1], context.now),
     )
+    if job.memory_id is None:
+        jobs.enqueue_of_session(context, SCORE_SESSION, msgspec.json.encode(part).decode(), stored.id)
     lease_rows.set_memory(context.tx, job.seq, stored.id)
     return SummaryStored(job_rows.job_memories(context.tx, [stored.id])[stored.id])
 

@@ -27,7 +27,7 @@ from signet_actors.protocol.transcripts import (
     TranscriptStored,
 )
 from signet_actors.store.engine import WriteTransaction
-from signet_actors.store.writes import checkpoints
+from signet_actors.store.writes import checkpoints, session_scores
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
@@ -187,6 +187,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
         raise SignetError("Autonomous agents cannot erase a transcript", code=ErrorCode.FORBIDDEN)
     tx, now = context.tx, context.now
     had_checkpoints = checkpoints.erase(tx, command.session_key, command.agent_id) > 0
+    session_scores.erase(tx, command.session_key, command.agent_id)
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
         if had_checkpoints:

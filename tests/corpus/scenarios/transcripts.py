@@ -77,6 +77,8 @@ STEPS = (
     get("summaries of an invalid level", "/api/sessions/summaries?depth=-1"),
     post("a summary without its id", "/api/sessions/summaries/expand", {}),
     post("a summary that does not exist", "/api/sessions/summaries/expand", {"id": "no-summary"}),
+    get("scores of sessions", "/api/analytics/continuity?limit=5"),
+    get("the latest score of each project", "/api/analytics/continuity/latest"),
     post("a search without a query", "/api/sessions/search", {}),
     post("a search for nothing", "/api/sessions/search", {"query": "?!"}),
     delete("forget for an autonomous actor", "/api/sessions/s-1/transcript", headers={"x-signet-actor-type": "agent"}),

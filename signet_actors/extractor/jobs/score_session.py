@@ -1,0 +1,87 @@
+"""``score_session``: let a model judge how well the memories that a session was shown served it.
+
+Source: memory-pipeline.txt "Continuity Scoring".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.domain import jobs
+from signet_actors.domain.extraction.answers import SESSION_SCORE
+from signet_actors.domain.extraction.masking import masked
+from signet_actors.domain.extraction.session_score import SHORT_ID_CHARS, parse_session_score, short_ids
+from signet_actors.domain.session_summaries import SummaryPart
+from signet_actors.errors import UnusableAnswer
+from signet_actors.extractor.job_runner import JobRun, Pause
+from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.prompts import session_score_prompt
+from signet_actors.extractor.resources import Resources
+from signet_actors.extractor.session_samples import read_sample
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.session_memories import ListSessionMemories
+from signet_actors.protocol.session_scores import StoreScore
+
+_SLOTS: Final = 1
+_READ_MS: Final = 10_000
+MAX_JUDGED: Final = 50
+END_CHARS: Final = 4_000
+
+
+class ScoreSession:
+    """The kind ``score_session``."""
+
+    name = jobs.SCORE_SESSION
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
+        return _SLOTS
+
+    def limit(self) -> int:
+        return model_limit(self._resources.model, _SLOTS)
+
+    def pause(self, config: Config) -> Pause | None:
+        if not config.memory.pipeline_v2.enabled:
+            return Pause("memory.pipelineV2.enabled is false")
+        if not config.memory.pipeline_v2.summary.enabled:
+            return Pause("memory.pipelineV2.summary.enabled is false")
+        return model_pause(self._resources.model)
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        return self._resources.model.healthy_since(moment_ns)
+
+    async def work(self, run: JobRun) -> None:
+        resources = self._resources
+        part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)
+        found = await resources.actor.ask_searcher(
+            ListSessionMemories(part.session_key, ReadScope(part.agent_id), MAX_JUDGED, injected_only=True),
+            trace_id=run.trace_id,
+            timeout_ms=_READ_MS,
+        )
+        ids = short_ids(memory.id for memory in found.memories)
+        shown = [(short_id, memory) for memory in found.memories if (short_id := _short(memory.id)) in ids]
+        sample = await read_sample(resources.actor, part, run.trace_id)
+        prompt = session_score_prompt(
+            run.subject.content,
+            sample.text()[-END_CHARS:],
+            [(short_id, memory.content) for short_id, memory in shown],
+            resources.rng,
+        )
+        answer = await resources.model.generate(
+            prompt, timeout_ms=resources.pipeline.extraction.timeout_ms, answer=SESSION_SCORE
+        )
+        score = parse_session_score(answer.text, ids, len(shown))
+        if score is None:
+            raise UnusableAnswer("the answer contained no score of the session")
+        score = msgspec.structs.replace(score, reasoning=masked(score.reasoning))
+        judged = tuple(memory.id for _, memory in shown)
+        await run.report(StoreScore(run.job.id, run.job.lease_id, score, found.metrics.injected, judged))
+
+
+def _short(memory_id: str) -> str:
+    return memory_id[-SHORT_ID_CHARS:].lower()
