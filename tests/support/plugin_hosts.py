@@ -17,7 +17,7 @@ NOW_MS = 4_000_000_000_000
 needs_node = pytest.mark.skipif(NODE is None, reason="the plugin is JavaScript, which needs node here")
 TURNS_1: list[dict[str, Any]] = [
     {
-        "info": {"id": "msg_1", "role": "user", "time": {"created": 1_790_000_000_000}},
+        "info": {"id": "msg_1", "role": "user", "time": {"created": 1_790_000_000_000}, "summary": {"diffs": []}},
         "parts": [
             {"type": "text", "text": "Which port has the database?"},
             {"type": "text", "text": "a note of the program", "synthetic": True},

@@ -11,7 +11,7 @@ async function server({ client, directory }) {
         return { parentID, directory, isOld: time.created < STARTED }
       },
       async messages(id) {
-        const found = (await messages(id)).filter(({ info }) => !info.summary)
+        const found = (await messages(id)).filter(({ info }) => info.summary !== true) // a user message has an object there
         return found.map(({ info, parts }) => ({ role: info.role, created: info.time.created, text: saidIn(parts) }))
       },
       warn: (message) => client.tui.showToast({ body: { message, variant: "warning" } }),
