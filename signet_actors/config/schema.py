@@ -182,7 +182,7 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
         ranged(
             HOUR_MS,
             3650 * DAY_MS,
-            "The record of which memories a session was offered, and its feedback, is deleted after this time",
+            "What a session was offered of memories, its feedback and its scores are deleted after this time",
         ),
     ] = 90 * DAY_MS
     transcript_retention_ms: Annotated[

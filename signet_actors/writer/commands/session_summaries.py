@@ -9,6 +9,7 @@ Source: docs/compatibility.md "Summaries of sessions"; architecture.txt "summary
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -42,6 +43,8 @@ SUMMARY_TYPE = "session_summary"
 SUMMARY_SOURCE = "session"
 SUMMARY_IMPORTANCE = 0.8
 SUMMARY_WHO = "system"
+MAX_MEASURED = 2_000
+"""Rows of turns that are measured. More would take long, and are a significant session anyway."""
 TRANSCRIPT_GONE = '{"skipped":"transcript_gone"}'
 
 
@@ -73,7 +76,7 @@ def request(context: CommandContext, transcript: int, ended: StoreTurns) -> str 
 
 def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str) -> bool:
     tx, bounds = context.tx, context.config.memory.pipeline_v2.significance
-    lengths = list(_lengths(context, transcript, after))
+    lengths = list(islice(_lengths(context, transcript, after), MAX_MEASURED))
     if sum(length.chars for length in lengths) < MIN_CHARS:
         return False
     earlier = [
