@@ -13,6 +13,7 @@ from signet_actors.config.hooks_schema import HooksConfig, UserPromptSubmitConfi
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig, RedactionConfig
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.gateway.routes.hooks import MAX_PROMPTS
 from signet_actors.gateway.sessions.table import CLAIM_MS
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall
@@ -425,6 +426,24 @@ def test_prompts_can_be_switched_off_and_configured(tmp_path: Path) -> None:
     asked = api.bus.only(Recall).body
     assert (asked.limit, asked.min_relevance) == (3, 0.7)
     assert body["memoryCount"] == 1
+
+
+def test_prompts_that_wait_for_their_session_keep_no_other_session_waiting(api: MemoryApi) -> None:
+    async def ask(key: str) -> Any:
+        body = {**BODIES[PROMPT], "sessionKey": key}
+        return (await api.requested("POST", PROMPT, json.dumps(body).encode(), {})).json
+
+    async def scenario() -> None:
+        context = await api.state.ledger.context("slow", "default", trace_id="t")
+        await context.lock.acquire()
+        waiting = [asyncio.create_task(ask("slow")) for _ in range(MAX_PROMPTS)]
+        await asyncio.sleep(0.1)
+        other = await ask("other")
+        context.lock.release()
+        await asyncio.gather(*waiting)
+        assert other["memoryCount"] == 1
+
+    asyncio.run(scenario())
 
 
 def test_what_a_failed_hook_had_found_counts_as_not_received(api: MemoryApi) -> None:

@@ -117,12 +117,12 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             return UserPromptReply(engine="disabled", session_known=known)
         if not terms.search_text:
             return UserPromptReply(query_terms=list(terms.terms), session_known=known)
+        if session.context is not None:  # first: a prompt that waits for its session takes no other session's place
+            await call.hold(session.context.lock)
         if call.state.prompts_in_flight >= MAX_PROMPTS:
             raise Skipped("busy")
         call.state.prompts_in_flight += 1
         try:
-            if session.context is not None:
-                await call.hold(session.context.lock)
             return msgspec.structs.replace(await _offered(call, terms, session), session_known=known)
         finally:
             call.state.prompts_in_flight -= 1
