@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.errors import SignetError
-from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.runtime.messaging.bus_client import BusClient
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMMON_WORDS_TIMEOUT_MS: Final = 500
 UNKNOWN_VERSION: Final = -1
 
-ScopeKey = tuple[str, str | None, str | None]
+ScopeKey = tuple[str, str | None, Filters]
 
 
 class KnownWords(NamedTuple):
@@ -48,27 +48,27 @@ class CommonWordsCache:
     def __len__(self) -> int:
         return len(self._known)
 
-    def learn(self, read: ReadScope, project: str | None, common: CommonWords) -> KnownWords:
+    def learn(self, read: ReadScope, projects: Filters, common: CommonWords) -> KnownWords:
         """Replace the scope's words by those of ``common``."""
-        return self._remember(_key(read, project), KnownWords(frozenset(common.words), common.version))
+        return self._remember(_key(read, projects), KnownWords(frozenset(common.words), common.version))
 
     async def known(
-        self, bus: BusClient, log: FilteringBoundLogger, read: ReadScope, project: str | None, *, trace_id: str
+        self, bus: BusClient, log: FilteringBoundLogger, read: ReadScope, projects: Filters, *, trace_id: str
     ) -> KnownWords:
         """Return the scope's words; ask a searcher once for an unknown scope, however many queries wait for it.
 
         If no searcher replies in time, the scope is cached as empty, so that these requests do not add to an overload.
         Its version -1 makes the reply to the next recall bring the words.
         """
-        key = _key(read, project)
+        key = _key(read, projects)
         found = self._known.get(key)
         if found is not None:
             self._known.move_to_end(key)
             return found
         task = self._asking.get(key)
         if task is None:
-            task = asyncio.ensure_future(self._ask(bus, log, key, GetCommonWords(read=read, project=project), trace_id))
-            self._asking[key] = task
+            request = GetCommonWords(read=read, projects=projects)
+            task = self._asking[key] = asyncio.ensure_future(self._ask(bus, log, key, request, trace_id))
             task.add_done_callback(lambda _: self._asking.pop(key, None))
         # Shielded: a client that disconnects must not cancel the request for the others.
         return await asyncio.shield(task)
@@ -92,5 +92,5 @@ class CommonWordsCache:
         return words
 
 
-def _key(read: ReadScope, project: str | None) -> ScopeKey:
-    return (read.agent_id, read.scope, project)
+def _key(read: ReadScope, projects: Filters) -> ScopeKey:
+    return (read.agent_id, read.scope, projects)

@@ -17,7 +17,7 @@ from signet_actors.gateway.common_words import UNKNOWN_VERSION
 from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
 from signet_actors.gateway.state import GatewayState
-from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.providers.embedding import Embedder, Vectors, Words, encode_query
 from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
@@ -41,15 +41,15 @@ _NO_VECTOR: Final = QueryVector(None, None, UNKNOWN_VERSION)
 
 
 async def query_vectors(
-    state: GatewayState, query: str, read: ReadScope, project: str | None, *, trace_id: str
+    state: GatewayState, query: str, read: ReadScope, projects: Filters, *, trace_id: str
 ) -> tuple[QueryVector, QueryVector]:
     """Return ``query_vector``, and the same from the previous model while memories still have its vectors."""
     previous = state.previous_embedder.embedder
     if previous is None:
-        return await query_vector(state, query, read, project, trace_id=trace_id), _NO_VECTOR
+        return await query_vector(state, query, read, projects, trace_id=trace_id), _NO_VECTOR
     return await asyncio.gather(
-        query_vector(state, query, read, project, trace_id=trace_id),
-        query_vector(state, query, read, project, trace_id=trace_id, embedder=previous),
+        query_vector(state, query, read, projects, trace_id=trace_id),
+        query_vector(state, query, read, projects, trace_id=trace_id, embedder=previous),
     )
 
 
@@ -57,7 +57,7 @@ async def query_vector(
     state: GatewayState,
     query: str,
     read: ReadScope,
-    project: str | None,
+    projects: Filters,
     *,
     trace_id: str,
     embedder: Embedder | None = None,
@@ -69,7 +69,7 @@ async def query_vector(
     embedder = embedder or state.embedder
     if embedder is None:
         return _NO_VECTOR
-    known = await state.common_words.known(state.bus, state.log, read, project, trace_id=trace_id)
+    known = await state.common_words.known(state.bus, state.log, read, projects, trace_id=trace_id)
     content_words = dense_query(query, known.words)
     try:
         vector: Vectors

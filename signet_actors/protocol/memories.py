@@ -44,8 +44,13 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def only_project(self) -> str | None:
-        """The project if only its memories pass, else None. Statistics of words are kept for it."""
+        """The project if only its memories pass, else None."""
         return None if self.or_no_project else self.project
+
+    @property
+    def projects(self) -> Filters:
+        """The conditions on the project alone. Words are counted, and relevance is measured, on what passes them."""
+        return Filters(project=self.project, no_project=self.no_project, or_no_project=self.or_no_project)
 
 
 class Memory(msgspec.Struct, frozen=True):

@@ -39,10 +39,10 @@ class CommonWords(Message, frozen=True, tag="searcher.common_words"):
 
 
 class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common_words"):
-    """Compute (or take from the cache) the common words of the memories that ``read`` and ``project`` admit."""
+    """Compute (or take from the cache) the common words of the memories that ``read`` and ``projects`` admit."""
 
     read: ReadScope
-    project: str | None = None
+    projects: Filters = Filters()
 
 
 class RowTime(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,7 +23,7 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
-from signet_actors.searcher.relevance import UnrelatedCosines
+from signet_actors.searcher.relevance import Counted, UnrelatedCosines
 from signet_actors.searcher.row_flags import RowFlags
 from signet_actors.searcher.subjects import Subjects
 from signet_actors.searcher.token_similarity import TokenSimilarity
@@ -174,6 +174,12 @@ class Reader:
     def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: str | None) -> Mask:
         """Return a mask of the rows that the caller may read, of one project if given. Read-only, shape (size,)."""
         return self._access_masks.mask(read_policy(snapshot, read.agent_id), read.scope, project)
+
+    def counted_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Counted:
+        """Return the rows that the caller may read in the projects of the request; other filters do not count."""
+        policy = read_policy(snapshot, read.agent_id)
+        readable = self._access_masks.mask(policy, read.scope, filters.only_project)
+        return Counted((policy, read.scope, filters.projects), self.columns.narrow(readable, filters.projects))
 
     def vector_legs(self) -> Iterable[VectorLeg]:
         """Return the vector legs that are open."""

@@ -20,7 +20,7 @@ from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.errors import InvalidRequest
-from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
@@ -171,9 +171,9 @@ def recall(
     # 9. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
-    readable = reader.readable_rows(snapshot, command.read, command.filters.only_project)
+    counted = reader.counted_rows(snapshot, command.read, command.filters)
     legs = [leg for leg, _ in vector_queries]
-    measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, legs)
+    measure = Measure(snapshot, reader.postings, reader.keyword.terms, counted, reader.unrelated, legs)
     keep = strong >= command.min_score
     if command.min_relevance > 0.0:
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
@@ -220,22 +220,22 @@ def probe(reader: Reader, snapshot: Snapshot) -> None:
 
 
 def common_words(reader: Reader, snapshot: Snapshot, command: GetCommonWords) -> CommonWords:
-    """Return the common words of the memories that the caller may read in ``project``; other filters do not count."""
+    """Return the common words of the memories that the caller may read in ``projects``; other filters do not count."""
     reader.sync(snapshot)
-    allowed = reader.allowed_rows(snapshot, command.read, Filters(project=command.project))
+    allowed = reader.allowed_rows(snapshot, command.read, command.projects)
     return reader.common_words.get(snapshot, scope_key(command), command.read, allowed)
 
 
 def scope_key(command: GetCommonWords) -> str:
-    """Return the cache key of a scope: the agent, the scope value and the project."""
-    return msgspec.json.encode((command.read.agent_id, command.read.scope, command.project)).decode()
+    """Return the cache key of a scope: the agent, the scope value and the projects."""
+    return msgspec.json.encode((command.read.agent_id, command.read.scope, command.projects)).decode()
 
 
 def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -> CommonWords | None:
     """Return the scope's common words if the caller embeds queries and has another version of them; else None."""
     if command.vector_model is None or command.common_words_version is None:
         return None
-    words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.only_project))
+    words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.projects))
     return words if words.version != command.common_words_version else None
 
 

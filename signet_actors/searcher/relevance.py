@@ -1,15 +1,17 @@
 """The relevance of candidates to a query: the words that they cover, and their cosine beside that of unrelated pairs.
 
-Words are compared by the posting lists, so stems are those of the index. Their weights count the memories that the
-caller may read, in the project of the request, and nothing else. What unrelated pairs have is measured once for each
-vector space and again whenever the number of its vectors has doubled, on records that are the same in every searcher.
+Both are measured on the memories that the caller may read, in the projects of the request, and on nothing else
+(``Counted``). Words are compared by the posting lists, so stems are those of the index. What unrelated pairs have is
+measured once for each vector space and scope, and again whenever the number of vectors in it has doubled, on records
+that are the same in every searcher.
 
 Source: docs/quality.md "Relevance"; docs/decisions.md 49.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,28 +29,42 @@ from signet_actors.store.engine import Snapshot
 
 SAMPLE: Final = 256
 _LEAST_SAMPLE: Final = 4
+_MAX_SCOPES: Final = 64
 
 Floats = npt.NDArray[np.float64]
 
 
+class Counted(NamedTuple):
+    """The rows on which a request's relevance is measured, as a mask of shape (size,), and the key of this scope."""
+
+    scope: Hashable
+    rows: Mask
+
+
 class UnrelatedCosines:
-    """The cosines of unrelated memories by vector space, each measured on at most ``SAMPLE`` vectors."""
+    """The cosines of unrelated memories by vector space and scope, each measured on at most ``SAMPLE`` vectors."""
 
     def __init__(self) -> None:
-        self._measured: dict[VectorLeg, tuple[tuple[int, int], Unrelated]] = {}
+        self._measured: OrderedDict[tuple[VectorLeg, Hashable], tuple[tuple[int, int], Unrelated]] = OrderedDict()
 
-    def get(self, leg: VectorLeg) -> Unrelated:
-        """Return what unrelated pairs have in the space of ``leg``."""
+    def get(self, leg: VectorLeg, counted: Counted) -> Unrelated:
+        """Return what unrelated pairs of the counted rows have in the space of ``leg``."""
         prior = relevance.EMBEDDED_PRIOR if leg.matrix.model == EMBEDDED_MODEL else relevance.OTHER_PRIOR
-        span = 1 << max(leg.indexed_records, 1).bit_length() - 1
-        key = (leg.matrix.generation, span)
-        known = self._measured.get(leg)
+        span = 1 << max(leg.count(counted.rows), 1).bit_length() - 1
+        at, key = (leg, counted.scope), (leg.matrix.generation, span)
+        known = self._measured.get(at)
         if span < _LEAST_SAMPLE or (known is None and not leg.complete):
             return prior
         if known is None or (known[0] != key and leg.complete):
             # Evenly spaced among the first records: every searcher has these at the same places.
-            sample = leg.matrix.vectors[: span : max(1, span // SAMPLE)]
-            known = self._measured[leg] = key, relevance.unrelated_cosines(sample, prior)
+            sample = leg.first_vectors(counted.rows, span)[:: max(1, span // SAMPLE)]
+            found = relevance.unrelated_cosines(sample, prior)
+            if leg.matrix.model == EMBEDDED_MODEL:
+                found = found._replace(mean=min(found.mean, relevance.EMBEDDED_MOST))
+            known = self._measured[at] = key, found
+            while len(self._measured) > _MAX_SCOPES:
+                self._measured.popitem(last=False)
+        self._measured.move_to_end(at)
         return known[1]
 
 
@@ -62,7 +78,7 @@ class _WeighedTerm(NamedTuple):
 
 
 class Measure:
-    """Measures candidates of one query. ``readable`` marks the rows that count, shape (size,).
+    """Measures candidates of one query.
 
     If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``extent`` tells how much
     the query says.
@@ -73,17 +89,17 @@ class Measure:
         snapshot: Snapshot,
         postings: Postings,
         terms: Sequence[SearchedTerm],
-        readable: Mask,
+        counted: Counted,
         unrelated: UnrelatedCosines,
         legs: Sequence[VectorLeg],
     ) -> None:
-        self._unrelated, self._legs = unrelated, legs
+        self._unrelated, self._legs, self._counted = unrelated, legs, counted
         self._terms = []
-        count = int(np.count_nonzero(readable))
+        count = int(np.count_nonzero(counted.rows))
         for term in [term for term in terms if term.text not in ASKING_WORDS] or terms:
             rows = postings.lookup(snapshot, MATCH, term.expression)
             likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in term.alternatives]
-            weight = relevance.word_weight(count, int(np.count_nonzero(readable[rows])))
+            weight = relevance.word_weight(count, int(np.count_nonzero(counted.rows[rows])))
             self._terms.append(_WeighedTerm(term.expression, weight, rows, likely))
         self.extent = relevance.extent((term.weight for term in self._terms), count)
 
@@ -110,7 +126,7 @@ class Measure:
         """Return each cosine in spreads above the mean of unrelated pairs of its space. Shape (len(seqs),)."""
         found = np.full(len(seqs), np.nan)
         for leg in self._legs:
-            mean, spread = self._unrelated.get(leg)
+            mean, spread = self._unrelated.get(leg, self._counted)
             of_leg = np.isnan(found) & leg.holds(seqs)
             found[of_leg] = (cosines[of_leg] - mean) / spread
         return found

@@ -45,8 +45,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
     if not command.turns or free <= 0 or not _admits_turns(command) or not stored.is_any_kept(snapshot):
         return found
     started = perf_counter()
-    readable = reader.readable_rows(snapshot, command.read, command.filters.only_project)
-    measure = Measure(snapshot, reader.postings, reader.keyword.terms, readable, reader.unrelated, ())
+    counted = reader.counted_rows(snapshot, command.read, command.filters)
+    measure = Measure(snapshot, reader.postings, reader.keyword.terms, counted, reader.unrelated, ())
     leading = _leading(snapshot, measure)
     if leading:
         query = SearchSessions(

@@ -114,7 +114,7 @@ def words(*names: str, version: int = 5) -> CommonWords:
 def test_common_words_are_not_embedded(api: MemoryApi) -> None:
     api.bus.script[GetCommonWords] = words("caroline")
     api.request("POST", RECALL, {"query": "What did Caroline paint?", "project": "p"})
-    assert api.bus.only(GetCommonWords).body == GetCommonWords(read=ReadScope(), project="p")
+    assert api.bus.only(GetCommonWords).body == GetCommonWords(read=ReadScope(), projects=Filters(project="p"))
     assert [text for text in api.embedder.texts if "Caroline" in text] == []
     sent = api.bus.only(Recall).body
     assert (sent.query, sent.common_words_version) == ("What did Caroline paint?", 5)

@@ -541,6 +541,16 @@ class TestCommonWords:
             assert set(words.words) == {"caroline", "said", "twice"}
             assert common_words(room.reader, view, GetCommonWords(ReadScope("b"))).words == []
 
+    def test_words_of_other_projects_are_not_common_in_a_project_and_beside_it(self, room: StoreRoom) -> None:
+        for index in range(200):
+            room.remember(f"Caroline said the thing{index}", project="/elsewhere")
+            room.remember(f"Melanie saw the place{index}", project="/here" if index % 2 else None)
+        scopes = (Filters(project="/here"), Filters(project="/here", or_no_project=True), Filters(no_project=True))
+        with room.reader.open_snapshot() as view:
+            for projects in scopes:
+                words = common_words(room.reader, view, GetCommonWords(ReadScope(), projects))
+                assert set(words.words) == {"melanie", "saw"}
+
     def test_a_small_scope_has_no_common_words(self, room: StoreRoom) -> None:
         for index in range(99):
             room.remember(f"Caroline said thing{index}")

@@ -111,6 +111,27 @@ class TestVectors:
         isotropic, leaning = found
         assert isotropic > 2 * leaning
 
+    @pytest.mark.parametrize(
+        ("others", "filters"),
+        [
+            ({"agent_id": "other", "visibility": "private"}, Filters()),
+            ({"project": "/elsewhere"}, Filters(project="/here")),
+            ({"project": "/elsewhere"}, Filters(project="/here", or_no_project=True)),
+            ({"project": "/elsewhere"}, Filters(no_project=True)),
+        ],
+    )
+    def test_memories_that_cannot_be_found_change_nothing(
+        self, room: StoreRoom, others: dict[str, str], filters: Filters
+    ) -> None:
+        project = None if filters.no_project else "/here"
+        room.remember("the staging port is 5433", vector=[1.0, 0.2], project=project)
+        asked = {"vector": [1.0], "limit": 100, "filters": filters}
+        before = relevances(room.recall("staging port number", **asked))
+        for number in range(40):
+            room.remember(f"staging port {number}", vector=[1.0, 0.1 + number / 1000], **others)
+        assert relevances(room.recall("staging port number", **asked)) == before
+        assert len(before) == 1
+
     def test_a_small_store_expects_what_is_usual(self, room: StoreRoom) -> None:
         near, far = room.remember("an automobile", vector=[1.0]).id, room.remember("an oven", vector=[0.0, 1.0]).id
         found = relevances(room.recall("car", vector=[1.0, 0.1]))

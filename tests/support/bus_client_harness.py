@@ -13,7 +13,7 @@ import structlog
 
 from signet_actors.config.schema import Config
 from signet_actors.protocol.leases import AdvanceHighWaterMark
-from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -54,4 +54,4 @@ def command(text: str) -> AdvanceHighWaterMark:
 
 
 def query(text: str) -> GetCommonWords:
-    return GetCommonWords(read=ReadScope(), project=text)
+    return GetCommonWords(read=ReadScope(), projects=Filters(project=text))

@@ -34,6 +34,7 @@ from signet_actors.config.schema import Config
 from signet_actors.errors import Conflict
 from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
+from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, SearcherQuery
 from signet_actors.protocol.writer import WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
@@ -82,7 +83,7 @@ class Echo:
                             previous=f"{text}@{incoming.header.message_id}", suspected_jump_since=str(os.getpid())
                         )
                     )
-                case GetCommonWords(project=text):
+                case GetCommonWords(projects=Filters(project=text)):
                     self.obey(text or "", incoming)
                     incoming.reply(CommonWords(text or "", incoming.header.attempt, [self.boot.name, str(os.getpid())]))
 

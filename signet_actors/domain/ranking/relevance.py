@@ -40,6 +40,8 @@ class Unrelated(NamedTuple):
 
 
 EMBEDDED_PRIOR: Final = Unrelated(0.055, 0.08)
+EMBEDDED_MOST: Final = 0.3
+"""The embedded model gives unrelated texts no higher mean. Where more is measured, the memories are about one thing."""
 OTHER_PRIOR: Final = Unrelated(0.1, 0.09)
 """What is expected where there are too few memories to measure: for the embedded model, and for transformers."""
 _PRIOR_PAIRS: Final = 100

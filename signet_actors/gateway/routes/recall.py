@@ -229,8 +229,7 @@ async def search_memories(
     state = call.state
     clock = state.clock
     started = clock.monotonic_ns()
-    project = filters.only_project
-    vector, former = await query_vectors(state, query, call.read, project, trace_id=call.trace_id)
+    vector, former = await query_vectors(state, query, call.read, filters.projects, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
@@ -273,7 +272,7 @@ async def search_memories(
         former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
     )
     if found.common_words is not None:
-        state.common_words.learn(call.read, project, found.common_words)
+        state.common_words.learn(call.read, filters.projects, found.common_words)
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))

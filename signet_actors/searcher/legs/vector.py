@@ -229,6 +229,17 @@ class VectorLeg:
         """The number of records of the matrix that are indexed by row."""
         return self._indexed_records
 
+    def count(self, rows: Mask) -> int:
+        """Return how many of ``rows`` have their newest vector here."""
+        known = min(len(rows), len(self._current))
+        return int(np.count_nonzero(self._current[:known] & rows[:known]))
+
+    def first_vectors(self, rows: Mask, most: int) -> npt.NDArray[np.float32]:
+        """Return the vectors of ``rows``, former ones too, in the order of the file. Shape (<= most, dimensions)."""
+        _, memories = self.matrix.row_numbers(0, self._indexed_records)
+        vectors: npt.NDArray[np.float32] = self.matrix.vectors[np.flatnonzero(rows[memories])[:most]]
+        return vectors
+
     def records(self, live: Mask) -> npt.NDArray[np.int32]:
         """Return by row the record of its newest vector, -1 for a row that is not live or has none of this model."""
         if self._generation != self.matrix.generation:
