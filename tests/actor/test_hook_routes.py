@@ -328,6 +328,7 @@ def test_a_new_epoch_starts_in_full_again(api: MemoryApi) -> None:
     full = post(api, START, sessionKey="s")["inject"]
     assert post(api, START, sessionKey="s", source="resume")["inject"] != full
     assert post(api, START, sessionKey="s", source="compact")["inject"] == full
+    assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 1, "the start has begun the epoch of this compaction"
     assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 2
     assert post(api, START, sessionKey="s", source="compact")["inject"] == full
     assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 3, (

@@ -110,6 +110,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
 
     async def work(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
+        if session.context is not None:
+            session.context.awaits_summary = False
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
@@ -223,6 +225,8 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
     settings = call.state.config.hooks.pre_compaction
 
     async def work(session: HookSession) -> PreCompactionReply:
+        if session.context is not None:
+            session.context.awaits_summary = False
         _skip_unless(settings.enabled)
         made, stored = await asyncio.gather(_checkpoint(call, session), _stored_already(call, session))
         guidelines = settings.summary_guidelines or GUIDELINES
@@ -278,13 +282,13 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
 
 
 async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
-    """Begin a new context epoch, and store the summary as a memory."""
+    """Begin a new context epoch if the session's start has not done so, and store the summary as a memory."""
 
     async def work(session: HookSession) -> CompactionCompleteReply:
         context = session.context
         if context is not None:
             async with context.lock:
-                call.state.ledger.begin_epoch(context)
+                call.state.ledger.complete_compaction(context)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
         call.refuse_if_frozen()
         stored = await _store_summary(call, session)

@@ -56,12 +56,14 @@ class Context:
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
+    ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet.
     """
 
     __slots__ = (
         "__weakref__",
         "active_ms",
         "agent_id",
+        "awaits_summary",
         "epoch",
         "first_ms",
         "harness",
@@ -84,7 +86,7 @@ class Context:
         self.project: str | None = None
         self.started = False
         self.start_key: str | None = None
-        self.stored = False
+        self.stored = self.awaits_summary = False
         self.received: dict[str, int] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
@@ -217,7 +219,14 @@ class RecallLedger:
         context.epoch += 1
         context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
+        context.awaits_summary = False
         self.touch(context)
+
+    def complete_compaction(self, context: Context) -> None:
+        """Begin the epoch after a compaction, unless the session's start after it has done so."""
+        if not context.awaits_summary:
+            self.begin_epoch(context)
+        context.awaits_summary = False
 
     async def flush(self) -> None:
         """Store what is pending now. Raises SignetError."""

@@ -36,7 +36,8 @@ from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.identity_files import read_identity
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
-NEW_CONTEXT: Final = ("compact", "clear")
+COMPACTED: Final = "compact"
+NEW_CONTEXT: Final = (COMPACTED, "clear")
 """Reasons of a start after which the model no longer has what the session received."""
 
 
@@ -49,6 +50,7 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
     repeated = context.is_answered(call.request_key)
     if (context.started or context.received) and not repeated and call.request.source in NEW_CONTEXT:
         call.state.ledger.begin_epoch(context)
+        context.awaits_summary = call.request.source == COMPACTED
     if context.started and not repeated:
         recovery = await recovery_section(call, session) if call.request.source in GOES_ON else ""
         text = f"{stub(local_now(call))}\n\n{recovery}".rstrip()
