@@ -11,6 +11,7 @@ import msgspec
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
+from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
@@ -312,29 +313,6 @@ class FindSimilar(Request[SimilarFound], frozen=True, tag="searcher.find_similar
     k: int = 10
 
 
-class EmbeddingRow(msgspec.Struct, frozen=True):
-    """A memory with the index of its raw float32 frame (None if vectors were not requested)."""
-
-    memory: Memory
-    frame: int | None
-
-
-class EmbeddingsExported(Message, frozen=True, tag="searcher.embeddings_exported"):
-    """A page of stored embeddings; ``total`` counts all that the scope admits."""
-
-    rows: list[EmbeddingRow]
-    total: int
-
-
-class ExportEmbeddings(Request[EmbeddingsExported], frozen=True, tag="searcher.export_embeddings"):
-    """Page through stored embeddings."""
-
-    read: ReadScope
-    limit: int = 600
-    offset: int = 0
-    vectors: bool = False
-
-
 class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
     """A page of live memories in the order in which they were stored; frame 0 holds it as JSON Lines.
 
@@ -356,30 +334,6 @@ class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.expor
     after: int = 0
     limit: int = 500
     max_bytes: int = 1 << 20
-
-
-class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):
-    """Counts for ``GET /api/embeddings/health``, over live memories except ``null_vectors`` and ``orphaned``.
-
-    ``by_model`` maps model names to live memories. ``stale``: the content has changed since. ``orphaned``: the memory
-    no longer exists. ``vec_missing``: stored, but not in the vec0 table.
-    """
-
-    memories: int
-    embedded: int
-    by_model: dict[str, int]
-    wrong_dimensions: int
-    null_vectors: int
-    stale: int
-    orphaned: int
-    vec_missing: int
-
-
-class GetEmbeddingHealth(Request[EmbeddingHealth], frozen=True, tag="searcher.get_embedding_health"):
-    """Measure embedding coverage for ``model``."""
-
-    model: str
-    dimensions: int
 
 
 class StoreStats(Message, frozen=True, tag="searcher.store_stats"):

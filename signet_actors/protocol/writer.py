@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.checkpoints import CheckpointRecorded, RecordCheckpoint
 from signet_actors.protocol.leases import (
     AdvanceHighWaterMark,
@@ -397,30 +398,6 @@ class WriterStatus(Message, frozen=True, tag="writer.status"):
 
 class GetWriterStatus(Request[WriterStatus], frozen=True, tag="writer.get_status"):
     """Ask for the counters; also serves as a liveness probe."""
-
-
-class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
-    """The progress of the copy ``name``.
-
-    ``state``: copying, copied (complete, not verified), failed (``detail`` says why). ``last_seq`` is the highest
-    ``memories.seq`` when the copy was complete: a correct copy has the same.
-    """
-
-    name: str
-    state: str
-    pages: int
-    remaining: int
-    detail: str | None = None
-    last_seq: int = 0
-
-
-class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_backup"):
-    """Begin the copy ``name`` (a backup's name) between commits, or report its progress.
-
-    Safe to repeat; a copy without such a request for a minute is cancelled.
-    """
-
-    name: str
 
 
 class WritesDisabled(Message, frozen=True, tag="writer.damage_noted"):

@@ -15,17 +15,16 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
+from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
 from signet_actors.protocol.searcher import (
-    ExportEmbeddings,
     ExportMemories,
     FindByPrefix,
     FindCandidates,
     FindForgetCandidates,
     FindSimilar,
     GetCommonWords,
-    GetEmbeddingHealth,
     GetHistory,
     GetJob,
     GetMemory,

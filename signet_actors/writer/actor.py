@@ -26,12 +26,11 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import WatchJobs
 from signet_actors.protocol.transcripts import ForgetTranscript
 from signet_actors.protocol.writer import (
-    AdvanceBackup,
-    BackupProgress,
     ForgetMany,
     GetWriterStatus,
     PurgeStep,

@@ -19,7 +19,7 @@ import msgspec
 from signet_actors.config.workspace import Workspace, workspace_from
 from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
 from signet_actors.errors import CheckIncomplete, ConfigError, ExitCode, ForeignDatabase, InvalidRequest
-from signet_actors.protocol.writer import BackupProgress
+from signet_actors.protocol.backups import BackupProgress
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.store.engine import BackupCopy, WriterEngine

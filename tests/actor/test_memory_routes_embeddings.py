@@ -14,15 +14,15 @@ import pytest
 
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.domain.providers import ModelState, Selection
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, TrackerState
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
-from signet_actors.protocol.searcher import (
+from signet_actors.protocol.embeddings import (
     EmbeddingHealth,
     EmbeddingRow,
     EmbeddingsExported,
     ExportEmbeddings,
     GetEmbeddingHealth,
 )
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, TrackerState
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from tests.support.memory_api import MemoryApi, memory
 
 NOBODY = Selection("none", "none", "", "nobody was asked", False, "")

@@ -15,6 +15,7 @@ from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark, LeasesReaped, ReapLeases
 from signet_actors.protocol.message import Failure, Message, Request
@@ -30,16 +31,7 @@ from signet_actors.protocol.retention import (
     SweepNow,
     Swept,
 )
-from signet_actors.protocol.writer import (
-    AdvanceBackup,
-    BackupProgress,
-    GetWriterStatus,
-    Purged,
-    PurgeStep,
-    ReportDamage,
-    WriterStatus,
-    WritesDisabled,
-)
+from signet_actors.protocol.writer import GetWriterStatus, Purged, PurgeStep, ReportDamage, WriterStatus, WritesDisabled
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup

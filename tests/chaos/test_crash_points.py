@@ -41,6 +41,7 @@ from tests.store.test_backup import POINTS as RESTORE_POINTS
 from tests.support.bus_harness import REPOSITORY, child_environment
 from tests.support.live_daemon import live_daemon
 from tests.support.store_room import StoreRoom
+from tests.system.test_session_summaries_daemon import KILLED_AT as SUMMARY_POINTS
 
 CASES = [(name, "kill") for name in GROUPS] + share([(name, other) for name in GROUPS for other in ACTIONS[1:]], 1)
 
@@ -115,7 +116,7 @@ def test_a_fault_in_a_backup_leaves_no_file_that_looks_like_a_backup(point: str,
 def test_every_sync_point_is_tested_here() -> None:
     met = [point for group in GROUPS.values() for point in group.points]
     met += {point for point, *_ in RESTORE_POINTS}
-    met += [point for point in PIPELINE_POINTS if point not in met]
+    met += [point for point in (*PIPELINE_POINTS, *SUMMARY_POINTS) if point not in met]
     assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS, *BACKUP_POINTS]) == sorted(sync_points.NAMES)
 
 

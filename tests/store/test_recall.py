@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import (
-    ExportEmbeddings,
     FindByPrefix,
     FindForgetCandidates,
     FindSimilar,
     GetCommonWords,
-    GetEmbeddingHealth,
     GetHistory,
     GetJob,
     GetMemory,

@@ -12,11 +12,11 @@ import pytest
 
 from signet_actors.config.schema import AgentsConfig, Config, RosterEntry, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
+from signet_actors.protocol.backups import AdvanceBackup
 from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
-    AdvanceBackup,
     ForgetMemory,
     Forgotten,
     GetWriterStatus,

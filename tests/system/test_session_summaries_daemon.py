@@ -29,6 +29,9 @@ SUMMARY = (
 )
 LOGIN = {"login": {"title": "Move the login form to the new router", "summary": SUMMARY}}
 
+KILLED_AT = ("extractor.summarized", "extractor.note_written")
+"""Points of a summary at which the first processes are killed, one each."""
+
 
 def turns(subject: str, count: int = 6) -> list[dict[str, str]]:
     """Return a conversation of ``count`` turns of substance."""
@@ -296,7 +299,7 @@ def test_a_forgotten_transcript_is_not_summarized_any_more() -> None:
 
 
 def test_a_kill_between_answer_report_and_file_makes_neither_a_second_summary_nor_a_second_file() -> None:
-    points = "extractor.summarized=kill@1/1;extractor.note_written=kill@1/2"
+    points = ";".join(f"{point}=kill@1/{incarnation}" for incarnation, point in enumerate(KILLED_AT, 1))
     budgets = "".join(
         f"    {child}: {{restarts: 100, windowMs: 60000}}\n" for child in ("extractor", "quarantine", "decider")
     )

@@ -32,8 +32,8 @@ from signet_actors.operations.embeddings import (
     Tracker,
 )
 from signet_actors.operations.request_fields import NoFields
+from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.extractor import TrackerState
-from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
 
 PROBE_TTL_MS: Final = 30_000

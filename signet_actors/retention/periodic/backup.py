@@ -21,9 +21,10 @@ from signet_actors.config.workspace import DATABASE_NAME
 from signet_actors.domain.backups import SPARE_BYTES, backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
-from signet_actors.protocol.writer import AdvanceBackup, BackupProgress, GetWriterStatus, ReportDamage
+from signet_actors.protocol.writer import GetWriterStatus, ReportDamage
 from signet_actors.retention.verification import VerificationHandle
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from signet_actors.protocol.searcher import (
+from signet_actors.protocol.embeddings import (
     EmbeddingHealth,
     EmbeddingRow,
     EmbeddingsExported,
     ExportEmbeddings,
-    FindSimilar,
     GetEmbeddingHealth,
-    SimilarFound,
 )
+from signet_actors.protocol.searcher import FindSimilar, SimilarFound
 from signet_actors.searcher.legs.vector import IndexIncomplete
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot

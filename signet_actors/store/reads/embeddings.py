@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from signet_actors.protocol.embeddings import EmbeddingHealth
 from signet_actors.protocol.memories import Memory, ReadScope
-from signet_actors.protocol.searcher import EmbeddingHealth
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory

@@ -1,0 +1,29 @@
+"""Steps of a backup, which the writer makes beside its other work."""
+
+from __future__ import annotations
+
+from signet_actors.protocol.message import Message, Request
+
+
+class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
+    """The progress of the copy ``name``.
+
+    ``state``: copying, copied (complete, not verified), failed (``detail`` says why). ``last_seq`` is the highest
+    ``memories.seq`` when the copy was complete: a correct copy has the same.
+    """
+
+    name: str
+    state: str
+    pages: int
+    remaining: int
+    detail: str | None = None
+    last_seq: int = 0
+
+
+class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_backup"):
+    """Begin the copy ``name`` (a backup's name) between commits, or report its progress.
+
+    Safe to repeat; a copy without such a request for a minute is cancelled.
+    """
+
+    name: str
