@@ -19,6 +19,7 @@ import click
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.check import HookRun, check_session, prompt_brings, run_installed, stored_canary
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
+from signet_actors.cli.harnesses.identity_files import forget_connected, note_connected
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
@@ -134,6 +135,7 @@ def connect_one(
         print_message(NO_TOOLS.format(title=harness.title, reason=reason))
     for note in harness.notes(invocation.environ):
         print_message(note)
+    note_connected(invocation, harness, agent)
 
 
 @click.command()
@@ -144,13 +146,14 @@ def connect_one(
 def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     """Remove Signet from the settings of a program.
 
-    This removes its hooks and its memory tools. If nothing else has changed a file since
+    This removes its hooks, its memory tools and its identity files. If nothing else has changed a file since
     `signet connect`, it has its former content again, byte for byte.
     """
     chosen = next(found for found in HARNESSES if found.name == harness)
     changes = chosen.disconnecting(invocation.environ)
     if dry_run:
         _print_diff(changes)
+        forget_connected(invocation, chosen, dry_run=True)
         return
     needed = [change for change in changes if change.is_needed]
     if not needed:
@@ -164,6 +167,7 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
             )
     if needed:
         print_result(f"Disconnected {chosen.title}: {_paths(needed)}.")
+    forget_connected(invocation, chosen, dry_run=False)
 
 
 def _paths(changes: list[Change]) -> str:

@@ -285,6 +285,15 @@ class ProjectsConfig(Struct, frozen=True):
     ] = "repository"
 
 
+class HarnessFilesConfig(Struct, frozen=True):
+    """The identity files in the files of connected harnesses. Source: architecture.txt "How It Works"."""
+
+    sync: Annotated[
+        bool,
+        described("Keep the identity files in the instructions of connected harnesses, too; false takes them out"),
+    ] = True
+
+
 class RosterEntry(Struct, frozen=True):
     """A named agent and the agents whose memories it reads. Source: architecture.txt "Multi-Agent Support"."""
 
@@ -441,6 +450,7 @@ class Config(Struct, frozen=True, rename="camel"):
     redaction: RedactionConfig = RedactionConfig()
     transcripts: TranscriptsConfig = TranscriptsConfig()
     projects: ProjectsConfig = ProjectsConfig()
+    harness_files: HarnessFilesConfig = HarnessFilesConfig()
     memory: MemoryConfig = MemoryConfig()
     agents: AgentsConfig = AgentsConfig()
     auth: AuthConfig = AuthConfig()

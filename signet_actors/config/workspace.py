@@ -110,6 +110,11 @@ class Workspace:
         return self.memory_dir / "spool"
 
     @property
+    def harnesses_file(self) -> Path:
+        """The connected harnesses as JSON. Created by ``signet connect``."""
+        return self.memory_dir / "harnesses.json"
+
+    @property
     def daemon_dir(self) -> Path:
         """Files that only the daemon reads and writes."""
         return self.root / ".daemon"

@@ -135,10 +135,7 @@ def session_start(
         head = f"{BANNER}\n{since}\n{date_section(now)}"
     elif since:
         sections.append(_Section(_NEWS_RANK, (since,)))
-    sections += [
-        _Section(file.rank, (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n")))
-        for file, text in files
-    ]
+    sections += [_Section(file.rank, file_section(file, text)) for file, text in files]
     if relevant.ids:
         heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
         sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
@@ -147,6 +144,11 @@ def session_start(
     if recovery:
         sections.append(_Section(_RECOVERY_RANK, tuple(recovery.splitlines())))
     return _fitted(head, sections, limit)
+
+
+def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
+    """Return the lines of the section with the text of a file, as much of it as may be shown."""
+    return (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n"))
 
 
 def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = None) -> Shown:

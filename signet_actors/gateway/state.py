@@ -67,6 +67,7 @@ class GatewayState:
     ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
     until the server exists. ``captures``: the transcripts of sessions that go on, while they are being stored.
+    ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970.
     """
 
     boot: ChildContext
@@ -97,6 +98,7 @@ class GatewayState:
     synthesis: Synthesis = field(init=False)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     prompts_in_flight: int = 0
+    harnesses_seen: dict[str, int] = field(default_factory=dict)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0

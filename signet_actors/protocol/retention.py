@@ -106,5 +106,16 @@ class GetBackups(Request[BackupState], frozen=True, tag="retention.get_backups")
     """Ask for the list of backups and the progress of the current one."""
 
 
-RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups
-RetentionReply = Swept | RetentionStatus | BackupState | Failure
+class HarnessFilesSynced(Message, frozen=True, tag="retention.harness_files_synced"):
+    """The files that were changed, and for each that could not be brought up to date, why not."""
+
+    written: list[str]
+    problems: dict[str, str]
+
+
+class SyncHarnessFiles(Request[HarnessFilesSynced], frozen=True, tag="retention.sync_harness_files"):
+    """Bring the identity files in the files of harnesses up to date at once; answered when that is done."""
+
+
+RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups | SyncHarnessFiles
+RetentionReply = Swept | RetentionStatus | BackupState | HarnessFilesSynced | Failure

@@ -13,6 +13,7 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
+from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.verification import Verification
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
@@ -36,7 +37,8 @@ def main() -> int:
     backup_dir = Workspace(Path(boot.workspace)).backup_dir
     backup = Backup(writer, clock, log, boot.config, backup_dir, Verification)
     spool_drain = SpoolDrain(clock, log, Path(boot.workspace))
-    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain))
+    workspace_files = WorkspaceFiles(clock, log, boot.config, Path(boot.workspace))
+    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain, workspace_files))
 
 
 if __name__ == "__main__":

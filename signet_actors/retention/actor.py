@@ -14,16 +14,19 @@ from signet_actors.protocol.retention import (
     BackUpNow,
     GetBackups,
     GetRetentionStatus,
+    HarnessFilesSynced,
     RetentionRequest,
     RetentionStatus,
     SweepNow,
     Swept,
+    SyncHarnessFiles,
 )
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
+from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.writer_ref import WriterRef
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
@@ -46,6 +49,7 @@ class Retention:
         config: Config,
         backup: Backup,
         spool_drain: SpoolDrain,
+        workspace_files: WorkspaceFiles,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -54,6 +58,9 @@ class Retention:
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
         self._spool_drain = spool_drain
+        self._workspace_files = workspace_files
+        self._sync_waiters: list[tuple[int, Incoming[RetentionRequest]]] = []
+        """Requests for a sync of files, each with the number of the run that answers it."""
         self._sweep_requests: list[Incoming[RetentionRequest]] = []
         """Requests for a sweep that has not started yet."""
         self._sweep_waiters: list[Incoming[RetentionRequest]] = []
@@ -75,6 +82,8 @@ class Retention:
                     incoming.reply(self._backup.begin() or self._backup.state())
                 case GetBackups():
                     incoming.reply(self._backup.state())
+                case SyncHarnessFiles():
+                    self._sync_waiters.append((self._workspace_files.sync_now(), incoming))
                 case _:
                     assert_never(incoming.body)
 
@@ -96,8 +105,14 @@ class Retention:
             self._reconciliation.step()
         if self._spool_drain.due_ns <= self._clock.monotonic_ns():
             self._spool_drain.step()
+        if self._workspace_files.due_ns <= self._clock.monotonic_ns():
+            self._workspace_files.step()
+            self._reply_synced()
         self._reply_before_deadline()
-        duties = (self._reaper, self._purge, self._backup, self._reconciliation, self._spool_drain)
+        duties = (
+            *(self._reaper, self._purge, self._backup, self._reconciliation),
+            *(self._spool_drain, self._workspace_files),
+        )
         next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)
 
@@ -118,6 +133,7 @@ class Retention:
         """Stop a sweep between two batches, reply to its callers with what was done, and abandon a backup."""
         self._backup.stop()
         self._spool_drain.stop()
+        self._workspace_files.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
         for incoming in self._sweep_requests:
@@ -129,6 +145,7 @@ class Retention:
         self._purge.reload(config)
         self._backup.reload(config)
         self._reconciliation.reload(config)
+        self._workspace_files.reload(config)
 
     def _begin_requested_sweep(self) -> None:
         """Reap leases and start one sweep for all pending requests."""
@@ -155,6 +172,18 @@ class Retention:
         requeued, dead = self._reaped
         for incoming in callers:
             incoming.reply(Swept(list(self._purge.steps), requeued, dead, reason or self._purge.skipped_reason))
+
+    def _reply_synced(self) -> None:
+        """Answer those whose run has ended, and forget those that wait no longer."""
+        now_ns, last, runs = self._clock.monotonic_ns(), self._workspace_files.last, self._workspace_files.runs
+        for number, incoming in self._sync_waiters:
+            if number <= runs:
+                incoming.reply(HarnessFilesSynced(last.written, last.problems))
+        self._sync_waiters = [
+            (number, incoming)
+            for number, incoming in self._sync_waiters
+            if number > runs and not incoming.expired(now_ns)
+        ]
 
     def _status(self) -> RetentionStatus:
         until_ns = self._purge.due_ns - self._clock.monotonic_ns()

@@ -36,6 +36,7 @@ from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
+from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.verification import VerificationResult
 from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
 
@@ -170,7 +171,9 @@ class Room:
     def born(self) -> Retention:
         duty = Backup(self.writer, self.clock, self.log, self.config, self.backup_dir, self.verify)
         spool_drain = SpoolDrain(self.clock, self.log, Path("there is no workspace"))
-        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain)
+        files = WorkspaceFiles(self.clock, self.log, self.config, Path("there is no workspace"))
+        files.due_ns = backup.NEVER_NS  # it looks every second, and days pass here
+        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files)
 
     def verify(self, name: str, last_seq: int) -> ScriptedCheck:
         self.checks.append(ScriptedCheck(name, last_seq))

@@ -6,10 +6,13 @@ Source: architecture.txt "Multi-Agent Support"; docs/guides/identity.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_connected
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -64,3 +67,44 @@ def test_no_agent_reads_outside_of_its_directory(daemon: LiveDaemon, name: str) 
     for directory in (daemon.workspace.parent, daemon.workspace / "agents", daemon.workspace / "agents" / ".hidden"):
         (directory / "SOUL.md").write_text("From elsewhere.\n")
     assert "From elsewhere." not in start(daemon.api, agentId=name, sessionKey="s-2")
+
+
+def test_a_harness_that_reads_the_files_itself_does_not_get_them_twice(daemon: LiveDaemon, tmp_path: Path) -> None:
+    instructions = tmp_path.resolve() / "CLAUDE.md"
+    instructions.write_text("# Mine\n")
+    (daemon.workspace / "MEMORY.md").write_text("The release is on Monday.\n")
+    connected = ConnectedHarness("claude-code", "Claude Code", str(tmp_path / "settings.json"), str(instructions))
+    add_connected(daemon.workspace, connected)
+
+    def listed() -> Any:
+        (entry,) = daemon.api.get("/api/harnesses").ok()["harnesses"]
+        return entry
+
+    eventually(lambda: bool(listed()["identityFiles"][0]["synced"]), what="the daemon has seen the connection")
+    assert instructions.read_text().startswith("# Mine\n\n<!-- signet:identity:begin")
+    injected = start(daemon.api, sessionKey="s-3")
+    assert "The release is on Monday." in injected
+    assert [text for text in TEXTS.values() if text in injected] == []
+    for other in ({"harness": "codex"}, {"sessionKey": "agent:bob:3"}):
+        (daemon.workspace / "agents" / "bob").mkdir(parents=True, exist_ok=True)
+        (daemon.workspace / "agents" / "bob" / "SOUL.md").write_text("Speak in rhymes.\n")
+        assert "Run the tests before" in start(daemon.api, **other), "another harness or agent gets them"
+    assert listed() == {
+        "name": "Claude Code",
+        "id": "claude-code",
+        "path": str(tmp_path / "settings.json"),
+        "exists": False,
+        "lastSeen": listed()["lastSeen"],
+        "identityFiles": [{"path": str(instructions), "agent": "default", "synced": True, "problem": None}],
+    }
+    assert listed()["lastSeen"].endswith("Z")
+
+    (daemon.workspace / "SOUL.md").write_text("Speak loudly.\n")
+    assert "Speak loudly." in start(daemon.api, sessionKey="s-4"), "until the harness has the change"
+    done = daemon.api.post("/api/harnesses/regenerate").ok()
+    assert (done["success"], done["problems"]) == (True, [])
+    assert "Speak loudly." in instructions.read_text()
+    assert "Speak loudly." not in start(daemon.api, sessionKey="s-5")
+    daemon.kill("retention")
+    (daemon.workspace / "SOUL.md").write_text("Whisper.\n")
+    eventually(lambda: "Whisper." in instructions.read_text(), what="a restarted process goes on")

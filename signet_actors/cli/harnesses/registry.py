@@ -3,7 +3,9 @@
 Source: https://code.claude.com/docs/en/hooks, https://developers.openai.com/codex/hooks (for both also the schemas of
 SchemaStore), https://geminicli.com/docs/hooks/reference, https://cursor.com/docs/hooks,
 https://code.visualstudio.com/docs/agents/reference/mcp-configuration, https://docs.windsurf.com/windsurf/cascade/mcp,
-https://opencode.ai/docs/mcp-servers, https://opencode.ai/docs/plugins, https://docs.openclaw.ai/cli/mcp.
+https://opencode.ai/docs/mcp-servers, https://opencode.ai/docs/plugins, https://docs.openclaw.ai/cli/mcp. Files for
+instructions: https://code.claude.com/docs/en/memory, https://developers.openai.com/codex/guides/agents-md,
+https://geminicli.com/docs/cli/gemini-md, https://opencode.ai/docs/rules.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from signet_actors.cli.harnesses.plugin_file import PluginFile, is_our_plugin
 from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server
 from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
 from signet_actors.cli.harnesses.toml_server import TomlServer
+from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.runtime.connected_harnesses import ConnectedHarness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +81,8 @@ class Harness:
     it starts a command from an argument list; otherwise a shell reads the command. ``flat``: its hooks have the form of
     Cursor. ``plugin``: they are run by a plugin, a file of our own. ``timeout_unit``: how many of its units a second
     has; 0 if it has none that is documented. ``comments``: its settings may have comments. ``skips_mark``: it reads
-    settings that begin with a byte order mark.
+    settings that begin with a byte order mark. ``instructions``: the file in its settings directory that it reads in
+    every session; the first that is not empty, else the last.
     """
 
     name: str
@@ -95,6 +100,7 @@ class Harness:
     timeout_unit: int = 1
     comments: bool = True
     skips_mark: bool = False
+    instructions: tuple[str, ...] = ()
 
     def settings_directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of its settings."""
@@ -119,6 +125,20 @@ class Harness:
         paths = [directory / name for name in self.servers.file_names]
         path = next((path for path in paths if path.exists()), paths[0])
         return SettingsFile(path, self.servers.skips_mark)
+
+    def instructions_of(self, environ: Mapping[str, str]) -> Path:
+        """Return its file for instructions."""
+        return self.settings_directory(environ) / self.instructions[-1]
+
+    def noted(self, environ: Mapping[str, str], agent: str | None) -> ConnectedHarness:
+        """Return what the daemon is told about this harness. Links in the path of its directory are resolved."""
+        directory = self.settings_directory(environ).resolve()
+        paths = [directory / name for name in self.instructions]
+        found: Path | str = next(filter(_has_content, paths), paths[-1] if paths else "")
+        if self is OPENCODE and not _has_content(paths[0]) and _has_content(CLAUDE_CODE.instructions_of(environ)):
+            found = ""  # OpenCode reads these, and would no longer do so
+        settings = str(self.settings(environ).path)
+        return ConnectedHarness(self.name, self.title, settings, str(found), agent or DEFAULT_AGENT)
 
     def is_found(self, environ: Mapping[str, str]) -> bool:
         """Return whether the harness seems to be installed: its program, or its settings directory."""
@@ -272,6 +292,13 @@ class Harness:
         return [ManagedFile(file, (part,), self.title) for file, part in found]
 
 
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
 def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ["HOME"]) if environ.get("HOME", "").startswith("/") else Path.home()
 
@@ -301,6 +328,7 @@ CLAUDE_CODE: Final = Harness(
     comments=False,
     after_connect="It counts from the next session on; `/hooks` in Claude Code shows it.",
     skips_mark=True,
+    instructions=("CLAUDE.md",),
 )
 CODEX: Final = Harness(
     name="codex",
@@ -319,6 +347,7 @@ CODEX: Final = Harness(
     servers=Servers(("config.toml",), TomlServer(), {}, skips_mark=True),
     comments=False,
     after_connect="Codex asks whether you trust new hooks: start it, type `/hooks`, and trust those of signet-hook.",
+    instructions=("AGENTS.override.md", "AGENTS.md"),
 )
 GEMINI: Final = Harness(
     name="gemini",
@@ -336,6 +365,7 @@ GEMINI: Final = Harness(
     servers=Servers(("settings.json",), ServerEntry(("mcpServers",), comments=True), {}),
     timeout_unit=1000,
     after_connect="It counts from the next session on; `/hooks` and `/mcp` in Gemini CLI show it.",
+    instructions=("GEMINI.md",),
 )
 CURSOR: Final = Harness(
     name="cursor",
@@ -394,6 +424,7 @@ OPENCODE: Final = Harness(
     exec_form=True,
     plugin=True,
     after_connect="It counts from the next start of OpenCode on.",
+    instructions=("AGENTS.md",),
 )
 OPENCLAW: Final = Harness(
     name="openclaw",

@@ -19,12 +19,11 @@ from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.harness_file import BACKUP_ENDING, MISSING_ENDING
 
 MAX_BYTES = 64 << 20
 """Claude Code keeps the history of all projects in the file with its MCP servers."""
 BYTE_ORDER_MARK = "\ufeff"
-BACKUP_ENDING = ".before-signet"
-MISSING_ENDING = ".missing-before-signet"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ CONTEXT_WAIT_S: Final = 0.3
 REQUEST_SHARE: Final = 0.9
 """Part of ``gateway.requestTimeoutMs`` that a hook may take, so that it answers before the request ends."""
 
+MAX_HARNESSES: Final = 64
+"""Names of harnesses of which the last hook is noted."""
+
 ReplyT = TypeVar("ReplyT", bound=HookOutcome)
 
 
@@ -105,10 +108,12 @@ async def _enter(call: Call[Any], *, stores: bool) -> HookSession | Skip:
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
-    key, agent_id = call.session_key, call.agent_id
+    key, agent_id, state = call.session_key, call.agent_id, call.state
+    harness = call.request.harness
+    if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
+        state.harnesses_seen[harness] = state.clock.wall_ms()
     if key is None:
         return HookSession()
-    state = call.state
     session, known, claimed_by = state.sessions.enter(key, runtime_path(call))
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)

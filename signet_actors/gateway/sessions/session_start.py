@@ -33,7 +33,8 @@ from signet_actors.gateway.synthesis.memory_file import working_memory
 from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
-from signet_actors.runtime.identity_files import read_identity
+from signet_actors.runtime.connected_harnesses import has_identity
+from signet_actors.runtime.identity_files import LASTING_FILES, read_identity
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 COMPACTED: Final = "compact"
@@ -80,7 +81,9 @@ async def _full_start(
                 candidates=settings.candidate_pool_limit,
             )
         ),
-        asyncio.to_thread(_read_workspace, state.workspace, call.agent_id, request.project, _files(settings)),
+        asyncio.to_thread(
+            _read_workspace, state.workspace, call.agent_id, request.project, request.harness, _files(settings)
+        ),
         recovery_section(call, session),
     )
     wants_news = settings.include_recent_context and found.last_active_at is not None
@@ -124,11 +127,14 @@ def _files(settings: SessionStartConfig) -> list[IdentityFile]:
 
 
 def _read_workspace(
-    workspace: Path, agent_id: str, project: str | None, files: Sequence[IdentityFile]
+    workspace: Path, agent_id: str, project: str | None, harness: str, files: Sequence[IdentityFile]
 ) -> tuple[Sequence[tuple[IdentityFile, str]], HookIdentity]:
-    """Return the texts of the agent's files, and its identity. Blocks."""
+    """Return the texts of the agent's files that the harness does not read itself, and the identity. Blocks."""
     identity = identity_of_agent(workspace, agent_id)
-    found = read_identity(workspace, agent_id, [file for file in files if file.name != RECENT_FILE])
+    lasting = [file for file in files if file in LASTING_FILES]
+    found = (
+        [] if lasting and has_identity(workspace, harness, agent_id) else read_identity(workspace, agent_id, lasting)
+    )
     for file in files:
         text = working_memory(workspace, agent_id, project) if file.name == RECENT_FILE else ""
         if text:

@@ -64,6 +64,8 @@ STEPS = (
     get("status", "/api/status", view=shape),
     get("features", "/api/features"),
     get("identity", "/api/identity"),
+    get("harnesses", "/api/harnesses"),
+    post("regenerate the files of harnesses", "/api/harnesses/regenerate"),
     get("who am I", "/api/auth/whoami"),
     get("metrics", "/metrics", view=families),
     get("the API document", "/api/openapi.json", view=operations),

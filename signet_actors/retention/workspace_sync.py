@@ -1,0 +1,115 @@
+"""``python -m signet_actors.retention.workspace_sync WORKSPACE``: bring the files of harnesses up to date, once.
+
+It is a process of its own because the files of other programs may be on a file system that hangs. It prints what it did
+as JSON.
+
+Source: docs/guides/identity.md "In the files of harnesses".
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from signet_actors.domain.identity_block import identity_block
+from signet_actors.runtime.connected_harnesses import Target, read_connected, targets_of
+from signet_actors.runtime.harness_file import NotOurs, put_block
+from signet_actors.runtime.identity_files import read_identity
+
+LIMIT_S = 30
+_STOP_WAIT_S = 1.0
+
+
+class SyncResult(msgspec.Struct):
+    """The files that were changed, and for each that could not be brought up to date, why not."""
+
+    written: list[str] = []
+    problems: dict[str, str] = {}
+
+
+class WorkspaceSync:
+    """The process. It ends by itself after ``LIMIT_S``, unless a file system hangs."""
+
+    def __init__(self, workspace: Path, *, harness_files: bool) -> None:
+        options = ["--harness-files"] if harness_files else []
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "signet_actors.retention.workspace_sync", str(workspace), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def poll(self) -> SyncResult | None:
+        """Return the result, or None while the process runs. The output fits into the pipe, so writing never blocks."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        assert self._process.stdout is not None
+        with self._process.stdout as pipe:
+            output = pipe.read()
+        try:
+            return msgspec.json.decode(output, type=SyncResult)
+        except msgspec.MsgspecError:
+            return SyncResult(problems={"": f"the process failed (exit code {code})"})
+
+    def stop(self) -> None:
+        """Kill the process if it still runs. One that a hanging file system keeps is left alone."""
+        self._process.kill()
+        try:
+            self._process.wait(_STOP_WAIT_S)
+        except subprocess.TimeoutExpired:
+            return
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Do the work and print the result."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("--harness-files", action="store_true", help="without it, our part is taken out of them")
+    options = parser.parse_args(arguments)
+    signal.alarm(LIMIT_S)
+    result = sync_harness_files(options.workspace, wanted=options.harness_files)
+    sys.stdout.buffer.write(msgspec.json.encode(result))
+    return 0
+
+
+def sync_harness_files(workspace: Path, *, wanted: bool = True) -> SyncResult:
+    """Give each file of the connected harnesses the identity of its agent, or none if that is not ``wanted``."""
+    result = SyncResult()
+    targets = _targets(workspace)
+    for target in targets:
+        _bring_up_to_date(workspace, target, result, wanted=wanted)
+    for target in set(targets) - set(_targets(workspace)):  # disconnected meanwhile; its block may be there again
+        _bring_up_to_date(workspace, target, result, wanted=False)
+    return result
+
+
+def _targets(workspace: Path) -> list[Target]:
+    return list(dict.fromkeys(target for row in read_connected(workspace) for target in targets_of(workspace, row)))
+
+
+def _bring_up_to_date(workspace: Path, target: Target, result: SyncResult, *, wanted: bool) -> None:
+    block = identity_block(read_identity(workspace, target.agent_id)) if wanted else b""
+    try:
+        if block and target.path.is_relative_to(workspace):
+            target.path.parent.mkdir(mode=0o700, exist_ok=True)
+        if put_block(target.path, block):
+            result.written.append(str(target.path))
+    except NotOurs as error:
+        result.problems[str(target.path)] = str(error)
+    except OSError as error:
+        result.problems[str(target.path)] = error.strerror or str(error)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)

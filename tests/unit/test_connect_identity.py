@@ -1,0 +1,131 @@
+"""``signet connect`` tells the daemon where identity files go; ``disconnect`` takes them out again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from signet_actors.cli.harnesses.registry import (
+    CLAUDE_CODE,
+    CODEX,
+    CURSOR,
+    GEMINI,
+    HARNESSES,
+    OPENCLAW,
+    OPENCODE,
+    Harness,
+)
+from signet_actors.retention.workspace_sync import sync_harness_files
+from signet_actors.runtime.connected_harnesses import read_connected
+from tests.support.harness_home import Home, make_home
+
+FILES = {
+    "claude-code": ".claude/CLAUDE.md",
+    "codex": ".codex/AGENTS.md",
+    "gemini": ".gemini/GEMINI.md",
+    "opencode": ".config/opencode/AGENTS.md",
+}
+"""Where each harness reads instructions for all sessions, by the pages that its registry names."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("OPENCODE_CONFIG_DIR", raising=False)
+    made = make_home(tmp_path, monkeypatch)
+    made.install_signet()
+    return made
+
+
+@pytest.fixture
+def workspace(home: Home) -> Path:
+    """The default workspace, with an identity file."""
+    path = home.root / ".agents"
+    (path / "agents" / "bob").mkdir(parents=True)
+    (path / "AGENTS.md").write_text("Run the tests.\n")
+    return path
+
+
+@pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
+def test_identity_files_come_after_connect_and_go_with_disconnect(
+    home: Home, workspace: Path, harness: Harness
+) -> None:
+    before = home.files()
+    assert home.connect(harness, "--agent", "alice").exit_code == 0
+    (row,) = read_connected(workspace)
+    assert (row.harness, row.title, row.agent) == (harness.name, harness.title, "alice")
+    sync_harness_files(workspace)
+    expected = [FILES[harness.name]] if harness.name in FILES else []
+    expected = [".agents/agents/bob/workspace/AGENTS.md"] if harness is OPENCLAW else expected
+    found = [name for name, text in home.files().items() if name not in before and b"Run the tests." in (text or b"")]
+    assert found == expected
+    would = home.disconnect(harness, "--dry-run")
+    assert ("would be taken out" in would.output) is bool(expected)
+    done = home.disconnect(harness)
+    assert ("Took the identity files out" in done.output) is bool(expected)
+    left = {name: text for name, text in home.files().items() if text is not None or name in before}
+    assert left == before
+
+
+def test_the_users_own_instructions_come_back_byte_for_byte(home: Home, workspace: Path) -> None:
+    path = home.root / ".claude" / "CLAUDE.md"
+    path.parent.mkdir()
+    path.write_bytes(b"# Mine\r\n\xff")
+    done = home.connect(CLAUDE_CODE)
+    assert f"The daemon keeps your identity files in {path}, too." in done.output
+    sync_harness_files(workspace)
+    assert path.read_bytes().startswith(b"# Mine\r\n\xff\n<!-- signet:identity:begin")
+    home.disconnect(CLAUDE_CODE)
+    assert path.read_bytes() == b"# Mine\r\n\xff"
+    assert not path.with_name("CLAUDE.md.before-signet").exists()
+
+
+def test_the_block_goes_even_if_the_note_was_lost(home: Home, workspace: Path) -> None:
+    home.connect(CODEX)
+    sync_harness_files(workspace)
+    (workspace / "memory" / "harnesses.json").unlink()
+    assert "Took the identity files out" in home.disconnect(CODEX).output
+    assert not (home.root / FILES["codex"]).exists()
+
+
+def test_codex_reads_its_override_if_that_is_not_empty(home: Home, workspace: Path) -> None:
+    override = home.root / ".codex" / "AGENTS.override.md"
+    override.parent.mkdir()
+    override.write_text("")
+    home.connect(CODEX)
+    assert read_connected(workspace)[0].identity_file == str(override.with_name("AGENTS.md"))
+    override.write_text("Mine.\n")
+    home.connect(CODEX)
+    (row,) = read_connected(workspace)
+    assert row.identity_file == str(override)
+
+
+def test_opencode_goes_on_to_read_the_instructions_of_claude_code(home: Home, workspace: Path) -> None:
+    """OpenCode reads ``~/.claude/CLAUDE.md`` if it has none of its own, so none is made for it then."""
+    theirs = home.root / ".claude" / "CLAUDE.md"
+    theirs.parent.mkdir()
+    theirs.write_text("Mine.\n")
+    home.connect(OPENCODE)
+    assert read_connected(workspace)[0].identity_file == ""
+
+
+def test_a_moved_or_linked_directory_of_settings_is_noted_as_it_is(
+    home: Home, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home.root / "dotfiles" / "gemini").mkdir(parents=True)
+    (home.root / ".gemini").symlink_to(home.root / "dotfiles" / "gemini")
+    home.connect(GEMINI)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.root / "moved"))
+    home.connect(CLAUDE_CODE)
+    sync_harness_files(workspace)
+    for path in (home.root / "dotfiles" / "gemini" / "GEMINI.md", home.root / "moved" / "CLAUDE.md"):
+        assert "Run the tests." in path.read_text()
+
+
+def test_a_workspace_that_cannot_be_written_does_not_keep_a_harness_from_connecting(home: Home) -> None:
+    (home.root / ".agents").write_text("in the way")
+    done = home.connect(CURSOR)
+    assert done.exit_code == 0
+    assert "The daemon cannot be told of it" in done.output
+    assert home.disconnect(CURSOR).exit_code == 0
