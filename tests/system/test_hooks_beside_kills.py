@@ -1,0 +1,113 @@
+"""Processes of the daemon are killed in the middle of each hook: it ends well, and its turns and memories arrive once.
+
+The process that answers is stopped first, so the request of the hook certainly waits when it is killed.
+
+Source: docs/guides/hooks.md; docs/reliability.md "HTTP outcomes".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.bus_harness import eventually
+from tests.support.replayed_session import CLAUDE_CODE, AgentSession, HookedHome, hooked_home
+
+pytestmark = pytest.mark.system
+
+VICTIMS = ("gateway", "writer", "searcher-1", "everything")
+EVENTS: dict[str, dict[str, Any]] = {
+    "SessionStart": {"source": "startup"},
+    "UserPromptSubmit": {"prompt": "Which port does the parcel scanner use?"},
+    "Stop": {"stop_hook_active": False, "last_assistant_message": "It uses port 7071."},
+    "PreCompact": {"trigger": "auto", "custom_instructions": ""},
+    "PostCompact": {"trigger": "auto", "compact_summary": "The scanner was moved to port 7071."},
+    "SessionEnd": {"reason": "prompt_input_exit"},
+}
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookedHome]:
+    config = "supervision:\n  settledMs: 0\n  budgets:\n" + "".join(
+        f"    {child}: {{restarts: 100, windowMs: 60000}}\n" for child in ("gateway", "writer", "searcher")
+    )
+    with hooked_home(CLAUDE_CODE, tmp_path_factory.mktemp("home"), config=config) as room:
+        room.daemon.api.remember("The parcel scanner uses port 7070.", project=str(room.project))
+        yield room
+        assert room.daemon.stop() == 0
+        assert room.daemon.broken_invariants() == []
+
+
+def interrupted(room: HookedHome, victim: str, command: list[str], event: dict[str, Any]) -> str:
+    """Run a hook, kill ``victim`` while its request waits, and return the hook's output when the daemon is back."""
+    room.daemon.wait_ready()
+    processes = room.daemon.every_process()
+    stopped = processes["gateway" if victim == "everything" else victim]["pid"]
+    os.kill(stopped, signal.SIGSTOP)
+    hook = room.start(command, event)
+    time.sleep(0.2)
+    os.kill(stopped, signal.SIGKILL)
+    if victim == "everything":
+        room.daemon.kill_supervisor()
+        eventually(lambda: not room.daemon.processes(), within_s=30, what="no process is left")
+    output = room.finish(hook)
+    if victim == "everything":
+        room.daemon.start()
+    room.daemon.wait_ready()
+    return output
+
+
+def turn(session: AgentSession) -> None:
+    session.transcript.say("user", f"Which port does the scanner of session {session.key} use?")
+    session.transcript.say("assistant", f"The scanner of session {session.key} uses port 7071.")
+
+
+def begun(room: HookedHome) -> AgentSession:
+    """Return a session in which a prompt was answered."""
+    session = room.session()
+    session.begin()
+    turn(session)
+    return session
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_hook_whose_daemon_is_killed_ends_well_and_each_turn_is_stored_once(
+    room: HookedHome, victim: str, event: str
+) -> None:
+    session = room.session() if event == "SessionStart" else begun(room)
+    if event == "SessionStart":
+        session.transcript.begin()
+    interrupted(room, victim, room.command(event), session.event(event, **EVENTS[event]))
+    if event == "SessionStart":
+        turn(session)
+    if event != "SessionEnd":
+        session.end()
+    room.drain()
+    assert room.turns(session) == session.transcript.turns
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_memory_of_a_hook_whose_daemon_is_killed_is_stored_once(room: HookedHome, victim: str) -> None:
+    content = f"The conveyor belt was serviced while the {victim} was away."
+    event = {"content": content, "cwd": str(room.project)}
+    answer = json.loads(interrupted(room, victim, room.remembering(), event))
+    assert answer.get("saved") is True or answer.get("spooled") is True
+    room.drain()
+    assert room.daemon.read("SELECT count(*) FROM memories WHERE content = ?", content) == [(1,)]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_after_a_kill_the_next_prompt_gets_its_memories(room: HookedHome, victim: str) -> None:
+    session = room.session()
+    session.begin()
+    interrupted(room, victim, room.command("Stop"), session.event("Stop", **EVENTS["Stop"]))
+    session.prompt("Which port does the parcel scanner use?")
+    (given,) = session.contexts
+    assert "port 7070" in "".join(given)
