@@ -1,7 +1,8 @@
 """How long the hooks take, and what the record of a session costs a recall: ``python -m bench.hooks``.
 
 One client on one connection asks for recalls without a session and, in turn, in a session that receives more and more;
-then for starts of sessions and for prompts. The targets are for 10,000 memories on a quiet machine.
+then for starts of sessions and for prompts. ``--model`` adds a model server that hangs or takes a second for each call,
+and jobs that wait for it. The targets are for 10,000 memories on a quiet machine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,12 +22,17 @@ from rich.table import Table
 
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
-from bench.loaded_daemon import LoadedDaemon
+from bench.loaded_daemon import LoadedDaemon, must_have_worked
+from bench.model_server import model_server
+from bench.pipeline import DRAIN_BUDGET_S, QUEUE_CLIENTS, settings
 from bench.texts import PROJECTS, Made, Texts
 
 TARGETS: Final = {"session-start": "p95 ≤ 60 ms", "user-prompt-submit": "p95 ≤ 15 ms", "recall in a session": "p50 + 1"}
 RECALL: Final = "/api/memory/recall"
 WARM_UP: Final = 30
+JOBS: Final = 500
+MODELS: Final = {"hangs": 30.0, "slow": 1.0}
+"""Seconds that each call of the model takes."""
 
 Request = tuple[str, str, dict[str, Any]]
 """The kind of a request, its path and its body."""
@@ -66,9 +73,12 @@ def requests(known: Sequence[Made], texts: Texts, count: int) -> Iterator[Reques
         yield "user-prompt-submit", "/api/hooks/user-prompt-submit", prompt
 
 
-def measure(daemon: Daemon, memories: int, count: int, *, seed: int, progress: Console) -> dict[str, Any]:
-    """Return the figures at this number of memories. Raises DaemonFailed."""
-    LoadedDaemon(daemon, seed=seed, console=progress).grow_to(memories)
+def measure(daemon: Daemon, memories: int, count: int, *, jobs: int, seed: int, progress: Console) -> dict[str, Any]:
+    """Return the figures at this number of memories, beside ``jobs`` of the pipeline. Raises DaemonFailed."""
+    subject = LoadedDaemon(daemon, seed=seed, console=progress)
+    subject.grow_to(memories)
+    if jobs:
+        must_have_worked(subject.load(subject.remembers(jobs), QUEUE_CLIENTS, DRAIN_BUDGET_S), "queueing")
     stored = Texts(seed)
     known = [stored.memory() for _ in range(min(memories, 2000))]
     asked = Texts(seed, stream=1)
@@ -100,14 +110,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--count", type=int, default=300, help="requests of each kind")
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
+    parser.add_argument("--model", choices=sorted(MODELS), help=f"{JOBS} jobs wait for a model that is so")
     options = parser.parse_args(arguments)
     leave_on_sigterm()
     progress = Console(stderr=True)
-    result: dict[str, Any] = {"circumstances": circumstances(), "memories": options.memories}
-    with throw_away_workspace() as workspace:
+    result: dict[str, Any] = {"circumstances": circumstances(), "options": vars(options)}
+    jobs = JOBS if options.model else 0
+    with ExitStack() as stack:
+        workspace = stack.enter_context(throw_away_workspace())
+        configured = ""
+        if options.model:
+            configured = settings("ollama", stack.enter_context(model_server(MODELS[options.model])))
         try:
-            with Daemon(workspace) as daemon:
-                result["hooks"] = measure(daemon, options.memories, options.count, seed=options.seed, progress=progress)
+            with Daemon(workspace, settings=configured) as daemon:
+                result["hooks"] = measure(
+                    daemon, options.memories, options.count, jobs=jobs, seed=options.seed, progress=progress
+                )
         except DaemonFailed as error:
             progress.print(f"[red]{error}[/red]", highlight=False)
             return 1
