@@ -130,6 +130,16 @@ def test_checkpoints_count_each_prompt_once_and_the_session_is_over(replay: Repl
     assert replay.room.daemon.read(ended, replay.session.key) == [(1,)]
 
 
+def test_the_session_is_summarized_and_scored_once(replay: Replay) -> None:
+    api, key = replay.room.daemon.api, replay.session.key
+    of_session = [each for each in api.get("/api/sessions/summaries").ok()["summaries"] if each["session_key"] == key]
+    assert [summary["project"] for summary in of_session] == [str(replay.room.project)]
+    assert (replay.room.daemon.workspace / "memory" / of_session[0]["note"]).is_file()
+    scores = [each for each in api.get("/api/analytics/continuity").ok()["scores"] if each["session_key"] == key]
+    assert [score["score"] for score in scores] == [0.75]
+    assert scores[0]["memories_recalled"] > 0
+
+
 def test_what_was_offered_and_shown_is_recorded(replay: Replay) -> None:
     listed = replay.room.daemon.api.get(f"/api/sessions/{replay.session.key}/memories", limit=1000).ok()
     shown = {row["id"][:18] for row in listed["memories"] if row["wasInjected"]}
