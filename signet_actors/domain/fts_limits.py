@@ -23,7 +23,7 @@ MAX_NEAR_WORDS: Final = 8
 MAX_REPEATS: Final = 4
 """FTS5 reads and ranks each occurrence of a word in the text once for every time that the expression contains it."""
 
-_LEXEME: Final = re.compile(r'"(?:[^"]++|"")*+"?|[A-Za-z0-9_\x1a\x80-\U0010ffff]++|[^\s]')
+_LEXEME: Final = re.compile(r'"(?>(?:[^"]++|"")*)"?|[A-Za-z0-9_\x1a\x80-\U0010ffff]++|[^\s]')
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT"})
 
 

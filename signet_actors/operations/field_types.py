@@ -35,7 +35,7 @@ DAY_MS = 86_400_000
 _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
-NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3})?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]++(?>(?:\.[0-9]*+)?)|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3})?")
 WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
 
 

@@ -74,7 +74,7 @@ def test_another_program_at_a_socket_gets_no_message_and_the_path_is_restored(da
         statuses = outcomes_until_healed(daemon, lambda: path.exists() and path.stat().st_ino != taken)
         assert statuses <= {200, 503}, "a write whose outcome nobody knows"
         assert not stranger.poll(0), "the stranger was given work"
-    assert daemon.api.recalled("long day")
+    eventually(lambda: recalled(daemon), within_s=30, what="recalls answered again")
     # And everything new finds its way: the searcher and the writer of the next life.
     for name in ("writer", "searcher-1"):
         daemon.kill(name)

@@ -552,3 +552,11 @@ def test_a_long_run_of_digits_or_brackets_in_an_answer_is_parsed_quickly(text: s
     began = time.process_time()
     llm_output.read_json(text, ("facts",))
     assert time.process_time() - began < HANG_S
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5 goes on after the part that such a group matched before it failed (gh-106052)."""
+    possessive = re.compile(r"\)(?:\{\{?[0-9,]+\}\}?|[*+?])\+")
+    sources = (Path(chunking.__file__).parents[1]).rglob("*.py")
+    found = [path.name for path in sources if possessive.search(path.read_text(encoding="utf-8"))]
+    assert found == [], "write (?>(?:...)+) instead of (?:...)++"

@@ -19,7 +19,7 @@ _MAX_ITEM_CHARS: Final = 2_000
 _MAX_FEEDBACK_CHARS: Final = 20_000
 
 OPENINGS: Final = {
-    "[signet:recall |": r'[^\]\n"]{0,100}+(?:"[^"\n]{0,1000}+")?+[^\]\n]{0,200}+\]',
+    "[signet:recall |": r'[^\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\]\n]{0,200}+\]',
     "[signet: memory does not work": r"[^\]\n]{0,1000}\]",
     "[memory active |": r"[^\]\n]{0,200}\]",
     "[since last session:": r"[^\]\n]{0,300}\]",

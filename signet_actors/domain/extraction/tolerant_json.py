@@ -75,9 +75,9 @@ class _Frame:
         self.members = 0
 
 
-_SPACE = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z))++")
+_SPACE = re.compile(r"(?>(?:[\s\ufeff\u200b]++|//[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z))+)")
 _KEY_WORD = re.compile(r"[\w$][\w$.-]{0,63}")
-_NUMBER = re.compile(r"[+-]?+(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+")
+_NUMBER = re.compile(r"[+-]?+(?:\d[\d_]*+(?>(?:\.\d*+)?)|\.\d++)(?>(?:[eE][+-]?\d++)?)")
 _BARE = re.compile(r"[^,{}\[\]\"\n\r]+")
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}")
 _LITERALS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}

@@ -68,7 +68,7 @@ COMMAND_MARKS: Final = (
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
 )
-_GAP: Final = r"(?:[ \t]|\\\r?\n){1,40}+"  # a backslash joins lines
+_GAP: Final = r"(?>(?:[ \t]|\\\r?\n){1,40})"  # a backslash joins lines
 _EVENT = re.compile(
     r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
     rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
@@ -103,18 +103,18 @@ _PGPASS = re.compile(
 """A whole line, or all text between quotes: exactly five fields, of which the second is a PostgreSQL port."""
 
 _BEARER = re.compile(
-    r"(?:\bbearer\s{1,40}+|\bauthorization(?:\\{0,8}+[\"'])?+\s{0,40}+[:=]\s{0,40}+(?:\\{0,8}+[\"'])?+"
-    r"(?:(?:basic|token|apikey|digest|negotiate|bearer)\s{1,40}+)?+)([a-z0-9\-._~+/]{16,512}+={0,2}+)"
+    r"(?:\bbearer\s{1,40}+|\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+[:=]\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
+    r"(?>(?:(?:basic|token|apikey|digest|negotiate|bearer)\s{1,40}+)?))([a-z0-9\-._~+/]{16,512}+={0,2}+)"
 )
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
 _COOKIES = re.compile(
-    r"\b(?:set-)?cookie(?:\\{0,8}+[\"'])?+(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)(?:\\{0,8}+[\"'])?+(?=[\w.\-]{1,64}=)"
+    r"\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
 )
-_COOKIE = re.compile(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?:;\s{0,3}+)?+")
+_COOKIE = re.compile(r"([^\s=;,\"']{1,128}+)=([^\s;,\"'\\]{0,4096}+)(?>(?:;\s{0,3}+)?)")
 _COOKIE_NAME = re.compile(r"sess|sid|auth|token|jwt|login|remember|csrf|xsrf|identity|ticket|\.aspx", re.IGNORECASE)
 _KNOWN_COOKIE = re.compile(
     r"(?<![\w.\-])(?:phpsessid|jsessionid|asp\.net_sessionid|\.aspxauth|\.aspnetcore\.cookies|connect\.sid|laravel_session"
-    r"|_gitlab_session|wordpress_logged_in_[0-9a-f]{32})(?:\\{0,8}+[\"'])?+\s?[=:]\s?(?:\\{0,8}+[\"'])?+([^\s;,\"'\\]{8,4096}+)"
+    r"|_gitlab_session|wordpress_logged_in_[0-9a-f]{32})(?>(?:\\{0,8}+[\"'])?)\s?[=:]\s?(?>(?:\\{0,8}+[\"'])?)([^\s;,\"'\\]{8,4096}+)"
 )
 
 _ADDRESS = re.compile(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
@@ -123,14 +123,14 @@ _KEY_BEGIN: Final = "-----BEGIN"
 _KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
-_BEFORE_KEY_LINE: Final = r"(?:[^A-Za-z+/=\\]|\\[nr]){0,12}+"
+_BEFORE_KEY_LINE: Final = r"(?>(?:[^A-Za-z+/=\\]|\\[nr]){0,12})"
 """Line ends (also escaped ones), and characters that quote or number a line."""
 _KEY_LINES = re.compile(
-    rf"(?:{_BEFORE_KEY_LINE}(?:(?:Proc-Type|DEK-Info|Comment|Version)[^\r\n]{{0,200}}[\r\n]{{1,4}}){{0,4}}+"
-    rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)++"
+    rf"(?>(?:{_BEFORE_KEY_LINE}(?>(?:(?:Proc-Type|DEK-Info|Comment|Version)[^\r\n]{{0,200}}[\r\n]{{1,4}}){{0,4}})"
+    rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)+)"
 )
 _MAX_KEY_CHARS: Final = 65_536
-_PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)++)")
+_PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?>(?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)+))")
 
 
 def key_blocks(plain: str) -> Iterator[SecretSpan]:

@@ -43,8 +43,8 @@ _KEY_OWNERS: Final = "|".join(
     )
 )
 _NAME = re.compile(
-    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS})(?:-data)?+)[0-9]{{0,2}}+
-    (?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?+\]?+\s{{0,40}}+
+    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS})(?>(?:-data)?))[0-9]{{0,2}}+
+    (?>(?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?)\]?+\s{{0,40}}+
     (?:(?P<sign>:=|=>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=)
       | (?<=\s)(?P<said>(?:is|was|ist|lautet|war|es|est):?)(?=\s) | (?<=\s))
     \s{{0,40}}+""",

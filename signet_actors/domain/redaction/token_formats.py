@@ -86,7 +86,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
     token_format(
         "slack-token",
         _SLACK,
-        r"xox[abcdeoprs](?:\.xox[bp])?-(?:[0-9A-Za-z%]{1,255}+-?+){1,12}+",
+        r"xox[abcdeoprs](?:\.xox[bp])?-(?>(?:[0-9A-Za-z%]{1,255}+-?+){1,12})",
         *("xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-"),
         accept=lambda token: len(token) >= 20 and may_be_real_token(token),
         ends=re.compile(r"[A-Za-z0-9_%-]*+"),

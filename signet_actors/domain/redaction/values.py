@@ -35,7 +35,7 @@ _YOUR = re.compile(r"(?<![a-z])your[-_]")
 _REFERENCE = re.compile(
     r"(?:arn|urn):.{0,256}"
     r"|\d{4}-\d\d-\d\d(?:[T_].{0,40})?"
-    r"|(?:[\w.@-]{1,99}+/){1,20}+[\w@-]{0,99}(?:\.[\w@-]{1,99}){0,9}\.[a-z]\w{0,4}"
+    r"|(?>(?:[\w.@-]{1,99}+/){1,20})[\w@-]{0,99}(?:\.[\w@-]{1,99}){0,9}\.[a-z]\w{0,4}"
     r"|[\w.-]{1,99}\.(?:pem|key|crt|cer|p12|pfx|jks|asc|gpg|pub|json|ya?ml|toml|ini|env|txt|md|py|[jt]sx?|go|rs|sh)"
     r"|[a-z_.-]{1,99}="
     r"|(?:ctrl|control|alt|option|shift|cmd|command|meta|super|win|fn)[+].{0,40}",
@@ -47,7 +47,7 @@ _AFTER_SYMBOL = re.compile(
     r"|@[^A-Z]{0,256}|@.{0,256}/.{0,256}|#[0-9A-Fa-f]{1,256}+|[@#$]\d{1,256}+"  # @file, @scope/Name, #1234, $1
 )
 """A reference that begins with a symbol."""
-_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?: [A-Za-z0-9]{1,40}+){2,9}+")
+_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?>(?: [A-Za-z0-9]{1,40}+){2,9})")
 _WORD_WITH_DIGITS = re.compile(r"[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{0,20}+")  # Tr0ub4dor
 _TEXT_ABOUT_PASSWORDS: Final = """
     a admin again always an and any are argon as at bcrypt be been before but by can cannot change changed char
@@ -70,19 +70,19 @@ _ALGORITHM = re.compile(
     re.IGNORECASE,
 )
 _WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
-_WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?:[-_./][A-Za-z]{1,40}+){0,12}+[-_./]?\d{1,6}")  # cache-server-12
+_WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]?\d{1,6}")  # cache-server-12
 _COUNTED_OR_NUMBERED = re.compile(
-    r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?:-[A-Za-z]{1,20}+){0,4}+"  # 90,000, 10-digit, 16chars
-    r"|[A-Za-z]{1,40}+(?:[-_./][A-Za-z]{1,40}+){0,12}+[-_./]\d{1,6}"  # OPS-1234, cache-server-12
+    r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?>(?:-[A-Za-z]{1,20}+){0,4})"  # 90,000, 10-digit, 16chars
+    r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
     r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
     r"|windows|office|mysql|redis|release)\d{1,6}",
     re.IGNORECASE,
 )
 """A quantity, or a noun with its number."""
 _NAME_IN_CODE = re.compile(
-    r"[A-Z][A-Z0-9]{0,99}+(?:_[A-Z0-9]{1,99}+){1,20}+"  # GITHUB_TOKEN_2
-    r"|[A-Za-z][a-z]{0,99}+\d?(?:_[a-z]{1,99}+\d?){1,20}+"  # openai_api_key2
-    r"|[A-Za-z_]\w{0,99}+(?:(?:\.|::|->|\?\.)[A-Za-z_]\w{0,99}+){1,20}+"  # settings.api_key, process.env.KEY2
+    r"[A-Z][A-Z0-9]{0,99}+(?>(?:_[A-Z0-9]{1,99}+){1,20})"  # GITHUB_TOKEN_2
+    r"|[A-Za-z][a-z]{0,99}+\d?(?>(?:_[a-z]{1,99}+\d?){1,20})"  # openai_api_key2
+    r"|[A-Za-z_]\w{0,99}+(?>(?:(?:\.|::|->|\?\.)[A-Za-z_]\w{0,99}+){1,20})"  # settings.api_key, process.env.KEY2
     r"|[A-Za-z_][\w.:]{0,99}+[(\[].{0,256}"  # os.environ["KEY2"], token_hex(32)
 )
 
