@@ -16,7 +16,7 @@ from signet_actors.runtime.messaging.bus_client import BusClient
 
 INTERVAL_S: Final = 0.1
 MAX_WAITING: Final = 1_000
-"""Ids that wait for the next message; further ones are sent at once."""
+"""When more ids wait, they are sent at once."""
 
 
 class AccessCounts:

@@ -5,9 +5,8 @@ Source: memory-pipeline.txt "Continuity Scoring"; docs/compatibility.md "Continu
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.domain.extraction.session_score import SessionScore
+from signet_actors.operations.analytics import ContinuityScore
 from signet_actors.protocol.message import Message, Request
 
 
@@ -30,27 +29,10 @@ class StoreScore(Request[ScoreStored], frozen=True, tag="writer.store_score"):
     judged: tuple[str, ...] = ()
 
 
-class StoredScore(msgspec.Struct, frozen=True):
-    """A stored score. ``reasoning``: None while one of the judged memories is forgotten, or was erased."""
-
-    id: str
-    session_key: str
-    agent_id: str
-    project: str | None
-    harness: str | None
-    score: float
-    confidence: float
-    memories_recalled: int
-    memories_used: int
-    novel_context_count: int
-    reasoning: str | None
-    created_at: str
-
-
 class ScoresListed(Message, frozen=True, tag="searcher.scores_listed"):
     """Scores, the newest first."""
 
-    scores: list[StoredScore]
+    scores: list[ContinuityScore]
 
 
 class ListScores(Request[ScoresListed], frozen=True, tag="searcher.list_scores"):

@@ -160,7 +160,7 @@ def _pattern(shown: str) -> re.Pattern[str]:
 
 @contextmanager
 def empty_home() -> Iterator[Home]:
-    """Yield a home directory of somebody who has harnesses. Afterwards its daemon is stopped, and it is removed."""
+    """Yield a home directory of a user who has harnesses. Afterwards its daemon is stopped, and it is removed."""
     root = private_root()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

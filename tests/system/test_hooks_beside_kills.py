@@ -1,6 +1,6 @@
 """Processes of the daemon are killed in the middle of each hook: it ends well, and its turns and memories arrive once.
 
-The process that answers is stopped first, so the request of the hook certainly waits when it is killed.
+The process that answers is stopped first and killed once the hook has connected: its request waits then.
 
 Source: docs/guides/hooks.md; docs/reliability.md "HTTP outcomes".
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +21,8 @@ from tests.support.replayed_session import CLAUDE_CODE, AgentSession, HookedHome
 
 pytestmark = pytest.mark.system
 
+ESTABLISHED = "01"
+"""The state of a connection in ``/proc/net/tcp``."""
 VICTIMS = ("gateway", "writer", "searcher-1", "everything")
 EVENTS: dict[str, dict[str, Any]] = {
     "SessionStart": {"source": "startup"},
@@ -44,6 +46,16 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookedHome]:
         assert room.daemon.broken_invariants() == []
 
 
+def is_connected(pid: int) -> bool:
+    """Return whether the process has an established TCP connection."""
+    try:
+        sockets = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # the process, or one of its files, has just gone
+        return False
+    rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:])
+    return any(row[3] == ESTABLISHED and f"socket:[{row[9]}]" in sockets for row in rows)
+
+
 def interrupted(room: HookedHome, victim: str, command: list[str], event: dict[str, Any]) -> str:
     """Run a hook, kill ``victim`` while its request waits, and return the hook's output when the daemon is back."""
     room.daemon.wait_ready()
@@ -51,7 +63,7 @@ def interrupted(room: HookedHome, victim: str, command: list[str], event: dict[s
     stopped = processes["gateway" if victim == "everything" else victim]["pid"]
     os.kill(stopped, signal.SIGSTOP)
     hook = room.start(command, event)
-    time.sleep(0.2)
+    eventually(lambda: hook.poll() is not None or is_connected(hook.pid), within_s=30, what="the hook has connected")
     os.kill(stopped, signal.SIGKILL)
     if victim == "everything":
         room.daemon.kill_supervisor()

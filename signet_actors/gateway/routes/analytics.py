@@ -5,8 +5,6 @@ Source: docs/compatibility.md "Continuity scoring".
 
 from __future__ import annotations
 
-import msgspec
-
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.operations.analytics import (
     CONTINUITY,
@@ -14,12 +12,11 @@ from signet_actors.operations.analytics import (
     MAX_LISTED,
     ContinuityReply,
     ContinuityRequest,
-    ContinuityScore,
     ContinuitySummary,
     LatestContinuityReply,
     LatestContinuityRequest,
 )
-from signet_actors.protocol.session_scores import ListScores, StoredScore
+from signet_actors.protocol.session_scores import ListScores
 
 
 async def continuity(call: Call[ContinuityRequest]) -> HttpResponse:
@@ -33,17 +30,13 @@ async def continuity(call: Call[ContinuityRequest]) -> HttpResponse:
         trend=round(scores[0] - scores[-1], 4) if scores else None,
         latest=scores[0] if scores else None,
     )
-    return HttpResponse(ContinuityReply(scores=_shown(found.scores), summary=summary))
+    return HttpResponse(ContinuityReply(scores=found.scores, summary=summary))
 
 
 async def latest(call: Call[LatestContinuityRequest]) -> HttpResponse:
     """Return the newest score of each project."""
     found = await call.ask_searcher(ListScores(call.agent_id, MAX_LISTED, latest=True))
-    return HttpResponse(LatestContinuityReply(scores=_shown(found.scores)))
-
-
-def _shown(scores: list[StoredScore]) -> list[ContinuityScore]:
-    return [ContinuityScore(**msgspec.structs.asdict(score)) for score in scores]
+    return HttpResponse(LatestContinuityReply(scores=found.scores))
 
 
 ROUTES: tuple[Route, ...] = (

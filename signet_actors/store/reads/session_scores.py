@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from signet_actors.protocol.session_scores import ListScores, StoredScore
+from signet_actors.operations.analytics import ContinuityScore
+from signet_actors.protocol.session_scores import ListScores
 from signet_actors.store.engine import Snapshot
 
 _QUOTES_FORGOTTEN: Final = (
@@ -16,7 +17,7 @@ _QUOTES_FORGOTTEN: Final = (
 )
 _COLUMNS: Final = ", ".join(
     f"CASE WHEN {_QUOTES_FORGOTTEN} THEN NULL ELSE s.reasoning END" if name == "reasoning" else f"s.{name}"
-    for name in StoredScore.__struct_fields__
+    for name in ContinuityScore.__struct_fields__
 )
 _LIST: Final = (
     f"SELECT {_COLUMNS} FROM session_scores s WHERE s.agent_id = :agent_id AND {{}} ORDER BY s.seq DESC LIMIT :limit"
@@ -27,7 +28,7 @@ _NEWEST_OF_PROJECT: Final = (
 )
 
 
-def listed(snapshot: Snapshot, query: ListScores) -> list[StoredScore]:
+def listed(snapshot: Snapshot, query: ListScores) -> list[ContinuityScore]:
     """Return the scores, the newest first."""
     bindings: dict[str, Any] = {"agent_id": query.agent_id, "limit": query.limit}
     clauses = [_NEWEST_OF_PROJECT] if query.latest else []
@@ -35,4 +36,4 @@ def listed(snapshot: Snapshot, query: ListScores) -> list[StoredScore]:
         clauses.append("s.project = :project")
         bindings["project"] = query.project
     rows = snapshot.rows(_LIST.format(" AND ".join(clauses) or "1 = 1"), bindings)
-    return [StoredScore(*row) for row in rows]
+    return [ContinuityScore(*row) for row in rows]
