@@ -26,6 +26,10 @@ class SessionStartConfig(Struct, frozen=True, rename="camel"):
     max_inject_chars: Annotated[int, ranged(200, 24_000, "Maximum length of the text; a harness may allow less")] = (
         24_000
     )
+    recency_bias: Annotated[
+        float,
+        ranged(0.0, 1.0, "How much the age of a memory counts for its place, instead of its importance"),
+    ] = 0.0
     include_identity: Annotated[
         bool, described("Include `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md` and `MEMORY.md` of the workspace")
     ] = True

@@ -115,9 +115,3 @@ IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
 """Keys, by section, that are accepted without a warning and have no effect, because other programs read them or this
 release ignores them. Their contents are not checked.
 """
-
-NOT_BUILT_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
-    (("hooks", "sessionStart"), ("recencyBias",)),
-)
-"""Documented keys, by section, whose feature this release lacks. They cause a warning; their contents are not checked.
-"""

@@ -21,7 +21,7 @@ import msgspec
 from signet_actors.config.checks import ConfigFinding, findings
 from signet_actors.config.field_forms import ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN
 from signet_actors.config.keys import Field, camel, fields_of, keys, snake
-from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS, NOT_BUILT_KEYS
+from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS
 from signet_actors.config.schema import Config
 from signet_actors.config.shown_value import MAX_SHOWN_CHARS, printable, shown_value
 from signet_actors.config.suggest import closest, did_you_mean
@@ -42,7 +42,6 @@ _CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
 """Patterns of keys into which people paste a secret by mistake. Messages never repeat a value given there."""
 
 _IGNORED: Final = dict(IGNORED_KEYS)
-_NOT_BUILT: Final = dict(NOT_BUILT_KEYS)
 _ALIASES: Final = dict(ALIASES)
 
 
@@ -207,14 +206,11 @@ class _ConfigReader:
             *(spelling for name in _IGNORED.get(path, ()) for spelling in _spellings(name)),
             *(spelling for source, _ in MOVED_KEYS if source[:-1] == path for spelling in _spellings(source[-1])),
         }
-        not_built = {spelling for name in _NOT_BUILT.get(path, ()) for spelling in _spellings(name)}
         given: dict[str, Any] = {}
         for name in mapping:
             attribute = attributes.get(name) if isinstance(name, str) else None
             if attribute is None:
-                if name in not_built:
-                    self._warn(f"{self.source}: {'.'.join((*written, name))}: has no effect in this release")
-                elif name not in passed_over:
+                if name not in passed_over:
                     self._unknown(name, [part.name for part in fields.values()], path, written)
             elif attribute in given:
                 here = (*path, fields[attribute].name)
@@ -237,7 +233,7 @@ class _ConfigReader:
         self._warn(f"{self.source}: {label}: unknown key, ignored{hint}")
 
     def _suggestion(self, shown: str, siblings: list[str], path: KeyPath, written: KeyPath) -> str:
-        near = closest(shown, [*siblings, *_IGNORED.get(path, ()), *_NOT_BUILT.get(path, ())])
+        near = closest(shown, [*siblings, *_IGNORED.get(path, ())])
         if near is not None:
             return f'; did you mean "{".".join((*written, near))}"?'
         elsewhere = {key.path[-1]: key.dotted for key in keys()}

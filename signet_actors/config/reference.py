@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from signet_actors.config.keys import Field, Key, fields_of, keys
-from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS, NOT_BUILT_KEYS
+from signet_actors.config.legacy import ALIASES, IGNORED_KEYS, MOVED_KEYS
 from signet_actors.config.load import ENVIRONMENT_KEYS
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 
@@ -42,10 +42,6 @@ implement its feature.
 _WITHOUT_EFFECT_MEANING: Final = (
     "These keys and sections are validated like all others, but the features that use them are not in this release."
 )
-_NOT_BUILT_MEANING: Final = (
-    "These sections and keys are documented, but their features are not in this release. They cause a warning, and "
-    "their contents are not checked."
-)
 _IGNORED_MEANING: Final = (
     "They belong to other programs that use the same file, or to functions that this daemon does not have. These "
     "keys, and everything below them, are ignored without a warning; any other unknown key causes a warning."
@@ -61,8 +57,6 @@ def reference() -> str:
         ["## Without effect in this release"],
         [_WITHOUT_EFFECT_MEANING],
         [f"- `{name}`" for name in WITHOUT_EFFECT],
-        [_NOT_BUILT_MEANING],
-        _table(("Section", "Keys"), _by_section(NOT_BUILT_KEYS)),
         ["## Environment variables"],
         ["They override the file and are validated in the same way."],
         _table(("Variable", "Overrides"), _variables()),

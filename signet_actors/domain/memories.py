@@ -176,6 +176,16 @@ def decayed_importance(importance: float, *, pinned: bool, days: float, rate: fl
     return PINNED_IMPORTANCE if pinned else importance * rate**days
 
 
+def start_score(importance: float, *, age_days: float, recency_bias: float) -> float:
+    """Return the score by which memories are ordered at the start of a session.
+
+    ``importance`` has decayed already. ``recency_bias``: 0 counts only the importance, 1 only how new the memory is.
+
+    Source: docs/guides/hooks.md "The start of a session".
+    """
+    return importance * (1 - recency_bias) + recency_bias / (1 + age_days)
+
+
 def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
     """Return the importance to store: the requested one, else 1.0 if the request pins, else ``otherwise``.
 

@@ -119,7 +119,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
 
     ``now_ms``: the moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is
     not the last session. ``candidates``: how many rows of the highest importance, and of those recalled last, are
-    compared exactly.
+    compared exactly. ``recency_bias``: how much the age of a memory counts, from 0 to 1.
     """
 
     read: ReadScope
@@ -129,7 +129,8 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     limit: int = 50
     max_constraints: int = 50
     decay_rate: float = 0.95
-    min_importance: float = 0.2
+    recency_bias: float = 0.0
+    min_score: float = 0.2
     candidates: int = 200
 
 

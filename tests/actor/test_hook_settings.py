@@ -73,11 +73,11 @@ def test_a_compaction_begins_a_new_epoch_even_if_its_summary_is_not_stored(tmp_p
     assert "The editor is vim" in post(api, START)["inject"]
 
 
-def test_a_start_compares_as_many_memories_as_configured(tmp_path: Path) -> None:
-    api = configured(tmp_path, sessionStart={"candidatePoolLimit": 20, "recallLimit": 3})
+def test_a_start_compares_memories_as_configured(tmp_path: Path) -> None:
+    api = configured(tmp_path, sessionStart={"candidatePoolLimit": 20, "recallLimit": 3, "recencyBias": 0.7})
     post(api, START)
     asked = api.bus.only(FindSessionStart).body
-    assert (asked.candidates, asked.limit) == (20, 3)
+    assert (asked.candidates, asked.limit, asked.recency_bias) == (20, 3, 0.7)
 
 
 @pytest.mark.parametrize("wanted", [True, False])

@@ -207,8 +207,27 @@ def test_memories_follow_their_importance_times_decay_since_the_last_recall(room
     )
     room.remember("fresh", importance=0.4)
     assert contents(start(room).memories) == ["recalled lately", "fresh", "strong", "faded"]
-    assert contents(start(room, min_importance=0.3).memories) == ["recalled lately", "fresh", "strong"]
+    assert contents(start(room, min_score=0.3).memories) == ["recalled lately", "fresh", "strong"]
     assert contents(start(room, limit=1).memories) == ["recalled lately"]
+
+
+@pytest.mark.parametrize("candidates", [200, 1])
+def test_with_a_bias_to_recency_a_new_memory_comes_before_a_more_important_one(
+    room: StoreRoom, candidates: int
+) -> None:
+    for content, importance in (("weighty", 0.9), ("light", 0.5)):
+        room.remember(content, importance=importance)
+        room.clock.advance(86_400_000)
+    assert contents(start(room, limit=1, candidates=candidates).memories) == ["weighty"]
+    for bias in (0.7, 1.0):
+        assert contents(start(room, limit=1, candidates=candidates, recency_bias=bias).memories) == ["light"]
+
+
+def test_with_recency_alone_the_importance_does_not_count(room: StoreRoom) -> None:
+    for content, importance in (("oldest", 1.0), ("older", 0.5), ("new", 0.01)):
+        room.remember(content, importance=importance)
+        room.clock.advance(86_400_000)
+    assert contents(start(room, recency_bias=1.0).memories) == ["new", "older", "oldest"]
 
 
 def test_what_is_new_counts_from_when_another_session_of_the_agent_was_active(room: StoreRoom) -> None:

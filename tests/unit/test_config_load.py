@@ -169,17 +169,6 @@ def test_keys_of_other_programs_cause_no_warning(tmp_path: Path) -> None:
     assert not loaded.config.hooks.user_prompt_submit.enabled
 
 
-def test_a_documented_key_that_is_not_built_yet_causes_a_warning(tmp_path: Path) -> None:
-    loaded = load(
-        tmp_path,
-        """
-        hooks:
-          session_start: {recency_bias: 0.7}
-        """,
-    )
-    assert loaded.warnings == ["agent.yaml: hooks.session_start.recency_bias: has no effect in this release"]
-
-
 # What is odd
 
 

@@ -233,9 +233,7 @@ def test_every_key_without_effect_exists() -> None:
 def test_no_key_is_both_known_and_of_another_program() -> None:
     ours = {key.path[:end] for key in keys() for end in range(1, len(key.path) + 1)}
     ignored = {(*section, name) for section, names in legacy.IGNORED_KEYS for name in names}
-    not_built = {(*section, name) for section, names in legacy.NOT_BUILT_KEYS for name in names}
-    assert not ours & (ignored | not_built)
-    assert not ignored & not_built
+    assert not ours & ignored
 
 
 def test_both_spellings_of_every_name_are_converted_to_each_other() -> None:

@@ -79,6 +79,7 @@ async def _full_start(
                 limit=settings.recall_limit,
                 decay_rate=state.config.memory.decay_rate,
                 candidates=settings.candidate_pool_limit,
+                recency_bias=settings.recency_bias,
             )
         ),
         asyncio.to_thread(

@@ -113,7 +113,7 @@ class Synthesis:
             limit=MAX_MEMORIES,
             max_constraints=MAX_MEMORIES,
             decay_rate=self._config().memory.decay_rate,
-            min_importance=0.0,
+            min_score=0.0,
             candidates=2 * MAX_MEMORIES,
         )
         found, _ = await self._bus.ask_searcher(query, trace_id=trace_id)

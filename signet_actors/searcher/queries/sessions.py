@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from signet_actors.domain.memories import decayed_importance
+from signet_actors.domain.memories import decayed_importance, start_score
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.memories import Filters, Memory
 from signet_actors.protocol.sessions import (
@@ -78,7 +78,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     created = reader.columns.created_ms[: len(allowed)]
     return SessionStartFound(
         constraints=sorted(constraints.values(), key=lambda memory: (memory.project != project, -memory.importance)),
-        memories=_by_importance(query, list(memories.values())),
+        memories=_by_score(query, list(memories.values())),
         seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
@@ -101,25 +101,34 @@ def _binding(reader: Reader, snapshot: Snapshot, query: FindSessionStart, filter
 
 
 def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -> Seqs:
-    """Return at most ``count`` rows with the highest importance, decayed since their creation."""
+    """Return at most ``count`` rows with the highest score, with the importance decayed since their creation."""
     seqs: Seqs = np.flatnonzero(among)
     if len(seqs) <= count:
         return seqs
     columns = reader.columns
     days = np.maximum(query.now_ms - columns.created_ms[seqs], 0) / DAY_MS
     weight = columns.importance[seqs] * np.where(columns.pinned[seqs], 1.0, query.decay_rate**days)
+    weight = weight * (1 - query.recency_bias) + query.recency_bias / (1 + days)
     return seqs[np.argpartition(-weight, count)[:count]]
 
 
-def _by_importance(query: FindSessionStart, memories: list[Memory]) -> list[Memory]:
-    """Return the memories that are still important enough: the project's first, then the most important."""
-    weighed = [(memory, _importance_now(query, memory)) for memory in memories]
-    passing = [(memory, weight) for memory, weight in weighed if weight > query.min_importance]
+def _by_score(query: FindSessionStart, memories: list[Memory]) -> list[Memory]:
+    """Return the memories whose score is still high enough: the project's first, then those of the highest score."""
+    weighed = [(memory, _score(query, memory)) for memory in memories]
+    passing = [(memory, weight) for memory, weight in weighed if weight > query.min_score]
     passing.sort(key=lambda pair: (pair[0].project != query.project, -pair[1], pair[0].id))
     return [memory for memory, _ in passing[: query.limit]]
 
 
-def _importance_now(query: FindSessionStart, memory: Memory) -> float:
-    since_ms = epoch_ms(memory.last_accessed or memory.created_at)
-    days = 0.0 if since_ms is None else max(0.0, (query.now_ms - since_ms) / DAY_MS)
-    return decayed_importance(memory.importance, pinned=bool(memory.pinned), days=days, rate=query.decay_rate)
+def _score(query: FindSessionStart, memory: Memory) -> float:
+    unused_days = _days_since(query, memory.last_accessed or memory.created_at)
+    importance = decayed_importance(
+        memory.importance, pinned=bool(memory.pinned), days=unused_days, rate=query.decay_rate
+    )
+    age_days = _days_since(query, memory.created_at)
+    return start_score(importance, age_days=age_days, recency_bias=query.recency_bias)
+
+
+def _days_since(query: FindSessionStart, time: str) -> float:
+    since_ms = epoch_ms(time)
+    return 0.0 if since_ms is None else max(0.0, (query.now_ms - since_ms) / DAY_MS)
