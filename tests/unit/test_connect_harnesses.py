@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -281,6 +282,28 @@ def test_a_server_of_the_users_own_stays_and_is_told(home: Home) -> None:
     assert "has an MCP server named signet that `signet connect` did not add; it stays as it is." in done.output
     home.disconnect(VSCODE)
     assert path.read_text() == own
+
+
+@pytest.mark.parametrize(
+    "harness", [found for found in HARNESSES if found is not CODEX], ids=lambda harness: harness.name
+)
+def test_servers_that_are_null_are_left_alone(home: Home, harness: Harness) -> None:
+    path = harness.servers_file({"HOME": str(home.root)}).path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"mcpServers": null, "servers": null, "mcp": null}')
+    done = home.connect(harness)
+    assert done.exit_code == 78
+    assert f"{path}, line 1" in done.output
+    assert "is not an object in braces. Nothing was changed" in done.output
+    assert "is not an object in braces" in home.run("connect").output
+
+
+def test_a_pipe_in_place_of_the_settings_of_codex_is_not_waited_for(home: Home) -> None:
+    (home.root / ".codex").mkdir()
+    os.mkfifo(home.root / ".codex" / "config.toml")
+    listed = home.run("connect")
+    assert listed.exit_code == 0
+    assert "is a FIFO but must be a regular file" in listed.output
 
 
 def test_without_the_command_line_only_hooks_are_connected(home: Home) -> None:

@@ -252,7 +252,7 @@ class Harness:
             document = self._document(environ)
             if document.get("disableAllHooks") is True:
                 notes.append(f"{self.title} runs no hooks: disableAllHooks is true in {self.settings(environ).path}.")
-            if self is CODEX and _codex_hooks_off(self.settings_directory(environ) / "config.toml"):
+            if self is CODEX and _codex_hooks_off(self.servers_file(environ).read()):
                 notes.append("Codex runs no hooks: [features] hooks is false in config.toml.")
             if any(is_of_other_signet(handler) for _, handler in handlers(document)):
                 notes.append("Hooks of another Signet (`signet hook …`) are in the file, too; remove them.")
@@ -437,10 +437,9 @@ OPENCLAW: Final = Harness(
 HARNESSES: Final = (CLAUDE_CODE, CODEX, GEMINI, CURSOR, VSCODE, WINDSURF, OPENCODE, OPENCLAW)
 
 
-def _codex_hooks_off(path: Path) -> bool:
+def _codex_hooks_off(text: str | None) -> bool:
     try:
-        with path.open("rb") as file:
-            features = tomllib.load(file).get("features")
-    except (OSError, ValueError):
+        features = tomllib.loads(text or "").get("features")
+    except ValueError:
         return False
     return isinstance(features, dict) and features.get("hooks", features.get("codex_hooks")) is False

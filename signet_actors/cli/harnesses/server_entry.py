@@ -61,9 +61,9 @@ class ServerEntry:
         """Return the entry named ``signet``, ours or not; None if there is none. Raises InvalidText."""
         document = object_of(text, comments=self._comments)
         for key in self._path(document):
-            inner = document.get(key)
-            if inner is None:
+            if key not in document:
                 return None
+            inner = document[key]
             if not isinstance(inner, dict):
                 assert text is not None, "it has something in it"
                 raise InvalidText(_line_of_key(text, key), f'"{key}" is not an object in braces')
