@@ -19,7 +19,7 @@ import click
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.check import HookRun, check_session, prompt_brings, run_installed, stored_canary
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
-from signet_actors.cli.harnesses.identity_files import forget_connected, note_connected
+from signet_actors.cli.harnesses.identity_files import forget_connected, note_connected, unread_files
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
@@ -287,6 +287,7 @@ def _list(invocation: Invocation) -> None:
             notes = found.notes(invocation.environ)
         except ConfigError:  # it is in the table
             continue
+        notes += unread_files(invocation.workspace, found, invocation.environ)
         for note in notes:
             print_message(note)
     _print_spool(invocation)
@@ -326,8 +327,8 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
     """Check one harness and print what came back; return the exit code."""
     environ = invocation.environment
     print_result(f"{harness.title}: {printable(str(harness.settings(environ).path))}")
-    for note in harness.notes(environ):
-        print_result(f"  {note}")
+    for note in (*harness.notes(environ), *unread_files(invocation.workspace, harness, environ)):
+        print_result(f"  {printable(note)}")
     if "1" in (environ.get("SIGNET_NO_HOOKS"), environ.get("SIGNET_BYPASS")):
         print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is 1 here, so every hook is silent.")
     session = check_session(environ)

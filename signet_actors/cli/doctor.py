@@ -19,7 +19,6 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,10 @@ import click
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.harnesses.identity_files import unread_files
+from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import ask_confirmation, counted, emphasised, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.config.schema import Config
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 CHECK_TIMEOUT_S = 600
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
@@ -56,29 +57,6 @@ LOW_DISK_BYTES = 1_000_000_000
 FULL_DISK_BYTES = 64_000_000
 MIN_DESCRIPTORS = 512
 SHOWN_FINDINGS = 10
-
-
-@dataclass(frozen=True)
-class DoctorFinding:
-    """The result of one check. ``remedy`` is empty if there is nothing to do."""
-
-    subject: str
-    state: str
-    detail: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class DoctorContext:
-    """What the checks examine. ``config`` is None if it is not valid, ``client`` is None if no daemon listens."""
-
-    workspace: Path
-    environment: dict[str, str]
-    config: Config | None
-    running: bool
-    client: DaemonClient | None
-    deep: bool = False
-    repair: bool = False
 
 
 @click.command()
@@ -483,6 +461,13 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", WARN, f"{model_text(model)}; jobs wait", remedy)
 
 
+def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that the connected harnesses read the files that have the identity files."""
+    for harness in HARNESSES:
+        for unread in unread_files(context.workspace, harness, context.environment):
+            yield DoctorFinding("harness", WARN, unread)
+
+
 CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     workspace_findings,
     daemon_findings,
@@ -494,4 +479,5 @@ CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     backup_findings,
     provider_findings,
     model_findings,
+    harness_findings,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,49 @@ def test_codex_reads_its_override_if_that_is_not_empty(home: Home, workspace: Pa
     home.connect(CODEX)
     (row,) = read_connected(workspace)
     assert row.identity_file == str(override)
+
+
+def hide_codex(home: Home) -> Path:
+    (home.root / ".codex" / "AGENTS.override.md").write_text("Mine.\n")
+    return home.root / ".codex" / "AGENTS.override.md"
+
+
+def hide_gemini(home: Home) -> Path:
+    path = home.root / ".gemini" / "settings.json"
+    settings = json.loads(path.read_text()) | {"context": {"fileName": ["NOTES.md", "../x"]}}
+    path.write_text(json.dumps(settings))
+    return home.root / ".gemini" / "NOTES.md"
+
+
+@pytest.mark.parametrize(("harness", "hide"), [(CODEX, hide_codex), (GEMINI, hide_gemini)])
+def test_a_file_that_the_harness_no_longer_reads_is_told_and_left(
+    home: Home, workspace: Path, harness: Harness, hide: Callable[[Home], Path]
+) -> None:
+    home.connect(harness)
+    sync_harness_files(workspace)
+    former = home.root / FILES[harness.name]
+    told = f"{harness.title} does not read {former}, which has your identity files"
+    assert told not in home.run("connect").output
+    read_now = hide(home)
+    assert f"{told}, but {read_now}; `signet connect {harness.name}` moves them." in home.run("connect").output
+    assert told in home.run("connect", harness.name, "--check").output
+    findings = json.loads(home.run("doctor", "--json").stdout)["findings"]
+    assert [found["state"] for found in findings if told in found["detail"]] == ["warn"]
+    assert f"Took the identity files out of {former}." in home.connect(harness).output
+    assert not former.exists()
+    sync_harness_files(workspace)
+    assert "Run the tests." in read_now.read_text()
+    assert told not in home.run("connect").output
+
+
+@pytest.mark.parametrize("names", ["GEMINI.md", ["A.md", "GEMINI.md"], [], ["../A.md", 1, ""], None])
+def test_gemini_reads_its_own_file_unless_its_settings_say_otherwise(
+    home: Home, workspace: Path, names: object
+) -> None:
+    (home.root / ".gemini").mkdir()
+    (home.root / ".gemini" / "settings.json").write_text(json.dumps({"context": {"fileName": names}}))
+    home.connect(GEMINI)
+    assert read_connected(workspace)[0].identity_file == str(home.root / ".gemini" / "GEMINI.md")
 
 
 def test_opencode_goes_on_to_read_the_instructions_of_claude_code(home: Home, workspace: Path) -> None:

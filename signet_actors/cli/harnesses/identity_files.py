@@ -20,6 +20,8 @@ from signet_actors.runtime.harness_file import NotOurs, found_block, put_block
 from signet_actors.runtime.identity_files import read_identity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.cli.invocation import Invocation
 
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
 def note_connected(invocation: Invocation, harness: Harness, agent: str | None) -> None:
     """Have the daemon of the workspace keep its identity files in the harness's instructions, too."""
     noted = harness.noted(invocation.environ, agent)
+    former = _noted_rows(invocation.workspace, noted)
     try:
         add_connected(invocation.workspace, noted)
     except OSError as error:
         print_message(f"The daemon cannot be told of it: {error.filename}: {error.strerror}.")
         return
+    left = _targets(invocation.workspace, former) - _targets(invocation.workspace, read_connected(invocation.workspace))
+    _take_out(sorted(left))
     if noted.identity_file and read_identity(invocation.workspace, noted.agent):
         print_message(f"The daemon keeps your identity files in {printable(noted.identity_file)}, too.")
 
@@ -40,10 +45,7 @@ def forget_connected(invocation: Invocation, harness: Harness, *, dry_run: bool)
     """Take the identity files out of the harness's files, and print in which they were."""
     workspace = invocation.workspace
     noted = harness.noted(invocation.environ, None)
-    rows: list[ConnectedHarness] = [
-        row for row in read_connected(workspace) if (row.harness, row.settings) == (noted.harness, noted.settings)
-    ]
-    paths = list(dict.fromkeys(target.path for row in (*rows, noted) for target in targets_of(workspace, row)))
+    paths = sorted(_targets(workspace, [*_noted_rows(workspace, noted), noted]))
     if dry_run:
         for path in filter(_has_block, paths):
             print_result(f"The identity files in {printable(str(path))} would be taken out.")
@@ -52,6 +54,36 @@ def forget_connected(invocation: Invocation, harness: Harness, *, dry_run: bool)
         remove_connected(workspace, noted.harness, noted.settings)
     except OSError as error:
         print_message(f"The daemon cannot be told of it: {error.filename}: {error.strerror}.")
+    _take_out(paths)
+
+
+def unread_files(workspace: Path, harness: Harness, environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each file with identity files that the harness no longer reads."""
+    found = []
+    for row in _noted_rows(workspace, harness.noted(environ, None)):
+        read_now = harness.noted(environ, row.agent)
+        unread = _targets(workspace, [row]) - _targets(workspace, [read_now])
+        found += [
+            f"{harness.title} does not read {path}, which has your identity files"
+            + (f", but {read_now.identity_file}" if read_now.identity_file else "")
+            + f"; `signet connect {harness.name}` moves them."
+            for path in sorted(unread)
+            if _has_block(path)
+        ]
+    return found
+
+
+def _noted_rows(workspace: Path, noted: ConnectedHarness) -> list[ConnectedHarness]:
+    """Return what the daemon of the workspace was told about these settings."""
+    about = (noted.harness, noted.settings)
+    return [row for row in read_connected(workspace) if (row.harness, row.settings) == about]
+
+
+def _targets(workspace: Path, rows: Iterable[ConnectedHarness]) -> set[Path]:
+    return {target.path for row in rows for target in targets_of(workspace, row)}
+
+
+def _take_out(paths: Iterable[Path]) -> None:
     for path in filter(_has_block, paths):
         try:
             put_block(path, b"")

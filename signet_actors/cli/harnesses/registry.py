@@ -17,7 +17,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from signet_actors.cli.harnesses.flat_hooks import FlatHooks
 from signet_actors.cli.harnesses.hook_settings import HookGroups, document_of, handlers, is_of_other_signet, is_ours
@@ -28,6 +28,7 @@ from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_s
 from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
 from signet_actors.cli.harnesses.toml_server import TomlServer
 from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import ConnectedHarness
 
 if TYPE_CHECKING:
@@ -133,12 +134,24 @@ class Harness:
     def noted(self, environ: Mapping[str, str], agent: str | None) -> ConnectedHarness:
         """Return what the daemon is told about this harness. Links in the path of its directory are resolved."""
         directory = self.settings_directory(environ).resolve()
-        paths = [directory / name for name in self.instructions]
+        paths = [directory / name for name in self._instruction_names(environ)]
         found: Path | str = next(filter(_has_content, paths), paths[-1] if paths else "")
         if self is OPENCODE and not _has_content(paths[0]) and _has_content(CLAUDE_CODE.instructions_of(environ)):
             found = ""  # OpenCode reads these, and would no longer do so
         settings = str(self.settings(environ).path)
         return ConnectedHarness(self.name, self.title, settings, str(found), agent or DEFAULT_AGENT)
+
+    def _instruction_names(self, environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names of its files for instructions; Gemini CLI can be set to read others."""
+        if self is not GEMINI:
+            return self.instructions
+        try:
+            context = self._document(environ).get("context")
+        except ConfigError:
+            return self.instructions
+        named = context.get("fileName") if isinstance(context, dict) else None
+        names = [name for name in (named if isinstance(named, list) else [named]) if _is_file_name(name)]
+        return self.instructions if not names or self.instructions[0] in names else (names[0],)
 
     def is_found(self, environ: Mapping[str, str]) -> bool:
         """Return whether the harness seems to be installed: its program, or its settings directory."""
@@ -297,6 +310,10 @@ def _has_content(path: Path) -> bool:
         return path.stat().st_size > 0
     except OSError:
         return False
+
+
+def _is_file_name(name: Any) -> TypeGuard[str]:
+    return isinstance(name, str) and name not in ("", "..") and "\0" not in name and Path(name).name == name
 
 
 def _home(environ: Mapping[str, str]) -> Path:
