@@ -254,12 +254,19 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
             return 500
     if path.endswith("/session-end"):
         return 200 if type(answer.get("memoriesSaved")) is int else 500
+    if path.endswith("/compaction-complete"):
+        return 200 if answer.get("success") is True else 500
     return 200 if answer.get("saved") is True else 500
 
 
-def headers_of(body: dict[str, Any], harness: str, environ: dict[str, str]) -> dict[str, str]:
-    """Return the headers of a hook's request: who sends it, the token of the environment, and the body's key."""
+def headers_of(body: dict[str, Any], harness: str, environ: dict[str, str], *, late: bool = False) -> dict[str, str]:
+    """Return the headers of a hook's request: who sends it, the token of the environment, and the body's key.
+
+    ``late``: it waited, and the session may have gone on since.
+    """
     headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
+    if late:
+        headers["x-signet-late"] = "1"
     token = environ.get("SIGNET_TOKEN") or environ.get("SIGNET_API_KEY")
     if token:
         headers["Authorization"] = f"Bearer {token}"

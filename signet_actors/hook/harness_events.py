@@ -64,10 +64,11 @@ class Hook:
     """One hook: its route, its time limit, the members of its request, and what happens to its answer.
 
     ``injects``: the answer's text goes into the agent's context. ``durable``: the request is kept on disk until the
-    daemon has it. ``answers``: the caller of the hook reads the daemon's answer.
+    daemon has it, if it has the member ``needs``, without which the daemon refuses it. ``answers``: the caller of the
+    hook reads the daemon's answer.
     """
 
-    __slots__ = ("answers", "build", "durable", "injects", "limit_s", "path")
+    __slots__ = ("answers", "build", "durable", "injects", "limit_s", "needs", "path")
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class Hook:
         limit_s: float,
         injects: bool = False,
         durable: bool = False,
+        needs: str = "harness",
         answers: bool = False,
     ) -> None:
         self.path = f"/api/hooks/{route}"
@@ -84,6 +86,7 @@ class Hook:
         self.limit_s = limit_s
         self.injects = injects
         self.durable = durable
+        self.needs = needs
         self.answers = answers
 
 
@@ -169,12 +172,14 @@ HOOKS = {
     "session-start": Hook("session-start", _session_start, limit_s=2.0, injects=True),
     "user-prompt-submit": Hook("user-prompt-submit", _user_prompt_submit, limit_s=1.0, injects=True),
     "pre-compaction": Hook("pre-compaction", _pre_compaction, limit_s=2.0),
-    "compaction-complete": Hook("compaction-complete", _compaction_complete, limit_s=2.0),
+    "compaction-complete": Hook(
+        "compaction-complete", _compaction_complete, limit_s=2.0, durable=True, needs="summary"
+    ),
     # The session goes on: the daemon stores what its transcript has so far.
     "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
     # Claude Code gives all hooks of this event 1.5 s together; what has no answer by then stays in the spool.
     "session-end": Hook("session-end", _session_end, limit_s=1.4, durable=True),
-    "remember": Hook("remember", _remember, limit_s=5.0, durable=True, answers=True),
+    "remember": Hook("remember", _remember, limit_s=5.0, durable=True, needs="content", answers=True),
     "recall": Hook("recall", _recall, limit_s=3.0, answers=True),
 }
 

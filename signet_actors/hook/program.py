@@ -124,7 +124,7 @@ class _Call:
         self.body = request_of(hook, event, options)
 
     def run(self, output: _Output) -> None:
-        kept = self._keep() if self.hook.durable else None
+        kept = self._keep() if self.hook.durable and self.body.get(self.hook.needs) else None
         output.kept = kept is not None
         status = 200
         try:

@@ -136,6 +136,7 @@ class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="c
 
     harness: Annotated[str, Text(missing="harness and summary are required")]
     summary: Annotated[str, CutText(max_chars=MAX_SUMMARY_CHARS, missing="harness and summary are required")]
+    idempotency_key: RowKey | None = None
 
 
 class HookOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -332,6 +333,7 @@ COMPACTION_COMPLETE: Final[Operation[CompactionCompleteRequest, CompactionComple
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
     lenient=True,
+    description="With the header `x-signet-late: 1` only the summary is stored; no context epoch begins.",
 )
 OPERATIONS: Final = (
     SESSION_START,

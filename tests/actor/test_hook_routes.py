@@ -536,6 +536,18 @@ def test_a_summary_is_stored_without_prefixes_and_without_what_memory_injected(a
     assert (new.tags, new.project) == (("session", "summary", "codex"), "/p")
 
 
+def test_a_summary_that_arrives_late_is_stored_and_begins_no_epoch(api: MemoryApi) -> None:
+    late = {"x-signet-late": "1"}
+    post(api, START, sessionKey="s")
+    body = post(api, AFTER, late, sessionKey="s", idempotencyKey="hook-1")
+    assert (body["success"], body["memoryId"], body["contextEpoch"]) == (True, ID, 0)
+    assert api.bus.only(Remember).body.memory.idempotency_key == "hook-1"
+    assert post(api, PROMPT, sessionKey="s")["inject"] == "", "the session has the memory"
+    assert post(api, START, sessionKey="s", source="compact")["memories"]
+    post(api, AFTER, late, sessionKey="s")
+    assert post(api, AFTER, sessionKey="s")["contextEpoch"] == 1, "the start has begun the epoch of this compaction"
+
+
 def test_a_new_epoch_begins_even_if_the_summary_cannot_be_stored(api: MemoryApi) -> None:
     post(api, START, sessionKey="s")
     api.bus.script[Remember] = Unavailable("away")

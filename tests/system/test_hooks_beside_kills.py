@@ -1,4 +1,4 @@
-"""Processes of the daemon are killed in the middle of each hook: it ends well, and its turns and memories arrive once.
+"""Processes of the daemon are killed in the middle of each hook: it ends well, and what it reports arrives once.
 
 The process that answers is stopped first and killed once the hook has connected: its request waits then.
 
@@ -113,6 +113,24 @@ def test_a_memory_of_a_hook_whose_daemon_is_killed_is_stored_once(room: HookedHo
     assert answer.get("saved") is True or answer.get("spooled") is True
     room.drain()
     assert room.daemon.read("SELECT count(*) FROM memories WHERE content = ?", content) == [(1,)]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_summary_whose_daemon_is_killed_is_stored_once_and_its_compaction_begins_one_epoch(
+    room: HookedHome, victim: str
+) -> None:
+    session = begun(room)
+    started = "SELECT count(*) FROM session_contexts WHERE session_key = ? AND started_epoch = 0"
+    eventually(lambda: room.daemon.read(started, session.key) == [(1,)], what="the start is stored")
+    summary = f"The packing table was moved while the {victim} was away."
+    event = session.event("PostCompact", trigger="auto", compact_summary=summary)
+    interrupted(room, victim, room.command("PostCompact"), event)
+    session.begin("compact")
+    room.drain()
+    stored = room.daemon.read("SELECT type, project FROM memories WHERE content = ?", summary)
+    assert stored == [("session_summary", str(room.project))]
+    asked = {"query": "packing table", "sessionKey": session.key}
+    assert room.daemon.api.post("/api/memory/recall", asked).ok()["meta"]["dedupe"]["contextEpoch"] == 1
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

@@ -42,6 +42,7 @@ START = {
     "source": "startup",
 }
 END = {**START, "hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}
+COMPACTED = {**START, "hook_event_name": "PostCompact", "trigger": "auto", "compact_summary": "We chose a port."}
 
 
 @pytest.fixture
@@ -413,6 +414,28 @@ def test_waiting_requests_are_sent_once_when_the_daemon_is_back(daemon: Scripted
     assert len(daemon.asked) == 5
 
 
+def test_a_summary_waits_and_is_marked_as_late_when_it_is_sent_again(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/compaction-complete", drop=True)
+    daemon.on("POST", "/api/hooks/compaction-complete", {"success": True, "memoryId": "1"})
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    done = hook("compaction-complete", *CLAUDE, event=COMPACTED, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (entry,) = waiting(workspace)
+    assert re.fullmatch(r"hook-[0-9a-f]{32}", entry["body"]["idempotencyKey"])
+    hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    assert drained(workspace)
+    first, _, again = daemon.asked
+    assert again.body == first.body == entry["body"]
+    assert first.headers["idempotency-key"] == again.headers["idempotency-key"] == entry["body"]["idempotencyKey"]
+    assert ("x-signet-late" in first.headers, again.headers["x-signet-late"]) == (False, "1")
+
+
+@pytest.mark.parametrize("name", ["compaction-complete", "remember"])
+def test_a_report_without_what_the_daemon_requires_is_not_kept(workspace: Path, name: str) -> None:
+    hook(name, *CLAUDE, event=START, workspace=workspace, url=closed_port())
+    assert waiting(workspace) == []
+
+
 def test_a_request_whose_answer_was_lost_is_sent_again_with_its_key(daemon: ScriptedDaemon, workspace: Path) -> None:
     daemon.on("POST", "/api/hooks/session-end", drop=True)
     daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0})
@@ -525,6 +548,9 @@ def test_remember_says_that_the_memory_waits(workspace: Path) -> None:
         ("session-end", {}),
         ("session-end", {"saved": True}),
         ("session-end", {"memoriesSaved": 0, "skipped": True, "reason": "a reason of later releases"}),
+        ("compaction-complete", {}),
+        ("compaction-complete", {"success": False}),
+        ("compaction-complete", {"success": False, "skipped": True, "reason": "unavailable"}),
     ],
 )
 def test_a_report_waits_until_a_reply_says_that_the_daemon_has_it(
@@ -532,7 +558,7 @@ def test_a_report_waits_until_a_reply_says_that_the_daemon_has_it(
 ) -> None:
     daemon.on("POST", f"/api/hooks/{name}", answer)
     daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
-    done = hook(name, *CLAUDE, event={**END, "content": "x"}, workspace=workspace, url=daemon.url)
+    done = hook(name, *CLAUDE, event={**END, "content": "x", "summary": "y"}, workspace=workspace, url=daemon.url)
     if name == "remember":
         assert json.loads(done.stdout)["spooled"] is True
     assert len(waiting(workspace)) == 1

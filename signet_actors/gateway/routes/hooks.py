@@ -19,9 +19,9 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
 from signet_actors.gateway.routes.recall import offer_found, recall_memories, search_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
-from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook, runtime_path
+from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
-from signet_actors.operations.field_types import MAX_CONTENT_BYTES
+from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
     HOOK_RECALL,
@@ -282,11 +282,14 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
 
 
 async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
-    """Begin a new context epoch if the session's start has not done so, and store the summary as a memory."""
+    """Begin a new context epoch if the session's start has not done so, and store the summary as a memory.
+
+    A late report begins none: the session may have received something since, or be in a newer epoch.
+    """
 
     async def work(session: HookSession) -> CompactionCompleteReply:
         context = session.context
-        if context is not None:
+        if context is not None and not parse_flag(call.headers.get(LATE_HEADER, "")):
             async with context.lock:
                 call.state.ledger.complete_compaction(context)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
@@ -315,6 +318,7 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
         project=request.project or (None if session.context is None else session.context.project),
         tags=("session", "summary", request.harness),
         importance=SUMMARY_IMPORTANCE,
+        idempotency_key=request.idempotency_key,
     )
     # Prefixes such as "critical:" do not count in a text that a model wrote.
     chunks = chunks_of(text.content, state.config.memory.pipeline_v2.guardrails)

@@ -19,6 +19,8 @@ from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
 
 NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
+LATE_HEADER: Final = "x-signet-late"
+"""Of a report that waited until the daemon was back. The session may have gone on since."""
 RUNTIME_PATH_HEADER: Final = "x-signet-runtime-path"
 RUNTIME_PATHS: Final = ("plugin", "legacy")
 CONTEXT_WAIT_S: Final = 0.3
