@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from math import ceil
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -25,9 +26,12 @@ MIN_ASSISTANT_CHARS: Final = 50
 """A turn counts if the user says more than this, and the answers have more than that together."""
 
 TURN_CHARS: Final = 2_000
-HEAD_CHARS: Final = 8_000
-TAIL_CHARS: Final = 16_000
-"""What a model is shown of a session: shortened turns from its beginning and, mostly, from its end."""
+PART_CHARS: Final = 24_000
+"""Of shortened turns, which one prompt carries. A longer conversation is summarized part by part."""
+MAX_PARTS: Final = 8
+HEAD_CHARS: Final = 64_000
+TAIL_CHARS: Final = MAX_PARTS * PART_CHARS - HEAD_CHARS
+"""What models are shown of a session: shortened turns from its beginning and, mostly, from its end."""
 LEFT_OUT: Final = "[… {} turns are left out …]"
 _CUT: Final = " [… cut …] "
 
@@ -105,15 +109,25 @@ def is_significant(bounds: Significance, *, turns: int, entities: int, new_words
     )
 
 
+class ConversationPart(NamedTuple):
+    """What one prompt shows of a session, and what of it the user said."""
+
+    text: str
+    said_by_user: str
+
+
 class ConversationSample:
-    """Collects the turns of a session in a bounded space: those at its beginning, and those at its end."""
+    """Collects the turns of a session in a bounded space: those at its beginning, and those at its end.
+
+    ``left_out`` counts the turns between them that are not kept.
+    """
 
     def __init__(self) -> None:
         self._head: list[tuple[str, str]] = []
         self._tail: deque[tuple[str, str]] = deque()
         self._head_room = HEAD_CHARS
         self._tail_chars = 0
-        self._left_out = 0
+        self.left_out = 0
 
     def add(self, role: str, text: str, *, continues: bool) -> None:
         """Add a turn, or the next piece of the last one."""
@@ -123,14 +137,30 @@ class ConversationSample:
 
     def text(self) -> str:
         """Return the conversation, with a mark where turns are left out."""
-        turns = [(role, text, False) for role, text in self._head]
-        if self._left_out:
-            turns.append(("text", LEFT_OUT.format(self._left_out), False))
-        return conversation([*turns, *((role, text, False) for role, text in self._tail)])
+        return conversation([(role, text, False) for role, text in self._turns()])
 
-    def said_by_user(self) -> str:
-        """Return what the user said, as far as it is kept."""
-        return "\n".join(text for role, text in (*self._head, *self._tail) if role == "user")
+    def parts(self) -> list[ConversationPart]:
+        """Return the conversation in parts of about the same length, one for each prompt; none without turns."""
+        turns = self._turns()
+        total = max(1, sum(len(text) for _, text in turns))
+        count = min(MAX_PARTS, ceil(total / PART_CHARS))
+        parts: list[list[tuple[str, str]]] = [[] for _ in range(count)]
+        before = 0
+        for turn in turns:
+            parts[min(before * count // total, count - 1)].append(turn)
+            before += len(turn[1])
+        return [
+            ConversationPart(
+                conversation([(role, text, False) for role, text in part]),
+                "\n".join(text for role, text in part if role == "user"),
+            )
+            for part in parts
+            if part
+        ]
+
+    def _turns(self) -> list[tuple[str, str]]:
+        mark = [("text", LEFT_OUT.format(self.left_out))] if self.left_out else []
+        return [*self._head, *mark, *self._tail]
 
     def _pop(self) -> tuple[str, str] | None:
         if self._tail:
@@ -152,7 +182,7 @@ class ConversationSample:
         self._tail_chars += len(text)
         while self._tail_chars > TAIL_CHARS and len(self._tail) > 1:
             self._tail_chars -= len(self._tail.popleft()[1])
-            self._left_out += 1
+            self.left_out += 1
 
 
 def _shortened(text: str) -> str:
@@ -165,6 +195,13 @@ def _shortened(text: str) -> str:
 def memory_text(title: str, summary: str) -> str:
     """Return the text of the memory that holds a summary."""
     return f"{PREFIX}{title}\n\n{summary}"
+
+
+def not_covered(turns: int, missing: Sequence[int], parts: int) -> str:
+    """Return the sentence with which a summary says what of the session it leaves out; empty if nothing."""
+    gaps = [f"{turns} turns in its middle"] if turns else []
+    gaps += [f"part {number} of {parts}" for number in missing]
+    return f"Not covered of this long session: {', '.join(gaps)}." if gaps else ""
 
 
 def title_of(content: str) -> tuple[str, str]:

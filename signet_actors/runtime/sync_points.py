@@ -54,6 +54,7 @@ NAMES = (
     "extractor.parsed",
     "extractor.embed_done",
     "extractor.apply_sent",
+    "extractor.part_summarized",
     "extractor.summarized",
     "extractor.note_written",
     "decider.prompt_sent",

@@ -60,6 +60,8 @@ class ScriptedModel:
                 return Act("ok", "\n".join(["## Global Head", *lines]))
             case "session_score":
                 return Act("ok", json.dumps(self._scored(asked.prompt)))
+            case "session_parts":
+                return Act("ok", json.dumps(self._summarized("\n".join(texts))))
             case "session_summary":
                 return Act("ok", json.dumps(self._summarized(texts[-1])))
             case _:
@@ -108,6 +110,7 @@ def stage_of(prompt: str) -> str:
         ("You sum up what a search", "summary"),
         ("You write the working memory", "synthesis"),
         ("You write the minutes of a finished session", "session_summary"),
+        ("You join the minutes of the parts", "session_parts"),
         ("You judge how well the memories", "session_score"),
     ):
         if prompt.startswith(opening):

@@ -258,19 +258,84 @@ def test_secrets_injected_text_and_orders_of_others_are_not_in_a_summary() -> No
                 assert bad not in text
 
 
-def test_a_long_session_is_shown_with_its_beginning_its_end_and_a_mark() -> None:
-    with pipeline(ScriptedModel()) as (daemon, provider):
+def test_a_session_that_is_too_long_for_a_prompt_is_summarized_part_by_part() -> None:
+    joined = {"title": "Build the harbour crane", "summary": f"{SUMMARY}\n- The crane was built."}
+    with pipeline(ScriptedModel(summaries={"It has": joined})) as (daemon, provider):
         said = turns("harbour crane", 600)
         said[3]["content"] = "begin " + "x" * 100_000 + " end"
         end(daemon.api, "s-1", said)
         finished(daemon, "summarize")
-        (asked,) = asked_for_summaries(provider)
-        (shown,) = data_of(asked.prompt)
-        assert len(shown) < 30_000
-        assert "step 0 of" in shown
-        assert "step 599 of" in shown
-        assert "turns are left out" in shown
-        assert "x [… cut …] x" in shown
+        asked = asked_for_summaries(provider)
+        shown = [data_of(each.prompt)[0] for each in asked]
+        total = sum(map(len, shown))
+        assert 2 <= len(asked) <= 8
+        assert all(len(part) < 40_000 and len(part) < 1.2 * total / len(asked) for part in shown), "equal parts"
+        everything = "\n".join(shown)
+        for number in range(600):
+            assert f"What about step {number} of" in everything
+        assert "turns are left out" not in everything
+        assert "x [… cut …] x" in everything
+        for number, each in enumerate(asked, 1):
+            assert f"this is part {number} of {len(asked)}." in each.prompt
+        (join,) = (each for each in provider.asked if stage_of(each.prompt) == "session_parts")
+        assert len(data_of(join.prompt)) == len(asked)
+        assert all("The session began with" in text for text in data_of(join.prompt)), "the summaries, in marks"
+        (summary,) = summaries(daemon.api)
+        assert summary["content"].startswith("Session summary: Build the harbour crane\n\nThe login form")
+        assert "Not covered" not in summary["content"]
+        assert len(notes(daemon)) == 1
+
+
+def test_a_very_long_session_is_summarized_in_eight_parts_and_its_summary_says_what_it_leaves_out() -> None:
+    unreadable: list[str] = []
+
+    def fault(stage: str, asked: Asked) -> Act | Fault | None:
+        if stage == "session_summary" and "this is part 3 of 8" in asked.prompt:
+            unreadable.append(asked.prompt)
+            return Act("ok", "I do not understand")
+        return None
+
+    joined = {"title": "Build the harbour crane", "summary": SUMMARY}
+    with pipeline(ScriptedModel(summaries={"It has": joined}, fault=fault)) as (daemon, provider):
+        said = turns("harbour crane", 400)
+        for turn in said:
+            turn["content"] = turn["content"].ljust(500, "x")
+        end(daemon.api, "s-1", said)
+        finished(daemon, "summarize")
+        assert len(unreadable) == 2, "asked for twice"
+        assert len(asked_for_summaries(provider)) == 9
+        (join,) = (each for each in provider.asked if stage_of(each.prompt) == "session_parts")
+        assert len(data_of(join.prompt)) == 7
+        (summary,) = summaries(daemon.api)
+        left_out = 800 - sum(
+            text.count("harbour crane") for each in asked_for_summaries(provider) for text in data_of(each.prompt)
+        )
+        left_out += unreadable[0].count("harbour crane")
+        assert 300 < left_out < 500
+        assert summary["content"].endswith(
+            f"\n\nNot covered of this long session: {left_out} turns in its middle, part 3 of 8."
+        )
+
+
+def test_a_kill_between_two_parts_repeats_the_job_and_makes_one_summary() -> None:
+    budgets = "".join(f"    {child}: {{restarts: 100, windowMs: 60000}}\n" for child in ("extractor", "quarantine"))
+    with (
+        ScriptedProvider(script=ScriptedModel()) as provider,
+        live_daemon(
+            config=f"supervision:\n  settledMs: 0\n  budgets:\n{budgets}"
+            f"{config_for(provider, '    worker: {maxRetries: 10}')}",
+            environ={"SIGNET_SYNC_POINTS": "extractor.part_summarized=kill@2/1"},
+        ) as daemon,
+    ):
+        end(daemon.api, "s-1", turns("harbour crane", 400))
+        finished(daemon, "summarize")
+        assert daemon.every_process()["extractor"]["restarts"] >= 1
+        assert len(summaries(daemon.api)) == 1
+        assert len(notes(daemon)) == 1
+        prompts = [each.prompt for each in asked_for_summaries(provider)]
+        first, second, third = (sum(f"this is part {number} of" in each for each in prompts) for number in (1, 2, 3))
+        assert first == second >= 2, "each attempt begins anew"
+        assert third == 1
 
 
 def test_a_file_of_the_user_with_the_same_name_stays() -> None:

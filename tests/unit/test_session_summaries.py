@@ -19,12 +19,15 @@ from signet_actors.domain.extraction.session_summary import (
 )
 from signet_actors.domain.session_summaries import (
     HEAD_CHARS,
+    MAX_PARTS,
+    PART_CHARS,
     TAIL_CHARS,
     TURN_CHARS,
     ConversationSample,
     SpokenLength,
     is_significant,
     memory_text,
+    not_covered,
     note_name,
     note_text,
     novelty,
@@ -116,24 +119,58 @@ def test_the_sample_of_a_session_is_bounded_and_begins_and_ends_as_the_session(
     assert shown.endswith(turns[-1][1][-100:])
 
 
+@given(st.lists(st.tuples(st.sampled_from(("user", "assistant")), st.integers(0, 3000)), min_size=1, max_size=300))
+def test_the_parts_of_a_session_are_few_each_fits_into_a_prompt_and_together_they_are_all_that_is_shown(
+    turns: list[tuple[str, int]],
+) -> None:
+    sample = ConversationSample()
+    for role, chars in turns:
+        sample.add(role, "x" * chars, continues=False)
+    parts = sample.parts()
+    assert 1 <= len(parts) <= MAX_PARTS
+    assert all(part.text for part in parts)
+    assert all(len(part.text) <= PART_CHARS + TURN_CHARS + 300 * 20 for part in parts)
+    assert "\n\n".join(part.text for part in parts) == sample.text()
+
+
+def test_a_conversation_of_a_prompt_is_one_part_and_a_longer_one_is_parted_evenly() -> None:
+    sample = ConversationSample()
+    for number in range(24):
+        sample.add("user", f"{number:02} ".ljust(1_000, "x"), continues=False)
+    assert [part.text for part in sample.parts()] == [sample.text()]
+    sample.add("assistant", "y" * 1_000, continues=False)
+    first, second = sample.parts()
+    assert abs(len(first.text) - len(second.text)) <= 1_100
+    assert first.said_by_user.startswith("00 ")
+    assert second.said_by_user.rpartition("\n")[2].startswith("23 "), "what the agent said is left out"
+
+
 def test_a_short_session_is_shown_whole() -> None:
     sample = ConversationSample()
     for role, text in (("user", "Which port?"), ("assistant", "Port 5433."), ("user", "Thanks")):
         sample.add(role, text, continues=False)
     assert sample.text() == "User: Which port?\n\nAssistant: Port 5433.\n\nUser: Thanks"
-    assert sample.said_by_user() == "Which port?\nThanks"
+    assert [part.said_by_user for part in sample.parts()] == ["Which port?\nThanks"]
 
 
 def test_what_is_left_out_of_a_long_session_is_marked_where_it_was() -> None:
     sample = ConversationSample()
-    for number in range(100):
+    for number in range(300):
         sample.add("user", f"turn {number} " + "x" * 990, continues=False)
     shown = sample.text()
     assert "turn 0 " in shown
-    assert "turn 99 " in shown
-    assert "turn 50 " not in shown
+    assert "turn 299 " in shown
+    assert "turn 100 " not in shown
     mark = shown.index("turns are left out")
-    assert shown.index("turn 0 ") < mark < shown.index("turn 99 ")
+    assert shown.index("turn 0 ") < mark < shown.index("turn 299 ")
+    assert sample.left_out == 300 - shown.count("turn ")
+
+
+def test_a_summary_says_what_it_leaves_out() -> None:
+    assert not_covered(0, (), 1) == ""
+    assert not_covered(7, (2, 3), 8) == (
+        "Not covered of this long session: 7 turns in its middle, part 2 of 8, part 3 of 8."
+    )
 
 
 def answer(title: object, summary: object) -> str:
@@ -196,9 +233,10 @@ def test_an_order_that_the_user_did_not_give_is_left_out(line: str) -> None:
     assert (said.summary, said.suspicious) == (TOLD, 1)
 
 
-def test_a_habit_that_the_user_asked_for_stays() -> None:
+@pytest.mark.parametrize("before", [(), ("Please move the login form.",)])
+def test_a_habit_that_the_user_asked_for_in_a_part_of_the_session_stays(before: tuple[str, ...]) -> None:
     line = "- Always run make lint before a commit."
-    said = parse_session_summary(answer("x", f"{TOLD}\n{line}"), "always run make lint before a commit.")
+    said = parse_session_summary(answer("x", f"{TOLD}\n{line}"), *before, "always run make lint before a commit.")
     assert said is not None
     assert line in said.summary
 

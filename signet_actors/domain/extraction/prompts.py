@@ -24,6 +24,7 @@ MAX_RESULT_CHARS: Final = 600
 MAX_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 1_000
 MAX_JUDGED_CHARS: Final = 300
+MAX_PART_SUMMARY_CHARS: Final = 3_000
 
 _NONCE = re.compile(r"[0-9a-z]{16,64}")
 _SLOT = re.compile(r"\{\{([a-z_]{1,40})\}\}")
@@ -124,9 +125,19 @@ def session_score_prompt(template: str, nonce: str, summary: str, end: str, memo
     )
 
 
-def session_summary_prompt(template: str, nonce: str, sample: str) -> str:
-    """Return the prompt for the summary of a session, of which a ``ConversationSample`` is shown."""
-    return render(template, nonce, {"conversation": sample})
+def session_summary_prompt(template: str, nonce: str, shown: str, number: int = 1, parts: int = 1) -> str:
+    """Return the prompt for the summary of a session, or of one of the ``parts`` of a long one."""
+    part = f" The session is long: this is part {number} of {parts}. Write only about it." if parts > 1 else ""
+    return render(template, nonce, {"conversation": shown}, {"part": part})
+
+
+def session_parts_prompt(template: str, nonce: str, summaries: Mapping[int, str], parts: int) -> str:
+    """Return the prompt that joins the ``summaries`` of the parts of a session, by the number of the part, in order."""
+    blocks = [
+        f"Part {number} of {parts}:\n" + between_marks(text[:MAX_PART_SUMMARY_CHARS], nonce)
+        for number, text in summaries.items()
+    ]
+    return render(template, nonce, {}, {"summaries": "\n\n".join(blocks)})
 
 
 def _known_type(name: str) -> str:

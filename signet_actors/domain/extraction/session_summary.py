@@ -33,11 +33,11 @@ class SessionSummary(Struct, frozen=True):
     suspicious: int = 0
 
 
-def parse_session_summary(answer: str | bytes, said_by_user: str) -> SessionSummary | None:
+def parse_session_summary(answer: str | bytes, *said_by_user: str) -> SessionSummary | None:
     """Return the summary in a model's answer, None if it contains none of use. Never raises.
 
     Left out: what memory injected into the session, and lines that look like an instruction to an agent which the user
-    did not give. A summary that is only the courtesy of an assistant is none.
+    did not give in any part of the session. A summary that is only the courtesy of an assistant is none.
     """
     output = read_json(answer, _KEYS)
     if not output.found or not isinstance(output.value, dict):
@@ -65,10 +65,14 @@ def _is_junk(text: str) -> bool:
     return reason is not None
 
 
-def _is_instruction(line: str, said_by_user: str) -> bool:
+def _is_instruction(line: str, said_by_user: tuple[str, ...]) -> bool:
     """Return whether the line looks like an instruction. An open task may begin with a verb, but not be a habit."""
     bare = line.strip().lstrip("-*#> ")
-    kind = detect_injection(bare, said_by_user) if bare else None
+    return bool(bare) and all(_is_suspicious(bare, said) for said in said_by_user or ("",))
+
+
+def _is_suspicious(bare: str, said_by_user: str) -> bool:
+    kind = detect_injection(bare, said_by_user)
     if kind is InjectionKind.IMPERATIVE:
         kind = detect_injection(f"Noted: {bare}", said_by_user)
     return kind is not None

@@ -2,7 +2,7 @@
 
 The model is asked first; then the writer stores the memory and makes it the subject of the job. From then on an
 interrupted job goes on with the stored memory: no second answer can become a second summary. The file comes last, and
-the job ends when its name is recorded.
+the job ends when its name is recorded. A job that is interrupted between the parts of a long session asks for all anew.
 
 Source: architecture.txt "summary_jobs"; docs/compatibility.md "Summaries of sessions"; docs/decisions.md 14, 17, 19.
 """
@@ -22,10 +22,12 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import SESSION_SUMMARY
 from signet_actors.domain.extraction.masking import masked
-from signet_actors.domain.extraction.session_summary import parse_session_summary
+from signet_actors.domain.extraction.session_summary import SessionSummary, parse_session_summary
 from signet_actors.domain.session_summaries import (
+    ConversationSample,
     SummaryPart,
     memory_text,
+    not_covered,
     note_name,
     note_text,
     title_of,
@@ -33,7 +35,7 @@ from signet_actors.domain.session_summaries import (
 from signet_actors.errors import SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.jobs.availability import model_limit, model_pause
-from signet_actors.extractor.prompts import session_summary_prompt
+from signet_actors.extractor.prompts import session_parts_prompt, session_summary_prompt
 from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.session_notes import write_note
 from signet_actors.extractor.session_samples import read_sample
@@ -44,6 +46,7 @@ from signet_actors.runtime.local_zone import LOCAL_ZONE
 from signet_actors.runtime.sync_points import sync_point
 
 _SLOTS: Final = 1
+_TRIES: Final = 2
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _FULL_PAUSE_S: Final = 2.0
 TRANSCRIPT_GONE: Final = '{"skipped":"transcript_gone"}'
@@ -93,27 +96,57 @@ class Summarize:
         """Return the memory that holds the summary, None if the transcript is gone, and the job is completed."""
         resources = self._resources
         sample = await read_sample(resources.actor, part, run.trace_id)
-        shown = sample.text()
-        if not shown:
+        if not sample.text():
             await run.report(CompleteJob(run.job.id, run.job.lease_id, TRANSCRIPT_GONE))
             return None
-        prompt = session_summary_prompt(shown, resources.rng)
         sync_point("extractor.prompt_sent")
-        answer = await resources.model.generate(
-            prompt,
-            timeout_ms=resources.pipeline.extraction.timeout_ms,
-            answer=SESSION_SUMMARY,
-        )
-        said = parse_session_summary(answer.text, sample.said_by_user())
+        said, gaps = await self._said(run, sample)
         if said is None:
             raise UnusableAnswer("the answer contained no summary of the session")
-        if said.suspicious:
-            resources.actor.log.warning("summary_lines_removed", job=run.job.id, lines=said.suspicious)
         # Secrets are always removed, as from the transcript: the user did not ask to store what they are in.
-        content = masked(memory_text(said.title or "session", said.summary))
+        content = masked(memory_text(said.title or "session", f"{said.summary}\n\n{gaps}".rstrip()))
         sync_point("extractor.summarized")
         stored = await run.report(StoreSummary(run.job.id, run.job.lease_id, content))
         return stored.memory
+
+    async def _said(self, run: JobRun, sample: ConversationSample) -> tuple[SessionSummary | None, str]:
+        """Return the model's summary, and the sentence about what it leaves out.
+
+        Of a long session, each part is summarized, then the summaries are joined. Each of these at most nine answers
+        is asked for twice at most. A part without a usable answer is left out.
+        """
+        parts, rng = sample.parts(), self._resources.rng
+        if len(parts) == 1:
+            prompt = session_summary_prompt(parts[0].text, rng)
+            return await self._answer(run, prompt, 1, parts[0].said_by_user), not_covered(sample.left_out, (), 1)
+        summaries: dict[int, str] = {}
+        for number, part in enumerate(parts, 1):
+            prompt = session_summary_prompt(part.text, rng, number, len(parts))
+            said = await self._answer(run, prompt, _TRIES, part.said_by_user)
+            sync_point("extractor.part_summarized")
+            if said is not None:
+                summaries[number] = masked(f"{said.title}\n\n{said.summary}")
+        if not summaries:
+            return None, ""
+        prompt = session_parts_prompt(summaries, len(parts), rng)
+        joined = await self._answer(run, prompt, _TRIES, *(part.said_by_user for part in parts))
+        missing = [number for number in range(1, len(parts) + 1) if number not in summaries]
+        return joined, not_covered(sample.left_out, missing, len(parts))
+
+    async def _answer(self, run: JobRun, prompt: str, tries: int, *said_by_user: str) -> SessionSummary | None:
+        """Return the summary in the model's answer, None if none of the answers has one. Raises ProviderError."""
+        resources = self._resources
+        for _ in range(tries):
+            answer = await resources.model.generate(
+                prompt, timeout_ms=resources.pipeline.extraction.timeout_ms, answer=SESSION_SUMMARY
+            )
+            said = parse_session_summary(answer.text, *said_by_user)
+            if said is None:
+                continue
+            if said.suspicious:
+                resources.actor.log.warning("summary_lines_removed", job=run.job.id, lines=said.suspicious)
+            return said
+        return None
 
     async def _written(self, memory: JobMemory, part: SummaryPart) -> str:
         """Write the file and return its name. Raises SignetError; an attempt that is repeated finds its file again."""

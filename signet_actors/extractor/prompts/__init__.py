@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -30,9 +30,16 @@ def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> st
     return prompts.summary_prompt(_template("summary_card"), prompts.mark(rng.getrandbits(128)), query, results)
 
 
-def session_summary_prompt(sample: str, rng: random.Random) -> str:
-    """Return the prompt that asks for the summary of a session."""
-    return prompts.session_summary_prompt(_template("session_summary"), prompts.mark(rng.getrandbits(128)), sample)
+def session_summary_prompt(shown: str, rng: random.Random, number: int = 1, parts: int = 1) -> str:
+    """Return the prompt that asks for the summary of a session, or of one of the ``parts`` of a long one."""
+    nonce = prompts.mark(rng.getrandbits(128))
+    return prompts.session_summary_prompt(_template("session_summary"), nonce, shown, number, parts)
+
+
+def session_parts_prompt(summaries: Mapping[int, str], parts: int, rng: random.Random) -> str:
+    """Return the prompt that asks for one summary made from those of the parts of a session."""
+    nonce = prompts.mark(rng.getrandbits(128))
+    return prompts.session_parts_prompt(_template("session_parts"), nonce, summaries, parts)
 
 
 def session_score_prompt(summary: str, end: str, memories: Sequence[tuple[str, str]], rng: random.Random) -> str:
