@@ -50,9 +50,10 @@ def is_connected(pid: int) -> bool:
     """Return whether the process has an established TCP connection."""
     try:
         sockets = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+        table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")
     except OSError:  # the process, or one of its files, has just gone
         return False
-    rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:])
+    rows = (line.split() for line in table.splitlines()[1:])
     return any(row[3] == ESTABLISHED and f"socket:[{row[9]}]" in sockets for row in rows)
 
 
