@@ -25,22 +25,28 @@ class NewCheckpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     project: str | None = None
 
 
-class CheckpointRecorded(Message, frozen=True, tag="writer.checkpoint_recorded"):
-    """It is on disk; ``stored`` is false if the transcript of the session was forgotten, and nothing is stored."""
+class CheckpointRecorded(Message, frozen=True, omit_defaults=True, tag="writer.checkpoint_recorded"):
+    """It is on disk; ``stored`` is false if the transcript of the session was forgotten, and nothing is stored.
+
+    ``same_end``: the checkpoint that was made when the same end of the session was reported before.
+    """
 
     stored: bool
+    same_end: str | None = None
 
 
 class RecordCheckpoint(Request[CheckpointRecorded], frozen=True, tag="writer.record_checkpoint"):
     """Store a checkpoint of the session, and delete its oldest ones beyond the configured number. Safe to repeat.
 
-    ``ended``: the session reported its end. Without a ``checkpoint`` only that is stored.
+    ``ended``: the session reported its end, at ``ended_at`` if that is known. Without a ``checkpoint`` only that is
+    stored. An end has one checkpoint: what else happened by the time it is reported again is a periodic one.
     """
 
     session_key: str
     agent_id: str
     checkpoint: NewCheckpoint | None = None
     ended: bool = False
+    ended_at: str | None = None
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):

@@ -146,6 +146,54 @@ def test_an_end_without_a_checkpoint_ends_the_earlier_ones(room: StoreRoom) -> N
     assert recovered(room, project="/p") == "c2"
 
 
+ENDED_AT = "2025-12-31T23:59:00.000Z"
+"""Before the checkpoints of the store room are made."""
+
+
+def end(room: StoreRoom, number: int, ended_at: str | None = ENDED_AT, **fields: Any) -> str | None:
+    """Report the end of the session; return the id of the checkpoint that this end has already."""
+    checkpoint = NewCheckpoint(f"c{number}", "session_end", "- Prompts", fields.pop("prompt_count", 0), **fields)
+    done = room.ask(RecordCheckpoint("s", "default", checkpoint, ended=True, ended_at=ended_at))
+    assert done.stored
+    return done.same_end
+
+
+@pytest.mark.parametrize("ended_at", [ENDED_AT, None])
+def test_an_end_that_is_reported_again_has_the_checkpoint_of_the_first_report(
+    room: StoreRoom, ended_at: str | None
+) -> None:
+    assert end(room, 1, ended_at, prompt_count=3) is None
+    assert end(room, 2, ended_at) == "c1"
+    assert [(one.id, one.prompt_count) for one in listed(room, session_key="s")] == [("c1", 3)]
+
+
+def test_what_a_session_does_before_its_earlier_end_is_reported_again_is_a_periodic_checkpoint(
+    room: StoreRoom,
+) -> None:
+    end(room, 1, prompt_count=3)
+    assert end(room, 2, memory_queries=("ferry",)) == "c1"
+    assert [(one.id, one.trigger, one.ended) for one in listed(room, session_key="s")] == [
+        ("c2", "periodic", 0),
+        ("c1", "session_end", 1),
+    ]
+    assert end(room, 3) == "c1"
+    assert recovered(room, session_key="s", same_session=True) == "c2"
+
+
+def test_each_end_of_a_session_that_went_on_has_a_checkpoint(room: StoreRoom) -> None:
+    end(room, 1, prompt_count=3)
+    assert end(room, 2, LATER, prompt_count=1) is None
+    record(room, 3)
+    assert end(room, 4, LATER) is None
+    assert ids(room, session_key="s") == ["c4", "c3", "c2", "c1"]
+
+
+def test_the_end_of_a_session_of_another_agent_or_key_is_another_end(room: StoreRoom) -> None:
+    record(room, 1, session="s", agent="cleo", trigger="session_end", ended=True)
+    record(room, 2, session="t", trigger="session_end", ended=True)
+    assert end(room, 3) is None
+
+
 def test_a_session_goes_on_with_its_own_checkpoint_even_if_it_ended(room: StoreRoom) -> None:
     record(room, 1, trigger="session_end", ended=True, project="/p")
     record(room, 2, session="other", project="/p")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,33 @@ def test_a_hook_whose_daemon_is_killed_ends_well_and_each_turn_is_stored_once(
         session.end()
     room.drain()
     assert room.turns(session) == session.transcript.turns
+    assert [one["trigger"] for one in room.checkpoints(session)].count("session_end") == 1
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_an_end_that_is_sent_again_after_a_kill_has_one_checkpoint(room: HookedHome, goes_on: bool) -> None:
+    session = begun(room)
+    session.prompt("Which port does the parcel scanner use?")
+    body = {
+        "harness": "claude-code",
+        "sessionKey": session.key,
+        "project": str(room.project),
+        "transcriptPath": str(session.transcript.path),
+        "reason": "prompt_input_exit",
+        "idempotencyKey": f"hook-{session.key}",
+        "capturedAt": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+    }
+    first = room.daemon.api.post("/api/hooks/session-end", body).ok()
+    room.daemon.kill("gateway")
+    room.daemon.wait_ready()
+    if goes_on:
+        session.begin("resume")
+        session.prompt("Where is the conveyor belt?")
+    again = room.daemon.api.post("/api/hooks/session-end", body).ok()
+    assert (again["newTurns"], again["checkpointId"]) == (0, first["checkpointId"])
+    sql = 'SELECT "trigger", prompt_count, ended FROM session_checkpoints WHERE session_key = ? ORDER BY seq'
+    later = [("periodic", 1, 0)] if goes_on else []
+    assert room.daemon.read(sql, session.key) == [("session_end", 1, 1), *later]
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

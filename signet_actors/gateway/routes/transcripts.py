@@ -150,6 +150,7 @@ async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str
         harness=request.harness,
         project=request.project or request.cwd,
         cleared=request.reason == CLEARED,
+        ended_at=request.captured_at,
     )
 
 

@@ -30,7 +30,7 @@ from signet_actors.domain.checkpoints import (
 )
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.sessions.ledger import RecallLedger
-from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
+from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
 
@@ -56,7 +56,7 @@ class Activity:
     """What a session of one agent did. ``draft``: the checkpoint whose window is open, ``unsaved`` if it changed since.
 
     ``new_chars``: the length of the turns since the last checkpoint that was made for them. ``ending``: the session has
-    reported its end, which is stored with the next write; ``over``: that is stored.
+    reported its end (at ``ended_at`` if that is known), which is stored with the next write; ``over``: that is stored.
     """
 
     def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
@@ -73,6 +73,7 @@ class Activity:
         self.draft_id = ""
         self.closes_ns = self.retry_ns = 0
         self.unsaved = self.ending = self.over = False
+        self.ended_at: str | None = None
         self.lock = asyncio.Lock()
 
     @property
@@ -151,7 +152,7 @@ class SessionCheckpoints:
         self._draft(activity, trigger, context)
         self._schedule()
         named = activity.draft_id
-        return named if await self._store(activity) else None
+        return named if (await self._store(activity)).stored else None
 
     async def make_soon(
         self, key: str | None, agent_id: str, trigger: CheckpointTrigger, **more: str | None
@@ -172,12 +173,24 @@ class SessionCheckpoints:
         activity.new_chars = 0
         return await self.make_soon(key, agent_id, "agent")
 
-    async def end(self, key: str, agent_id: str, *, harness: str, project: str | None, cleared: bool) -> str | None:
-        """Note the end of the session, with a checkpoint unless its context was ``cleared``; return its id."""
+    async def end(
+        self,
+        key: str,
+        agent_id: str,
+        *,
+        harness: str,
+        project: str | None,
+        cleared: bool,
+        ended_at: str | None = None,
+    ) -> str | None:
+        """Note the end of the session, with a checkpoint unless its context was ``cleared``; return its id.
+
+        An end that is reported again has the checkpoint of the first report.
+        """
         if not self.enabled:
             return None
         activity = self._of(key, agent_id, harness, project)
-        activity.ending = True
+        activity.ending, activity.ended_at = True, ended_at
         if cleared:
             activity.draft, activity.unsaved = None, False
         else:
@@ -290,27 +303,27 @@ class SessionCheckpoints:
 
     async def _ended(self, activity: Activity) -> str | None:
         named = activity.draft_id if activity.draft is not None else None
-        return named if await self._store(activity) else None
+        done = await self._store(activity)
+        return (done.same_end or named) if done.stored else None
 
     async def _all_stored(self, activities: Iterable[Activity]) -> None:
         await asyncio.gather(*map(self._store, activities))
 
-    async def _store(self, activity: Activity) -> bool:
-        """Store what is not stored of the session; return False if it is forgotten or bypassed. Raises SignetError."""
+    async def _store(self, activity: Activity) -> CheckpointRecorded:
+        """Store what is not stored of the session, unless it is forgotten or bypassed. Raises SignetError."""
         async with activity.lock:
             draft, ended = activity.draft, activity.ending
             if not (activity.unsaved or ended):
-                return True
+                return CheckpointRecorded(stored=True)
             try:
                 await self._ledger.context(activity.key, activity.agent_id, trace_id="")
                 if self._ledger.is_bypassed(activity.key):
                     activity.draft, activity.unsaved = None, False
                     activity.ending, activity.over = False, True
-                    return False
+                    return CheckpointRecorded(stored=False)
                 new = None if draft is None else await asyncio.to_thread(self._composed, activity, draft)
-                done = await self._bus.ask_writer(
-                    RecordCheckpoint(activity.key, activity.agent_id, new, ended=ended), trace_id=""
-                )
+                command = RecordCheckpoint(activity.key, activity.agent_id, new, ended, activity.ended_at)
+                done: CheckpointRecorded = await self._bus.ask_writer(command, trace_id="")
             except SignetError:
                 activity.retry_ns = self._clock.monotonic_ns() + RETRY_MS * _MS
                 raise
@@ -318,7 +331,7 @@ class SessionCheckpoints:
                 activity.unsaved = False
                 if ended and activity.ending:
                     activity.ending, activity.over = False, True
-            return done.stored
+            return done
 
     def _composed(self, activity: Activity, draft: Draft) -> NewCheckpoint:
         """Return the checkpoint without secrets. Takes milliseconds if there is much to search."""

@@ -28,6 +28,14 @@ class CheckpointRow(NamedTuple):
     created_at: str
 
 
+class LastEnd(NamedTuple):
+    """The last checkpoint that was made for an end of a session; ``is_newest`` of all its checkpoints (0 or 1)."""
+
+    id: str
+    created_at: str
+    is_newest: int
+
+
 _KEYS: Final = ("id", "session_key", "agent_id")
 _COLUMNS: Final = {name: '"trigger"' if name == "trigger" else name for name in CheckpointRow._fields}
 _PUT: Final = (
@@ -44,6 +52,11 @@ _TRIM: Final = (
 _END: Final = (
     "UPDATE session_checkpoints SET ended = 1 WHERE session_key = :session_key AND agent_id = :agent_id AND ended = 0"
 )
+_LAST_END: Final = (
+    "SELECT c.id, c.created_at, NOT EXISTS (SELECT 1 FROM session_checkpoints d WHERE d.session_key = :session_key"
+    " AND d.agent_id = :agent_id AND d.seq > c.seq) FROM session_checkpoints c"
+    f" WHERE {_OWN} AND c.\"trigger\" = 'session_end' AND c.id <> :other_than ORDER BY c.seq DESC LIMIT 1"
+)
 _ERASE: Final = "DELETE FROM session_checkpoints WHERE session_key = :session_key AND agent_id = :agent_id"
 _DELETE_OLD: Final = (
     "DELETE FROM session_checkpoints WHERE seq IN (SELECT c.seq FROM session_checkpoints c"
@@ -55,6 +68,12 @@ def put(tx: WriteTransaction, row: CheckpointRow, most: int) -> None:
     """Store the checkpoint, and delete the oldest ones of its session beyond ``most``."""
     tx.execute(_PUT, row._asdict())
     tx.execute(_TRIM, {"session_key": row.session_key, "agent_id": row.agent_id, "most": most})
+
+
+def last_end(tx: WriteTransaction, session_key: str, agent_id: str, *, other_than: str) -> LastEnd | None:
+    """Return the last checkpoint for an end of the session, other than this one; None if it has none."""
+    row = tx.one(_LAST_END, {"session_key": session_key, "agent_id": agent_id, "other_than": other_than})
+    return None if row is None else LastEnd(*row)
 
 
 def mark_ended(tx: WriteTransaction, session_key: str, agent_id: str) -> None:
