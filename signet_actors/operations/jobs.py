@@ -1,6 +1,6 @@
 """The state of a background job.
 
-Source: docs/compatibility.md "Reading memories".
+Source: docs/compatibility.md "Reading memories", "Hooks and sessions".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GET_JOB: Final[Operation[AgentFields, JobReply]] = Operation(
     summary="State of a background job",
     tag="Jobs",
     method="GET",
-    paths=("/api/memory/jobs/{id}",),
+    paths=("/api/memory/jobs/{id}", "/api/hooks/transcript-capture/{id}"),
     request=AgentFields,
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: JobReply, 404: Problem, **PROBLEMS},

@@ -72,6 +72,9 @@ def test_an_ended_session_becomes_a_memory_with_facts_and_a_dated_file() -> None
         assert ended["queued"]
         assert daemon.api.get(f"/api/memory/jobs/{ended['jobId']}").ok()["job_type"] == "summarize"
         finished(daemon, "summarize")
+        capture = daemon.api.get(f"/api/hooks/transcript-capture/{ended['jobId']}").ok()
+        assert (capture["id"], capture["status"], capture["error"]) == (ended["jobId"], "completed", None)
+        daemon.api.get(f"/api/hooks/transcript-capture/{capture['id'][::-1]}").refused(404, error="Job not found")
         (summary,) = summaries(daemon.api)
         assert summary["content"] == f"Session summary: Move the login form to the new router\n\n{SUMMARY}"
         assert (summary["session_key"], summary["project"], summary["harness"], summary["depth"]) == (

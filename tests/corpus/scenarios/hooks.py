@@ -81,6 +81,7 @@ _HOOKS: Final = Scenario(
         post("a checkpoint without a session", "/api/checkpoints", {}),
         _hook("after a compaction", "compaction-complete", {**_SESSION, "summary": "We moved the login form."}),
         get("notifications", "/api/hooks/notifications"),
+        get("the job of an unknown capture", "/api/hooks/transcript-capture/01a20000-0000-7000-8000-000000000000"),
         _hook("notifications for a session", "notifications", {**_SESSION, "hook": "chat.message"}),
         get("sessions", "/api/sessions"),
         get("a session", "/api/sessions/s-1"),
