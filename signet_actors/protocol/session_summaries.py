@@ -1,4 +1,4 @@
-"""Messages about summaries of sessions: the report of a worker to the writer, and queries.
+"""Messages about summaries of sessions: reports of the worker and of retention to the writer, and queries.
 
 Source: architecture.txt "summary_jobs"; docs/compatibility.md "Summaries of sessions".
 """
@@ -35,11 +35,44 @@ class NoteWritten(Message, frozen=True, tag="writer.note_written"):
 
 
 class RecordNote(Request[NoteWritten], frozen=True, tag="writer.record_note"):
-    """Record the name of the file with the summary, and complete the job."""
+    """Record the name of the file with the summary and the SHA-256 of its content, and complete the job."""
 
     job_id: str
     lease_id: str
     note: str
+    digest: str
+
+
+class ForgottenNote(msgspec.Struct, frozen=True, array_like=True):
+    """The file of a forgotten summary; ``digest`` is None if an earlier release wrote it."""
+
+    memory_id: str
+    note: str
+    digest: str | None
+
+
+class NotesFound(Message, frozen=True, tag="writer.notes_found"):
+    """Files of forgotten summaries; ``next`` is where to go on, None after the last summary."""
+
+    notes: list[ForgottenNote]
+    next: str | None
+
+
+class FindForgottenNotes(Request[NotesFound], frozen=True, tag="writer.find_forgotten_notes"):
+    """Look at the next ``limit`` summaries with a file: return those whose memory or transcript was forgotten."""
+
+    after: str = ""
+    limit: int = 500
+
+
+class NotesDropped(Message, frozen=True, tag="writer.notes_dropped"):
+    """No summary names these files any more."""
+
+
+class DropNotes(Request[NotesDropped], frozen=True, tag="writer.drop_notes"):
+    """Forget the names of the files of these summaries: they were deleted, or belong to the user now."""
+
+    memory_ids: tuple[str, ...]
 
 
 class StoredSummary(msgspec.Struct, frozen=True):
@@ -92,7 +125,7 @@ class ExpandSummary(Request[SummaryExpanded], frozen=True, tag="searcher.expand_
     read: ReadScope
 
 
-SummaryCommand = StoreSummary | RecordNote
-SummaryCommandReply = SummaryStored | NoteWritten
+SummaryCommand = StoreSummary | RecordNote | FindForgottenNotes | DropNotes
+SummaryCommandReply = SummaryStored | NoteWritten | NotesFound | NotesDropped
 SummaryQuery = ListSummaries | ExpandSummary
 SummaryQueryReply = SummariesListed | SummaryExpanded

@@ -12,6 +12,7 @@ from signet_actors.protocol.retention import RetentionRequest
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.verification import Verification
@@ -38,7 +39,8 @@ def main() -> int:
     backup = Backup(writer, clock, log, boot.config, backup_dir, Verification)
     spool_drain = SpoolDrain(clock, log, Path(boot.workspace))
     workspace_files = WorkspaceFiles(clock, log, boot.config, Path(boot.workspace))
-    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain, workspace_files))
+    session_notes = SessionNotes(writer, clock, log, Workspace(Path(boot.workspace)).memory_dir)
+    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes))
 
 
 if __name__ == "__main__":

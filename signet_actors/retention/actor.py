@@ -25,6 +25,7 @@ from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
+from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.writer_ref import WriterRef
@@ -50,6 +51,7 @@ class Retention:
         backup: Backup,
         spool_drain: SpoolDrain,
         workspace_files: WorkspaceFiles,
+        session_notes: SessionNotes,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -59,6 +61,7 @@ class Retention:
         self._backup = backup
         self._spool_drain = spool_drain
         self._workspace_files = workspace_files
+        self._session_notes = session_notes
         self._sync_waiters: list[tuple[int, Incoming[RetentionRequest]]] = []
         """Requests for a sync of files, each with the number of the run that answers it."""
         self._sweep_requests: list[Incoming[RetentionRequest]] = []
@@ -108,10 +111,12 @@ class Retention:
         if self._workspace_files.due_ns <= self._clock.monotonic_ns():
             self._workspace_files.step()
             self._reply_synced()
+        if self._session_notes.due_ns <= self._clock.monotonic_ns():
+            self._session_notes.step()
         self._reply_before_deadline()
         duties = (
             *(self._reaper, self._purge, self._backup, self._reconciliation),
-            *(self._spool_drain, self._workspace_files),
+            *(self._spool_drain, self._workspace_files, self._session_notes),
         )
         next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)

@@ -49,6 +49,7 @@ NAMES = (
     "searcher.vec_done",
     "searcher.before_reply",
     "retention.dequeued",
+    "retention.note_deleted",
     "extractor.leased",
     "extractor.prompt_sent",
     "extractor.parsed",

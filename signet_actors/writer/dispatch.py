@@ -23,7 +23,7 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.session_memories import RecordFeedback
 from signet_actors.protocol.session_scores import StoreScore
-from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
+from signet_actors.protocol.session_summaries import DropNotes, FindForgottenNotes, RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
@@ -69,6 +69,9 @@ from signet_actors.writer.commands import (
 FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark)
 """The commands that are tried even while the disk is full."""
 
+_REPEATABLE = (ReconcileJobs, RecordSessions, SetBypass, RecordCheckpoint, FindForgottenNotes, DropNotes)
+"""The commands that are safe to repeat, and that write nothing when nothing is missing."""
+
 
 def idempotency_of(command: TransactionCommand) -> Idempotency | None:
     """Return the client's key, for the commands that carry one."""
@@ -81,8 +84,8 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
     A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key. One
     that has completed no target is sent again.
     """
-    if isinstance(command, ReconcileJobs | RecordSessions | SetBypass | RecordCheckpoint):
-        return False  # it is safe to repeat, and writes nothing when nothing is missing
+    if isinstance(command, _REPEATABLE):
+        return False
     return not isinstance(reply, ManyForgotten) or bool(reply.results)
 
 
@@ -166,6 +169,10 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.store(context, command)
         case RecordNote():
             return session_summaries.record_note(context, command)
+        case FindForgottenNotes():
+            return session_summaries.find_forgotten_notes(context, command)
+        case DropNotes():
+            return session_summaries.drop_notes(context, command)
         case StoreScore():
             return session_scores.store(context, command)
         case _:

@@ -141,7 +141,7 @@ def carry_out(room: PipelineHarness) -> None:
     scored = room.take("score_session")
     score = SessionScore(0.75, 0.5, 1, 0, "Golden reasons", {changed.id: 0.5})
     room.ask(StoreScore(scored.id, scored.lease_id, score, 1, (changed.id,)))
-    room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md"))
+    room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md", "0" * 64))
     room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
 
 

@@ -19,7 +19,11 @@ from signet_actors.protocol.leases import LeasedJob, ReapLeases
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.session_summaries import (
+    DropNotes,
+    FindForgottenNotes,
+    ForgottenNote,
     ListSummaries,
+    NotesFound,
     NoteWritten,
     RecordNote,
     StoreSummary,
@@ -30,6 +34,7 @@ from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget
 from signet_actors.searcher.queries import session_summaries
 from tests.support.pipeline_harness import PipelineHarness, configured, refused
 
+DIGEST = "0" * 64
 CONTENT = "Session summary: The login form\n\nThe login form was moved to the new router."
 
 
@@ -95,8 +100,8 @@ def test_a_crash_after_the_answer_was_stored_goes_on_with_it(room: PipelineHarne
     assert again.id == job.id
     assert again.subject is not None
     assert (again.subject.id, again.subject.content) == (stored.memory.id, CONTENT)
-    assert refused(room.ask(RecordNote(job.id, job.lease_id, "x.md"))).code is ErrorCode.LEASE_LOST
-    assert isinstance(room.ask(RecordNote(again.id, again.lease_id, "x.md")), NoteWritten)
+    assert refused(room.ask(RecordNote(job.id, job.lease_id, "x.md", DIGEST))).code is ErrorCode.LEASE_LOST
+    assert isinstance(room.ask(RecordNote(again.id, again.lease_id, "x.md", DIGEST)), NoteWritten)
     assert room.value("SELECT note FROM session_summaries") == "x.md"
     assert listed(room) == [stored.memory.id]
 
@@ -146,16 +151,53 @@ def test_nothing_is_stored_while_mutations_are_frozen(room: PipelineHarness) -> 
     assert room.value("SELECT count(*) FROM memories") == 0
 
 
-def test_a_forgotten_summary_is_not_listed_and_an_erased_one_leaves_no_title(room: PipelineHarness) -> None:
-    end(room)
+def noted(room: PipelineHarness, key: str = "s-1") -> str:
+    """Return the memory of a summary whose file is recorded."""
+    end(room, key)
     job = room.take("summarize")
-    memory = store(room, job).memory
-    room.ask(RecordNote(job.id, job.lease_id, "2026-11-24-the-login-form.md"))
-    room.ask(ForgetMemory(memory.id, "r", Principal()))
+    memory = store(room, job, f"{CONTENT} It was {key}.").memory
+    room.ask(RecordNote(job.id, job.lease_id, f"{key}.md", DIGEST))
+    return str(memory.id)
+
+
+def forgotten_notes(room: PipelineHarness, after: str = "", limit: int = 500) -> NotesFound:
+    found = room.ask(FindForgottenNotes(after, limit))
+    assert isinstance(found, NotesFound), found
+    return found
+
+
+def test_a_forgotten_summary_is_not_listed_and_an_erased_one_leaves_no_title(room: PipelineHarness) -> None:
+    memory = noted(room)
+    assert forgotten_notes(room) == NotesFound([], None)
+    room.ask(ForgetMemory(memory, "r", Principal()))
     assert listed(room) == []
-    target = ForgetTarget(memory.id, None)
-    room.ask(ForgetMany((target,), "r", Principal(), hard=True))
+    expected = NotesFound([ForgottenNote(memory, "s-1.md", DIGEST)], None)
+    assert forgotten_notes(room) == expected
+    room.ask(ForgetMany((ForgetTarget(memory, None),), "r", Principal(), hard=True))
+    assert forgotten_notes(room) == expected, "until its file is gone"
+    room.ask(DropNotes((memory,)))
     assert room.value("SELECT count(*) FROM session_summaries") == 0
+
+
+def test_the_file_of_a_summary_whose_transcript_is_erased_is_to_be_deleted_and_the_memory_stays(
+    room: PipelineHarness,
+) -> None:
+    memories = sorted(noted(room, f"s-{number}") for number in range(5))
+    room.ask(ForgetTranscript("s-3", "default", Principal()))
+    room.ask(ForgetTranscript("s-4", "another", Principal()))
+    pages, after = [], ""
+    while True:
+        found = forgotten_notes(room, after, 2)
+        pages.append([note.note for note in found.notes])
+        if found.next is None:
+            break
+        after = found.next
+    assert sorted(note for page in pages for note in page) == ["s-3.md"]
+    assert len(pages) == 3
+    gone = room.value("SELECT memory_id FROM session_summaries WHERE note = 's-3.md'")
+    room.ask(DropNotes((gone,)))
+    assert forgotten_notes(room).notes == []
+    assert sorted(listed(room)) == memories
 
 
 def test_a_summary_that_was_forgotten_before_its_note_ends_the_job(room: PipelineHarness) -> None:

@@ -353,6 +353,34 @@ def test_a_file_of_the_user_with_the_same_name_stays() -> None:
         assert summary["note"] == mine.name.replace(".md", "-2.md")
 
 
+def test_the_file_of_a_forgotten_summary_and_of_an_erased_transcript_is_deleted_but_not_one_that_was_edited() -> None:
+    points = {"SIGNET_SYNC_POINTS": "retention.note_deleted=kill@1/1"}
+    with (
+        ScriptedProvider(script=ScriptedModel()) as provider,
+        live_daemon(config=config_for(provider), environ=points) as daemon,
+    ):
+        for number, subject in enumerate(("login form", "price list", "harbour crane", "ferry ticket"), 1):
+            end(daemon.api, f"s-{number}", turns(subject))
+            finished(daemon, "summarize", count=number)
+        by_key = {each["session_key"]: each for each in summaries(daemon.api)}
+        paths = {key: daemon.workspace / "memory" / each["note"] for key, each in by_key.items()}
+        paths["s-2"].write_text(f"{paths['s-2'].read_text()}And what I think of it.\n")
+        for key in ("s-1", "s-2"):
+            daemon.api.request("DELETE", f"/api/memory/{by_key[key]['id']}", {"reason": "r"}).ok()
+        daemon.api.request("DELETE", "/api/sessions/s-3/transcript", {}).ok()
+
+        named = "SELECT session_key FROM session_summaries WHERE note IS NOT NULL"
+        eventually(lambda: daemon.read(named) == [("s-4",)], within_s=100, what="the names of the others are dropped")
+        assert daemon.every_process()["retention"]["restarts"] >= 1, "killed after the files were deleted"
+        assert [key for key, path in paths.items() if path.exists()] == ["s-4", "s-2"]
+        assert {each["session_key"]: each["note"] for each in summaries(daemon.api)} == {
+            "s-3": None,
+            "s-4": by_key["s-4"]["note"],
+        }
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
 def test_a_forgotten_transcript_is_not_summarized_any_more() -> None:
     with pipeline(ScriptedModel(summaries=LOGIN), more="    mutationsFrozen: true\n") as (daemon, provider):
         assert end(daemon.api, "s-1", turns("login form"))["queued"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -88,9 +89,9 @@ class Summarize:
         memory = run.job.subject or await self._summarized(run, part)
         if memory is None:
             return
-        note = await self._written(memory, part)
+        note, digest = await self._written(memory, part)
         sync_point("extractor.note_written")
-        await run.report(RecordNote(run.job.id, run.job.lease_id, note))
+        await run.report(RecordNote(run.job.id, run.job.lease_id, note, digest))
 
     async def _summarized(self, run: JobRun, part: SummaryPart) -> JobMemory | None:
         """Return the memory that holds the summary, None if the transcript is gone, and the job is completed."""
@@ -148,8 +149,8 @@ class Summarize:
             return said
         return None
 
-    async def _written(self, memory: JobMemory, part: SummaryPart) -> str:
-        """Write the file and return its name. Raises SignetError; an attempt that is repeated finds its file again."""
+    async def _written(self, memory: JobMemory, part: SummaryPart) -> tuple[str, str]:
+        """Write the file and return its name and digest. Raises SignetError; a repeated attempt finds its file."""
         day = f"{datetime.fromisoformat(memory.created_at).astimezone(LOCAL_ZONE):%Y-%m-%d}"
         name = note_name(day, title_of(memory.content)[0], memory.project)
         about = (
@@ -160,11 +161,12 @@ class Summarize:
             ("ended", part.ended_at),
             ("memory", memory.id),
         )
-        text = note_text(day, memory.content, about)
+        content = note_text(day, memory.content, about).encode()
         directory = Workspace(Path(self._resources.actor.boot.workspace)).memory_dir
         while True:
             try:
-                return await asyncio.to_thread(write_note, directory, name, text.encode())
+                note = await asyncio.to_thread(write_note, directory, name, content)
+                return note, hashlib.sha256(content).hexdigest()
             except OSError as error:
                 if error.errno not in _DISK_FULL:
                     raise SignetError(f"the file with the summary was not written: {error.strerror}") from error

@@ -39,6 +39,15 @@ class TurnLength(NamedTuple):
     chars: int
 
 
+class NoteRow(NamedTuple):
+    """A summary with a file; ``forgotten`` if its memory or its transcript was."""
+
+    memory_id: str
+    note: str
+    digest: str | None
+    forgotten: int
+
+
 _ROWS_AT_ONCE: Final = 500
 _BEGINNING_ROWS: Final = 40
 _THROUGH: Final = "SELECT t.summarized_through FROM session_transcripts t WHERE t.seq = :seq"
@@ -68,8 +77,20 @@ _ADD: Final = (
     f"INSERT INTO session_summaries ({', '.join(SummaryRow._fields)})"
     f" VALUES ({', '.join(f':{name}' for name in SummaryRow._fields)}) ON CONFLICT (memory_id) DO NOTHING"
 )
-_SET_NOTE: Final = "UPDATE session_summaries SET note = :note WHERE memory_id = :memory_id"
-_FORGET: Final = "DELETE FROM session_summaries WHERE memory_id = :memory_id"
+_SET_NOTE: Final = "UPDATE session_summaries SET note = :note, note_digest = :digest WHERE memory_id = :memory_id"
+_FORGET: Final = "DELETE FROM session_summaries WHERE memory_id = :memory_id AND note IS NULL"
+_NOTES: Final = (
+    "SELECT s.memory_id, s.note, s.note_digest, CASE WHEN m.is_deleted = 0 AND NOT EXISTS"
+    " (SELECT 1 FROM session_transcripts t WHERE t.agent_id = s.agent_id AND t.session_key = s.session_key"
+    " AND t.forgotten_at IS NOT NULL) THEN 0 ELSE 1 END"
+    " FROM session_summaries s LEFT JOIN memories m ON m.id = s.memory_id"
+    " WHERE s.memory_id > :after AND s.note IS NOT NULL ORDER BY s.memory_id LIMIT :limit"
+)
+_DROP_NOTE: Final = "UPDATE session_summaries SET note = NULL, note_digest = NULL WHERE memory_id = :memory_id"
+_FORGET_ERASED: Final = (
+    "DELETE FROM session_summaries WHERE memory_id = :memory_id"
+    " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = :memory_id)"
+)
 
 
 def requested_through(tx: WriteTransaction, transcript: int) -> int:
@@ -121,11 +142,22 @@ def add(tx: WriteTransaction, row: SummaryRow) -> None:
     tx.execute(_ADD, row._asdict())
 
 
-def set_note(tx: WriteTransaction, memory_id: str, note: str) -> None:
-    """Note the name of the file with the summary."""
-    tx.execute(_SET_NOTE, {"memory_id": memory_id, "note": note})
+def set_note(tx: WriteTransaction, memory_id: str, note: str, digest: str) -> None:
+    """Note the name of the file with the summary, and the digest of its content."""
+    tx.execute(_SET_NOTE, {"memory_id": memory_id, "note": note, "digest": digest})
+
+
+def notes(tx: WriteTransaction, after: str, limit: int) -> list[NoteRow]:
+    """Return the next summaries that have a file, in the order of their ids."""
+    return [NoteRow(*row) for row in tx.rows(_NOTES, {"after": after, "limit": limit})]
+
+
+def drop_note(tx: WriteTransaction, memory_id: str) -> None:
+    """Forget the name of the file, and all about the summary if its memory was erased."""
+    tx.execute(_DROP_NOTE, {"memory_id": memory_id})
+    tx.execute(_FORGET_ERASED, {"memory_id": memory_id})
 
 
 def forget(tx: WriteTransaction, memory_id: str) -> None:
-    """Delete what is noted about the memory as a summary."""
+    """Delete what is noted about the memory as a summary; that of one with a file stays until ``drop_note``."""
     tx.execute(_FORGET, {"memory_id": memory_id})

@@ -1,4 +1,4 @@
-"""Request the summary of a session at its end, and store what the worker reports.
+"""Request the summary of a session at its end, store what the worker reports, and find files of forgotten ones.
 
 A session may end several times. Each end requests a summary of the turns since the last one, once: the transcript notes
 up to which turn a summary was requested, in the transaction that stores the turns.
@@ -28,7 +28,17 @@ from signet_actors.domain.session_summaries import (
 )
 from signet_actors.errors import MutationsFrozen
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.session_summaries import NoteWritten, RecordNote, StoreSummary, SummaryStored
+from signet_actors.protocol.session_summaries import (
+    DropNotes,
+    FindForgottenNotes,
+    ForgottenNote,
+    NotesDropped,
+    NotesFound,
+    NoteWritten,
+    RecordNote,
+    StoreSummary,
+    SummaryStored,
+)
 from signet_actors.protocol.transcripts import StoreTurns
 from signet_actors.protocol.writer import NewMemory
 from signet_actors.store.writes import jobs as job_rows
@@ -148,6 +158,20 @@ def record_note(context: CommandContext, command: RecordNote) -> NoteWritten:
     job = leases.active_lease(context, command.job_id, command.lease_id)
     leases.require_kind(job, SUMMARIZE)
     if job.memory_id is not None:
-        rows.set_note(context.tx, job.memory_id, command.note)
+        rows.set_note(context.tx, job.memory_id, command.note, command.digest)
     leases.complete_leased(context, job, None)
     return NoteWritten()
+
+
+def find_forgotten_notes(context: CommandContext, command: FindForgottenNotes) -> NotesFound:
+    """Return the files among those of the next summaries that are to be deleted."""
+    found = rows.notes(context.tx, command.after, command.limit)
+    forgotten = [ForgottenNote(row.memory_id, row.note, row.digest) for row in found if row.forgotten]
+    return NotesFound(forgotten, found[-1].memory_id if len(found) == command.limit else None)
+
+
+def drop_notes(context: CommandContext, command: DropNotes) -> NotesDropped:
+    """Forget the names of these files."""
+    for memory_id in command.memory_ids:
+        rows.drop_note(context.tx, memory_id)
+    return NotesDropped()
