@@ -18,6 +18,7 @@ from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuer
 from signet_actors.protocol.session_scores import ScoreQuery, ScoreQueryReply
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
+from signet_actors.protocol.skills import SkillQuery, SkillQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
 
@@ -436,6 +437,7 @@ SearcherQuery = (
     | CheckpointQuery
     | SummaryQuery
     | ScoreQuery
+    | SkillQuery
 )
 SearcherReply = (
     Recalled
@@ -460,5 +462,6 @@ SearcherReply = (
     | CheckpointQueryReply
     | SummaryQueryReply
     | ScoreQueryReply
+    | SkillQueryReply
     | Failure
 )

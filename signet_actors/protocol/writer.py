@@ -50,6 +50,7 @@ from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeed
 from signet_actors.protocol.session_scores import ScoreCommand, ScoreCommandReply
 from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
+from signet_actors.protocol.skills import SkillCommand, SkillCommandReply
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
 
@@ -447,6 +448,7 @@ TransactionCommand = (
     | TranscriptCommand
     | SummaryCommand
     | ScoreCommand
+    | SkillCommand
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
@@ -475,5 +477,6 @@ WriterReply = (
     | TranscriptCommandReply
     | SummaryCommandReply
     | ScoreCommandReply
+    | SkillCommandReply
     | Failure
 )

@@ -41,6 +41,7 @@ from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.session_scores import ListScores
 from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
+from signet_actors.protocol.skills import ListSkills
 from signet_actors.protocol.transcripts import ExpandSessions, GetTranscript, ListSpans, SearchSessions
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
@@ -61,6 +62,7 @@ from signet_actors.searcher.queries import (
     session_scores,
     session_summaries,
     sessions,
+    skills,
     stats,
     timeline,
     transcripts,
@@ -452,5 +454,7 @@ class Searcher:
                 return session_summaries.expand(snapshot, query), []
             case ListScores():
                 return session_scores.listed(snapshot, query), []
+            case ListSkills():
+                return skills.listed(snapshot, query), []
             case _:
                 assert_never(query)

@@ -25,6 +25,7 @@ from signet_actors.protocol.session_memories import RecordFeedback
 from signet_actors.protocol.session_scores import StoreScore
 from signet_actors.protocol.session_summaries import DropNotes, FindForgottenNotes, RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
+from signet_actors.protocol.skills import RecordSkillUse
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -63,6 +64,7 @@ from signet_actors.writer.commands import (
     session_scores,
     session_summaries,
     sessions,
+    skills,
     transcripts,
 )
 
@@ -175,6 +177,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.drop_notes(context, command)
         case StoreScore():
             return session_scores.store(context, command)
+        case RecordSkillUse():
+            return skills.record_use(context, command)
         case _:
             assert_never(command)
 

@@ -25,6 +25,7 @@ from signet_actors.protocol.session_memories import OfferedMemory, Rating, Recor
 from signet_actors.protocol.session_scores import StoreScore
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
+from signet_actors.protocol.skills import RecordSkillUse
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -143,6 +144,7 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(StoreScore(scored.id, scored.lease_id, score, 1, (changed.id,)))
     room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md", "0" * 64))
     room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
+    room.ask(RecordSkillUse("default", "golden-skill", failed=True, duration_ms=7))
 
 
 def rows(connection: Any) -> list[list[Any]]:

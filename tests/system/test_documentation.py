@@ -55,6 +55,7 @@ def test_the_javascript_programs_print_what_the_guide_shows() -> None:
 
 IMPORT = "/api/memory/import"
 NEEDS_A_MODEL = (
+    "/api/hooks/transcript-capture/",
     "/api/memory/jobs/",
     "/api/pipeline/runs/",
     "/api/memory/review-queue/",

@@ -77,16 +77,18 @@ async def run_hook(
     nothing: HookOutcome,
     *,
     stores: bool = False,
+    session_key: str | None = None,
 ) -> HttpResponse:
     """Answer with the result of ``work``, or with ``nothing`` and why, within the budget.
 
     A hook that ``stores`` something does nothing while it is not known whether the session is bypassed.
+    ``session_key``: the session of a call that names none.
     """
     budget_s = min(budget_ms, REQUEST_SHARE * call.state.config.gateway.request_timeout_ms) / 1000
     known = False
     try:
         async with asyncio.timeout(budget_s):
-            entered = await _enter(call, stores=stores)
+            entered = await _enter(call, call.session_key or session_key, stores=stores)
             if isinstance(entered, Skip):
                 return HttpResponse(entered.marked(nothing))
             known = entered.known
@@ -106,11 +108,11 @@ async def run_hook(
     return HttpResponse(skip.marked(nothing))
 
 
-async def _enter(call: Call[Any], *, stores: bool) -> HookSession | Skip:
+async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSession | Skip:
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
-    key, agent_id, state = call.session_key, call.agent_id, call.state
+    agent_id, state = call.agent_id, call.state
     harness = call.request.harness
     if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
         state.harnesses_seen[harness] = state.clock.wall_ms()

@@ -1,0 +1,79 @@
+"""Uses of skills are counted for each agent, and an agent has a bounded number of skills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from signet_actors.protocol.message import Idempotency
+from signet_actors.protocol.skills import ListSkills, RecordSkillUse, SkillsListed
+from signet_actors.searcher.queries import skills as queries
+from signet_actors.writer.commands import skills as commands
+from tests.support.store_room import StoreRoom, plan_of
+
+
+def use(room: StoreRoom, skill: str, agent: str = "default", **fields: Any) -> int:
+    room.clock.advance(1000)
+    count: int = room.ask(RecordSkillUse(agent, skill, **fields)).use_count
+    return count
+
+
+def listed(room: StoreRoom, agent: str = "default", limit: int = 100, offset: int = 0) -> SkillsListed:
+    with room.reader.open_snapshot() as snapshot:
+        return queries.listed(snapshot, ListSkills(agent, limit, offset))
+
+
+def names(room: StoreRoom, agent: str = "default") -> list[str]:
+    return [skill.skill_name for skill in listed(room, agent).skills]
+
+
+def test_each_use_of_a_skill_is_counted_for_its_agent(room: StoreRoom) -> None:
+    assert [use(room, "pdf"), use(room, "pdf", duration_ms=7), use(room, "pdf", failed=True)] == [1, 2, 3]
+    assert use(room, "pdf", "cleo") == 1
+    (skill,) = listed(room).skills
+    assert (skill.skill_name, skill.use_count, skill.failure_count, skill.last_duration_ms) == ("pdf", 3, 1, 7)
+    assert skill.created_at < skill.last_used_at
+    assert listed(room, "a third one") == SkillsListed([], 0)
+
+
+def test_the_most_used_skills_are_listed_first_by_pages(room: StoreRoom) -> None:
+    for skill in ("rare", "often", "often", "often", "new", "new", "newer", "newer"):
+        use(room, skill)
+    assert names(room) == ["often", "newer", "new", "rare"]
+    page = listed(room, limit=2, offset=1)
+    assert ([skill.skill_name for skill in page.skills], page.total) == (["newer", "new"], 4)
+
+
+def test_a_use_with_the_same_key_is_counted_once(room: StoreRoom) -> None:
+    key = Idempotency("key", "body")
+    assert [use(room, "pdf", idempotency=key) for _ in range(3)] == [1, 1, 1]
+    assert use(room, "pdf", idempotency=Idempotency("other", "body")) == 2
+
+
+def test_of_too_many_skills_the_one_used_longest_ago_is_dropped(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "MAX_SKILLS", 3)
+    for skill in ("a", "b", "c", "a", "d"):
+        use(room, skill)
+    use(room, "b", "cleo")
+    assert sorted(names(room)) == ["a", "c", "d"]
+    assert names(room, "cleo") == ["b"]
+
+
+def test_a_new_skill_stays_even_after_the_clock_went_back(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "MAX_SKILLS", 1)
+    use(room, "old")
+    room.connection.execute("UPDATE skill_meta SET last_used_at = '2030-01-01T00:00:00.000Z'")
+    use(room, "new")
+    assert names(room) == ["new"]
+
+
+def test_skills_to_drop_are_found_by_index(room: StoreRoom) -> None:
+    room.ask(RecordSkillUse("default", "pdf"))
+    for sql in (
+        "SELECT count(*) FROM skill_meta WHERE agent_id = 'default'",
+        "SELECT skill_name FROM skill_meta WHERE agent_id = 'default' ORDER BY last_used_at LIMIT 1",
+    ):
+        assert all(step.startswith("SEARCH") for step in plan_of(room.connection, sql))
