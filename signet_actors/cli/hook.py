@@ -26,9 +26,9 @@ def hook(invocation: Invocation, name: str | None, harness: str | None, project:
     """Send what a harness reports on standard input to the daemon.
 
     This is the program that `signet connect` installs; its faster name is signet-hook. NAME is session-start,
-    user-prompt-submit, pre-compaction, compaction-complete, checkpoint, session-end, remember or recall; without it,
-    the event on standard input decides. It prints what the harness understands, and always exits with 0.
-    SIGNET_NO_HOOKS=1 turns it off.
+    user-prompt-submit, pre-compaction, compaction-complete, skill-invocation, checkpoint, session-end, remember or
+    recall; without it, the event on standard input decides. It prints what the harness understands, and always exits
+    with 0. SIGNET_NO_HOOKS=1 turns it off.
     """
     from signet_actors.hook.program import main  # noqa: PLC0415 - it ends this process
 

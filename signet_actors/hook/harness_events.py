@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PROMPT_CHARS = 20_000
 """The daemon reads no more of a prompt or of an assistant's message to find memories."""
 SUMMARY_CHARS = 100_000
+SKILL_CHARS = 200
 TRANSCRIPT_CHARS = 1 << 20
 """A transcript in the event (of OpenCode, which has no file for a session) is never cut: a longer one is left out."""
 MAX_CONTENT_CHARS = 16 << 20
@@ -141,6 +142,16 @@ def _compaction_complete(event: dict[str, Any]) -> dict[str, Any]:
     return {"summary": _text(event, "compact_summary", SUMMARY_CHARS) or _text(event, "summary", SUMMARY_CHARS)}
 
 
+def _skill_invocation(event: dict[str, Any]) -> dict[str, Any]:
+    given = event.get("tool_input")
+    duration_ms = event.get("duration_ms")
+    return {
+        "skill": _text(given, "skill", SKILL_CHARS) if isinstance(given, dict) else "",
+        "toolUseId": _text(event, "tool_use_id"),
+        "durationMs": duration_ms if isinstance(duration_ms, int) else None,
+    }
+
+
 def _session_end(event: dict[str, Any]) -> dict[str, Any]:
     return {
         "transcriptPath": _text(event, "transcript_path"),
@@ -175,6 +186,7 @@ HOOKS = {
     "compaction-complete": Hook(
         "compaction-complete", _compaction_complete, limit_s=2.0, durable=True, needs="summary"
     ),
+    "skill-invocation": Hook("skill-invocation", _skill_invocation, limit_s=1.0),
     # The session goes on: the daemon stores what its transcript has so far.
     "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
     # Claude Code gives all hooks of this event 1.5 s together; what has no answer by then stays in the spool.
@@ -188,6 +200,7 @@ NAME_OF_EVENT = {
     "UserPromptSubmit": "user-prompt-submit",
     "PreCompact": "pre-compaction",
     "PostCompact": "compaction-complete",
+    "PostToolUse": "skill-invocation",
     "Stop": "checkpoint",
     "SessionEnd": "session-end",
     # Gemini CLI

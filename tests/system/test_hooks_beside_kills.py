@@ -31,6 +31,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     "Stop": {"stop_hook_active": False, "last_assistant_message": "It uses port 7071."},
     "PreCompact": {"trigger": "auto", "custom_instructions": ""},
     "PostCompact": {"trigger": "auto", "compact_summary": "The scanner was moved to port 7071."},
+    "PostToolUse": {"tool_name": "Skill", "tool_input": {"skill": "pdf"}, "tool_use_id": "toolu_01"},
     "SessionEnd": {"reason": "prompt_input_exit"},
 }
 

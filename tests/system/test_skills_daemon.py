@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from signet_actors.cli.harnesses.registry import CLAUDE_CODE
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, live_daemon
+from tests.support.replayed_session import hooked_home
 
 pytestmark = pytest.mark.system
 
@@ -38,3 +42,17 @@ def test_a_use_is_counted_once_for_its_agent_and_survives_a_restart() -> None:
         daemon.start()
         assert skills(daemon.api) == [("pdf", 2), ("release-notes", 1)]
         assert skills(daemon.api, limit=1) == [("pdf", 2)]
+
+
+def test_claude_code_reports_each_skill_that_its_agent_loads(tmp_path: Path) -> None:
+    with hooked_home(CLAUDE_CODE, tmp_path) as room:
+        session = room.session()
+        loaded = {"tool_name": "Skill", "tool_input": {"skill": "release-notes"}, "tool_use_id": "toolu_01"}
+
+        def is_counted() -> bool:
+            assert session.fire("PostToolUse", **loaded) == "", "it gives nothing to the model"
+            return bool(skills(room.daemon.api))
+
+        eventually(is_counted, within_s=60, what="the skill is counted")
+        session.fire("PostToolUse", **loaded)
+        assert skills(room.daemon.api) == [("release-notes", 1)]

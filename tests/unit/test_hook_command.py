@@ -163,10 +163,22 @@ def test_a_prompt_is_sent_with_the_assistants_last_message(daemon: ScriptedDaemo
             {"summary": "We chose a port."},
         ),
         ("session-end", END, {"sessionId": START["session_id"], "cwd": "/home/ann/shop", "reason": END["reason"]}),
+        (
+            "skill-invocation",
+            {
+                "hook_event_name": "PostToolUse",
+                "tool_name": "Skill",
+                "tool_input": {"skill": "release-notes", "args": "2.0"},
+                "tool_response": {"success": True},
+                "tool_use_id": "toolu_01ABC",
+                "duration_ms": 12,
+            },
+            {"skill": "release-notes", "toolUseId": "toolu_01ABC", "durationMs": 12},
+        ),
     ],
 )
 def test_what_the_harness_does_not_read_is_not_printed(
-    daemon: ScriptedDaemon, workspace: Path, name: str, event: dict[str, str], expected: dict[str, str]
+    daemon: ScriptedDaemon, workspace: Path, name: str, event: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     daemon.on("POST", f"/api/hooks/{name}", {"inject": "x", "summaryPrompt": "y", "success": True})
     done = hook(name, *CLAUDE, event={**START, **event}, workspace=workspace, url=daemon.url)

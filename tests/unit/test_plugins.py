@@ -30,7 +30,15 @@ FILES = {
     "openclaw": {"openclaw.plugin.json", "package.json", "index.js"},
     "generic": {"plugin.json", "mcp.json", "server.json"},
 }
-EVENTS_OF_CLAUDE_CODE = {"SessionStart", "UserPromptSubmit", "PreCompact", "PostCompact", "Stop", "SessionEnd"}
+EVENTS_OF_CLAUDE_CODE = {
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreCompact",
+    "PostCompact",
+    "PostToolUse",
+    "Stop",
+    "SessionEnd",
+}
 EVENTS_OF_GEMINI = {"SessionStart", "BeforeAgent", "PreCompress", "AfterAgent", "SessionEnd"}
 each = pytest.mark.parametrize("harness", INSTALL)
 

@@ -337,6 +337,7 @@ CLAUDE_CODE: Final = Harness(
         Event("UserPromptSubmit", "user-prompt-submit", 5),
         Event("PreCompact", "pre-compaction", 5),
         Event("PostCompact", "compaction-complete", 5, since=(2, 1, 76)),
+        Event("PostToolUse", "skill-invocation", 5, "Skill"),
         Event("Stop", "checkpoint", 5),
         Event("SessionEnd", "session-end", 5),
     ),
