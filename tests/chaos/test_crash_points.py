@@ -41,8 +41,9 @@ from tests.store.test_backup import POINTS as RESTORE_POINTS
 from tests.support.bus_harness import REPOSITORY, child_environment
 from tests.support.live_daemon import live_daemon
 from tests.support.store_room import StoreRoom
-from tests.system.test_session_summaries_daemon import KILLED_AT as SUMMARY_POINTS
+from tests.system import test_session_summaries_daemon as summaries
 
+SUMMARY_POINTS = (*summaries.KILLED_AT, summaries.PART_SUMMARIZED, summaries.NOTE_DELETED)
 CASES = [(name, "kill") for name in GROUPS] + share([(name, other) for name in GROUPS for other in ACTIONS[1:]], 1)
 
 

@@ -30,6 +30,7 @@ SUMMARY = (
 LOGIN = {"login": {"title": "Move the login form to the new router", "summary": SUMMARY}}
 
 KILLED_AT = ("extractor.summarized", "extractor.note_written")
+PART_SUMMARIZED, NOTE_DELETED = "extractor.part_summarized", "retention.note_deleted"
 """Points of a summary at which the first processes are killed, one each."""
 
 
@@ -327,7 +328,7 @@ def test_a_kill_between_two_parts_repeats_the_job_and_makes_one_summary() -> Non
         live_daemon(
             config=f"supervision:\n  settledMs: 0\n  budgets:\n{budgets}"
             f"{config_for(provider, '    worker: {maxRetries: 10}')}",
-            environ={"SIGNET_SYNC_POINTS": "extractor.part_summarized=kill@2/1"},
+            environ={"SIGNET_SYNC_POINTS": f"{PART_SUMMARIZED}=kill@2/1"},
         ) as daemon,
     ):
         end(daemon.api, "s-1", turns("harbour crane", 400))
@@ -354,7 +355,7 @@ def test_a_file_of_the_user_with_the_same_name_stays() -> None:
 
 
 def test_the_file_of_a_forgotten_summary_and_of_an_erased_transcript_is_deleted_but_not_one_that_was_edited() -> None:
-    points = {"SIGNET_SYNC_POINTS": "retention.note_deleted=kill@1/1"}
+    points = {"SIGNET_SYNC_POINTS": f"{NOTE_DELETED}=kill@1/1"}
     with (
         ScriptedProvider(script=ScriptedModel()) as provider,
         live_daemon(config=config_for(provider), environ=points) as daemon,

@@ -135,8 +135,10 @@ STEPS = (
         "a session that ended",
         "/api/hooks/session-end",
         {"harness": "codex", "sessionKey": "s-1", "project": "/home/ada/ferry", "transcript": TALK},
+        save={"summarized": "jobId"},
         view=sorted,
     ),
+    get("the job of the capture", "/api/hooks/transcript-capture/<<summarized>>", view=sorted),
     get(
         "its summary",
         "/api/sessions/summaries?project=/home/ada/ferry",
