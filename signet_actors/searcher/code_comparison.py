@@ -22,11 +22,12 @@ from signet_actors.runtime.tensor_file import map_halves, widened
 
 Floats = npt.NDArray[np.float32]
 Pieces = npt.NDArray[np.uint16]
+Rows = npt.NDArray[np.intp]
 
-_PIECES: Final = 2**16
-"""More than there are word pieces: whatever a damaged row holds has a place."""
-_CACHED_VECTORS: Final = 8_192
-"""Capacity of the cache of unit vectors, 1 KB each; it is cleared when it is full."""
+_PIECE_DIMENSIONS: Final = 64
+"""So many of the first dimensions of static vectors are compared. They were trained to be vectors of their own, and all
+256 order no better: R@10 / R@50 / nDCG@10 of the development half are 84.9 / 93.4 / 66.1 with 64, 84.9 / 93.3 / 66.2
+with 256."""
 
 
 class CodeComparison(Protocol):
@@ -54,47 +55,44 @@ class PieceComparison:
         """Map the weights. Raises ``ConfigError`` if they cannot be read."""
         path = EMBEDDED_FOLDER / EMBEDDED_WEIGHTS
         self._mapping, self._table = map_halves(path, EMBEDDED_TENSOR, EMBEDDED_DIMENSIONS)
-        self._occurs = np.zeros(_PIECES, np.bool_)  # by piece; all false between calls
-        self._row_of_piece = np.zeros(_PIECES, np.intp)  # of the last call
+        self._occurs = np.zeros(len(self._table), np.bool_)  # by piece; all false between calls
+        self._row_of_piece = np.zeros(len(self._table), np.int32)  # of the last call
         self._forget_vectors()
 
     def cosines(self, query: bytes, codes: bytes) -> Floats:
-        stored = np.frombuffer(codes, np.uint16)
-        by_piece = self._vectors_of(self._distinct(stored)) @ self._vectors_of(np.frombuffer(query, np.uint16)).T
-        found: Floats = by_piece.take(self._row_of_piece[stored], axis=0)
+        stored, asked = (self._known(np.frombuffer(pieces, np.uint16)) for pieces in (codes, query))
+        by_piece = self._vectors_of(self._distinct(stored)) @ np.ascontiguousarray(self._vectors_of(asked).T)
+        found: Floats = by_piece.take(self._row_of_piece.take(stored), axis=0)
         return found
-
-    def _distinct(self, pieces: Pieces) -> Pieces:
-        """Return each of ``pieces`` once, ascending, and note the place of each; faster than sorting them."""
-        self._occurs[pieces] = True
-        distinct = np.flatnonzero(self._occurs)
-        self._occurs[distinct] = False
-        self._row_of_piece[distinct] = np.arange(len(distinct))
-        return distinct.astype(np.uint16)
 
     def release_memory(self) -> None:
         self._mapping.madvise(mmap.MADV_DONTNEED)
         self._forget_vectors()
 
+    def _known(self, pieces: Pieces) -> Pieces:
+        return np.minimum(pieces, len(self._table) - 1)  # whatever a damaged row holds has a vector
+
+    def _distinct(self, pieces: Pieces) -> Rows:
+        """Return each of ``pieces`` once, ascending, and note the place of each; faster than sorting them."""
+        self._occurs[pieces] = True
+        distinct = np.flatnonzero(self._occurs)
+        self._occurs[distinct] = False
+        self._row_of_piece[distinct] = np.arange(len(distinct))
+        return distinct
+
     def _forget_vectors(self) -> None:
         # Memory that is not written yet costs nothing.
-        self._unit_vectors: Floats = np.empty((_CACHED_VECTORS, EMBEDDED_DIMENSIONS), np.float32)
-        self._place_of_piece = np.full(len(self._table), -1, np.int32)  # in the cache; -1: not there
-        self._cached = 0
+        self._unit_vectors: Floats = np.empty((len(self._table), _PIECE_DIMENSIONS), np.float32)
+        self._has_vector = np.zeros(len(self._table), np.bool_)
 
-    def _vectors_of(self, pieces: Pieces) -> Floats:
-        """Return the unit vectors of pieces, shape (n, dimensions)."""
-        pieces = np.minimum(pieces, len(self._table) - 1)
-        places = self._place_of_piece[pieces]
-        if (places < 0).any():
-            if self._cached + len(pieces) > _CACHED_VECTORS:
-                self._forget_vectors()
-            new = np.unique(pieces[self._place_of_piece[pieces] < 0])
-            self._unit_vectors[self._cached : self._cached + len(new)] = _unit(widened(self._table[new]))
-            self._place_of_piece[new] = np.arange(self._cached, self._cached + len(new))
-            self._cached += len(new)
-            places = self._place_of_piece[pieces]
-        found: Floats = self._unit_vectors.take(places, axis=0)
+    def _vectors_of(self, pieces: Pieces | Rows) -> Floats:
+        """Return the unit vectors of pieces, shape (n, ``_PIECE_DIMENSIONS``)."""
+        has_vector = self._has_vector.take(pieces)
+        if not has_vector.all():
+            new = np.unique(pieces[~has_vector])
+            self._unit_vectors[new] = _unit(widened(self._table[new, :_PIECE_DIMENSIONS]))
+            self._has_vector[new] = True
+        found: Floats = self._unit_vectors.take(pieces, axis=0)
         return found
 
 

@@ -141,7 +141,8 @@ def recall(
 
     # 7. Context: in a conversation, the neighbours and the episode of a row support it.
     strong = np.maximum(fused, base)
-    if command.context and is_refined:
+    has_context = command.context and is_refined and bool(in_conversation.any())
+    if has_context:
         near = _neighbours(reader, seqs, in_conversation)
         supported, strong = context.with_context(base, scores, flags, near), context.strongest_beside(strong, near)
         moves.note_context(scores, supported)
@@ -150,7 +151,7 @@ def recall(
     watch.lap("context")
 
     # 8. Order within an episode: which of its rows answers. Without vectors there are no conversations.
-    if command.episode_order and command.context and is_refined and vector_queries and in_conversation.any():
+    if command.episode_order and has_context and vector_queries:
         scored = episode_order.Scored(
             keyword=fusion.scaled(bm25),
             coverage=bm25 / max(keyword_hits.full, _LEAST_FULL),
@@ -193,7 +194,8 @@ def recall(
         explained = explain(reader, snapshot, command, stages)
     order = order[: command.limit]
     seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
-    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), np.isin(seqs, keyword_hits.hint_only)
+    by_hint = np.isin(seqs, keyword_hits.hint_only) if len(keyword_hits.hint_only) else np.zeros(len(seqs), np.bool_)
+    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint
     rows = _fetch_rows(snapshot, command, seqs, *measures, explained.results)
     watch.lap("final_rank")
     return Recalled(
@@ -275,21 +277,29 @@ def _candidates(
     found = [keyword_hits.seqs, *(hits.seqs for hits in vector_hits)]
     if command.near_ms is not None:
         found.append(_rows_near(reader, allowed, *command.near_ms))
-    seqs = np.unique(np.concatenate(found))
-    if not command.context:
-        return seqs, np.zeros(len(seqs), np.bool_)
+    seqs = _each_once(found)
     episodes = reader.episodes
-    inside = seqs[reader.open_episodes(episodes.episode[seqs])]
+    inside = seqs[reader.open_episodes(episodes.episode[seqs])] if command.context else seqs[:0]
+    if not len(inside):
+        return seqs, np.zeros(len(seqs), np.bool_)
     beside = [inside]
     for neighbours in (episodes.left[inside], episodes.right[inside]):
         rows, of = neighbours[neighbours != NONE], inside[neighbours != NONE]
         rows = rows[episodes.episode[rows] == episodes.episode[of]].astype(np.int64)
         beside.append(rows[allowed[rows]])
     inside = np.concatenate(beside)
-    seqs = np.unique(np.concatenate((seqs, inside)))
+    seqs = _each_once((seqs, inside))
     in_conversation = np.zeros(len(seqs), np.bool_)
     in_conversation[np.searchsorted(seqs, inside)] = True
     return seqs, in_conversation
+
+
+def _each_once(rows: Sequence[Seqs]) -> Seqs:
+    """Return all of ``rows``, ascending, each once: what ``np.unique`` does, in a third of its time."""
+    ascending = np.sort(np.concatenate(rows))
+    is_first = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    return ascending[is_first]
 
 
 def _rows_near(reader: Reader, allowed: Mask, start_ms: int, end_ms: int) -> Seqs:
@@ -357,7 +367,7 @@ def _token_likeness(
 def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:
     """Return the context of the candidates: neighbours in the same episode that are candidates themselves."""
     episodes = reader.episodes
-    number = episodes.episode[seqs]
+    number = episodes.episode[seqs].astype(np.int64)
     left, right = (
         np.where(
             in_conversation & (beside != NONE) & (episodes.episode[beside] == number),
@@ -366,7 +376,7 @@ def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Ne
         )
         for beside in (episodes.left[seqs], episodes.right[seqs])
     )
-    return context.Neighbours(left, right, np.unique(number, return_inverse=True)[1], in_conversation)
+    return context.Neighbours(left, right, positions(_each_once([number]), number), in_conversation)
 
 
 def _lift_exact_matches(

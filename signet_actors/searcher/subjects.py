@@ -59,8 +59,8 @@ class Subjects:
     def _count(self, scope: Hashable, readable: Mask) -> _Counted:
         # A change of a row counts twice: when it is seen, and when its flags are up to date.
         state = (self._columns.generation, len(self._columns.changed), self._flags.changes_seen)
-        counted, counted_state = self._scopes.get(scope, (_Counted(), state))
-        if counted_state != state:
+        counted, counted_state = self._scopes.get(scope, (None, state))
+        if counted is None or counted_state != state:
             counted = _Counted()
         known = min(self._flags.checked, len(readable))  # during a large import further rows have no record yet
         new = slice(counted.size, known)

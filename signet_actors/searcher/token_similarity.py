@@ -8,7 +8,9 @@ Source: docs/quality.md "Token similarity"; Khattab and Zaharia, "ColBERT" (2020
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,10 +26,20 @@ from signet_actors.store.reads import vectors
 
 ROWS: Final = 64
 """So many of the best candidates are compared; between 50 and 200 quality is the same."""
+_CACHED_BYTES: Final = 4 << 20
+"""Capacity of the cache of stored codes of each model; it is cleared when it is full."""
 _COMPARISONS: Final[Mapping[str, Callable[[], CodeComparison]]] = {
     EMBEDDED_MODEL: PieceComparison,
     MINILM_MODEL: StateComparison,
 }
+
+
+@dataclass(slots=True)
+class _StoredCodes:
+    """Codes of one model by ``embeddings.seq``, which never gets other codes, and their size in bytes."""
+
+    by_seq: dict[int, bytes]
+    size: int = 0
 
 
 class TokenSimilarity:
@@ -35,6 +47,7 @@ class TokenSimilarity:
 
     def __init__(self) -> None:
         self._comparisons: dict[str, CodeComparison] = {}
+        self._stored: dict[str, _StoredCodes] = {}
 
     def supports(self, model: str) -> bool:
         """Return whether codes of ``model`` can be compared in this process."""
@@ -62,9 +75,8 @@ class TokenSimilarity:
         """
         found = np.full(len(embedding_seqs), np.nan)
         comparison = self._comparisons[model]
-        stored = vectors.token_codes(snapshot, model, embedding_seqs.tolist())
-        codes = [_usable(stored.get(seq), comparison.code_bytes) for seq in embedding_seqs.tolist()]
-        lengths = np.array([len(code) // comparison.code_bytes for code in codes], np.int64)
+        codes = self._codes(snapshot, model, embedding_seqs.tolist())
+        lengths = np.fromiter(map(len, codes), np.int64, len(codes)) // comparison.code_bytes
         present = np.flatnonzero(lengths)
         words = [(word, code) for word, code in words if len(code) % comparison.query_bytes == 0]
         if not len(present) or not words:
@@ -79,8 +91,23 @@ class TokenSimilarity:
         found[present] = best @ weights / weights.sum()
         return found
 
+    def _codes(self, snapshot: Snapshot, model: str, embedding_seqs: Sequence[int]) -> list[bytes]:
+        """Return the stored codes of each vector, empty if it has none that can be used."""
+        known = self._stored.setdefault(model, _StoredCodes({}))
+        missing = [seq for seq in embedding_seqs if seq not in known.by_seq]
+        if missing and known.size > _CACHED_BYTES:
+            known.by_seq.clear()
+            known.size, missing = 0, list(embedding_seqs)
+        if missing:
+            found = vectors.token_codes(snapshot, model, missing)
+            for seq in missing:
+                known.by_seq[seq] = _usable(found.get(seq), self._comparisons[model].code_bytes)
+                known.size += sys.getsizeof(known.by_seq[seq])
+        return [known.by_seq[seq] for seq in embedding_seqs]
+
     def release_memory(self) -> None:
         """Free what is quickly read again, while the process is idle."""
+        self._stored.clear()
         for comparison in self._comparisons.values():
             comparison.release_memory()
 

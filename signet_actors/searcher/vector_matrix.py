@@ -38,9 +38,12 @@ from signet_actors.store.vector_file import (
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+Records = npt.NDArray[np.int32]
 
 _GROW_BYTES = 4 << 20
 _READ_ROWS = 2000
+_VECTOR_AT = 4
+"""A vector begins after so many float32 places of its record, which hold its numbers."""
 DEAD_PER_LIVE = 2
 DEAD_ALLOWED = 4096
 
@@ -67,7 +70,7 @@ class VectorMatrix:
         self.last_seq = 0
         self.newest = 0
         self.generation = 0  # rises when the positions of records may have changed
-        self.vectors: Floats = np.zeros((0, dimensions), np.float32)
+        self._records: Floats = np.zeros((0, self._record_bytes // 4), np.float32)
 
     def sync(self, snapshot: Snapshot, *, max_rows: int) -> bool:
         """Add vectors committed in ``snapshot``, at most ``max_rows``; return False if some are still missing.
@@ -102,6 +105,18 @@ class VectorMatrix:
                 self._append(descriptor, rows)
                 appended += len(rows)
             return bool(self.last_seq >= newest)
+
+    @property
+    def vectors(self) -> Floats:
+        """The vectors of all records, shape (count, dimensions); rows are not adjacent in memory."""
+        return self._records[:, _VECTOR_AT : _VECTOR_AT + self.dimensions]
+
+    def vectors_of(self, records: Ints | Records) -> Floats:
+        """Return the vectors of ``records``, shape (len(records), dimensions).
+
+        Whole records are adjacent, so ``take`` copies them twice as fast as an index into ``vectors`` does.
+        """
+        return self._records.take(records, axis=0)[:, _VECTOR_AT : _VECTOR_AT + self.dimensions]
 
     def row_numbers(self, start: int, stop: int) -> tuple[Ints, Ints]:
         """Return ``embeddings.seq`` and ``memories.seq`` of the records from ``start`` up to before ``stop``."""
@@ -214,12 +229,11 @@ class VectorMatrix:
     def _map_records(self, header: VectorFileHeader) -> None:
         assert self._map is not None
         n, words = header.records, self._record_bytes // 4
-        floats = np.frombuffer(self._map, np.float32, n * words, HEADER_BYTES).reshape(n, words)
-        self.vectors = floats[:, 4 : 4 + self.dimensions]
+        self._records = np.frombuffer(self._map, np.float32, n * words, HEADER_BYTES).reshape(n, words)
         self.count, self.last_seq = n, header.last_seq
 
     def _unmap(self) -> None:
-        self.vectors = np.zeros((0, self.dimensions), np.float32)
+        self._records = np.zeros((0, self._record_bytes // 4), np.float32)
         self.count = self.last_seq = 0
         self.generation += 1
         self._map = None  # the memory is unmapped when the last array over it is garbage collected

@@ -59,9 +59,15 @@ def with_tokens(base: Floats, likeness: Floats, compared: Bools) -> Floats:
 
 def token_points(likeness: Floats) -> Floats:
     """Return by how much each likeness (NaN = unknown) exceeds the median, relative to the best; all 0 if none does."""
-    known = likeness[~np.isnan(likeness)]
-    above = np.nan_to_num(np.maximum(likeness - (np.median(known) if len(known) else 0.0), 0.0))
-    points: Floats = above / above.max(initial=0.0) if above.any() else above
+    known = np.flatnonzero(~np.isnan(likeness))
+    points = np.zeros(len(likeness))
+    if len(known):
+        values = likeness[known]
+        ascending = np.sort(values)
+        median = (ascending[(len(known) - 1) // 2] + ascending[len(known) // 2]) / 2
+        largest = ascending[-1] - median
+        if largest > 0.0:
+            points[known] = np.maximum(values - median, 0.0) / largest
     return points
 
 

@@ -198,7 +198,7 @@ class VectorLeg:
         return np.concatenate((rows, missing[found])), np.concatenate((cosines, read[found].astype(np.float32)))
 
     def _products(self, rows: Seqs, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        products: npt.NDArray[np.float32] = self.matrix.vectors[self._record_of_row[rows]] @ query
+        products: npt.NDArray[np.float32] = self.matrix.vectors_of(self._record_of_row[rows]) @ query
         return products
 
     def cosines(
