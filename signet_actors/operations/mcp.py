@@ -5,6 +5,7 @@ Source: Model Context Protocol, 2026-07-28 "Streamable HTTP"; docs/compatibility
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -22,6 +23,11 @@ NOT_INSTALLED: Final = "MCP is not installed here; install signet-actors[mcp], o
 
 INVALID_JSON: Final = "Parse error: Invalid JSON"
 INVALID_MESSAGE: Final = "Parse error: Invalid JSON-RPC message"
+
+
+def sdk_is_installed() -> bool:
+    """Return True if the packages of the SDK are there. None of them is imported."""
+    return all(find_spec(package) is not None for package in SDK)
 
 
 def without_sdk(error: ModuleNotFoundError) -> Exception:

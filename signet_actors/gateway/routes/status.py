@@ -20,6 +20,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
+from signet_actors.operations.mcp import sdk_is_installed
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.status import (
     FEATURES,
@@ -98,18 +99,19 @@ def render(snapshot: DaemonSnapshot) -> StatusReply:
 
 async def features(call: Call[NoFields]) -> HttpResponse:
     """List the features of this daemon. Departs: the reference daemon returns an empty object."""
+    pipeline = call.state.config.memory.pipeline_v2
     return HttpResponse(
         {
             "memory": True,
             "recall": True,
             "embeddings": call.state.embedder is not None,
-            "extraction": call.state.config.memory.pipeline_v2.enabled,
+            "extraction": pipeline.enabled and pipeline.extraction.provider != NO_PROVIDER,
             "graph": False,
             "sessions": True,
             "documents": False,
             "connectors": False,
             "secrets": False,
-            "mcp": False,
+            "mcp": sdk_is_installed(),
         }
     )
 
