@@ -33,7 +33,7 @@ from signet_actors.errors import (
     RequestRefused,
     code_of_status,
 )
-from signet_actors.operations.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER, retry_after_ms
+from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER, retry_after_ms
 from signet_actors.operations.request_path import fill_path
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 ACTOR = "cli"
 JSON = "application/json"
-JSON_LINES = "application/x-ndjson"
 CLIENT_WAIT_S = 5.0
 MIN_RETRY_WAIT_S = 0.05
 

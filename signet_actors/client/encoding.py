@@ -20,7 +20,6 @@ from signet_actors.operations.request_path import fill_path
 ReplyT = TypeVar("ReplyT")
 
 JSON: Final = "application/json"
-JSON_LINES: Final = "application/x-ndjson"
 _MAX_DETAIL_CHARS: Final = 2000
 
 

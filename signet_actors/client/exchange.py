@@ -23,7 +23,6 @@ import msgspec
 import signet_actors
 from signet_actors.client.encoding import (
     JSON,
-    JSON_LINES,
     HttpReply,
     Reply,
     encode_body,
@@ -34,7 +33,7 @@ from signet_actors.client.errors import ClientError, DaemonUnreachable, NoReply,
 from signet_actors.client.location import ADVICE, Location
 from signet_actors.config.daemon_address import Address, owner_token
 from signet_actors.errors import ErrorCode
-from signet_actors.operations.headers import OWNER_TOKEN_HEADER
+from signet_actors.operations.headers import JSON_LINES, OWNER_TOKEN_HEADER
 from signet_actors.operations.operation import Operation
 
 T = TypeVar("T")

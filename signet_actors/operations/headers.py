@@ -1,4 +1,4 @@
-"""Headers that the gateway and its clients both use: names of Signet's own ones, and the value of Retry-After."""
+"""Headers that the gateway and its clients both use: names of Signet's own ones, and values of others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ NEXT_CURSOR_HEADER: Final = "x-signet-next-cursor"
 OWNER_TOKEN_HEADER: Final = "x-signet-owner-token"  # noqa: S105 - the name of a header
 TRACE_HEADER: Final = "x-signet-trace-id"
 WARNINGS_HEADER: Final = "x-signet-warnings"
+
+JSON_LINES: Final = "application/x-ndjson"
+"""The media type of a body with a JSON object in each line."""
 
 _MAX_RETRY_AFTER_S: Final = 3600.0
 

@@ -31,7 +31,7 @@ from signet_actors.operations.field_types import (
     Text,
     Timestamp,
 )
-from signet_actors.operations.headers import NEXT_CURSOR_HEADER
+from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.remember import RowKey
@@ -39,7 +39,6 @@ from signet_actors.operations.request_fields import AgentFields, Importance, Lon
 
 FORMAT = "signet-memories"
 FORMAT_VERSION = 1
-MEDIA_TYPE = "application/x-ndjson"
 MAX_LINES: Final = 1000
 """Lines per request. With their vectors they occupy the writer for less than a quarter of a second."""
 MAX_TIMES: Final = 20
@@ -220,7 +219,8 @@ EXPORT_MEMORIES: Final[Operation[ExportRequest, bytes]] = Operation(
     permission=Permission.RECALL,
     served_by="searcher",
     owner_only=True,
-    media_types=(MEDIA_TYPE,),
+    media_types=(JSON_LINES,),
+    reply_headers={NEXT_CURSOR_HEADER: "`after` of the next page; absent on the last one"},
     description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is set on every page but the last.",
 )
 OPERATIONS: Final = (IMPORT_MEMORIES, EXPORT_MEMORIES)

@@ -89,6 +89,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``lenient``: an invalid value counts as absent, with a warning; only a missing required field is refused.
     - ``lines``: the Struct of each line of a body of JSON Lines. The handler reads them, to refuse each line alone.
     - ``media_types``: those of a response that is not JSON.
+    - ``reply_headers``: the headers of a response of status 200 that others do not have, each with its description.
     - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
     - ``tool``: None if models are not offered the operation.
     """
@@ -112,6 +113,7 @@ class Operation(Generic[RequestT, ReplyT]):
     lines: type[msgspec.Struct] | None = None
     surfaces: tuple[Surface, ...] = ("http", "cli")
     media_types: tuple[str, ...] = ()
+    reply_headers: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
     example: Mapping[str, Any] = field(default_factory=dict)
     performs: bool = False
@@ -142,6 +144,11 @@ class Operation(Generic[RequestT, ReplyT]):
     def has_effect(self) -> bool:
         """True if a request without a response may have changed something: its outcome is then unknown."""
         return self.effect is not Effect.NONE
+
+    @property
+    def takes_key(self) -> bool:
+        """True if an ``Idempotency-Key`` matters: a request has an effect, and a second one gets the first reply."""
+        return self.keyed and self.has_effect
 
     @property
     def repeatable(self) -> bool:

@@ -8,17 +8,22 @@ Source: docs/reliability.md R24; docs/decisions.md 30.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import schemathesis
+from hypothesis import strategies as st
 from schemathesis import engine
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.engine import events
 
+from signet_actors.operations.headers import JSON_LINES
+from signet_actors.operations.import_export import MemoryLine
+from signet_actors.operations.request_reader import request_fields
 from tests.hostile.conftest import SEED, scale
 from tests.support.live_daemon import LiveDaemon
 
@@ -39,6 +44,16 @@ CHECKS = (
 )
 
 
+_VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+_LINE = st.dictionaries(
+    st.sampled_from([field.spellings[0] for field in request_fields(MemoryLine)]), _VALUES | st.lists(_VALUES)
+)
+schemathesis.openapi.media_type(
+    JSON_LINES,
+    st.lists(_LINE, min_size=1, max_size=5).map(lambda lines: b"\n".join(json.dumps(line).encode() for line in lines)),
+)
+
+
 REFUSED = ("400", "403", "404", "405", "409", "413", "415", "429", "431", "5xx")
 """Statuses of a refused request. A content that is too long gets 413, a query that is too long 431."""
 
@@ -50,7 +65,10 @@ def is_valid_body(case: Any) -> bool:
         return False
     document = case.operation.schema.raw_schema
     body = document["paths"][case.operation.path][case.operation.method.lower()]["requestBody"]
-    schema = {**body["content"]["application/json"]["schema"], "components": document["components"]}
+    media = body["content"].get("application/json")
+    if media is None:
+        return False
+    schema = {**media["schema"], "components": document["components"]}
     return bool(jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(case.body))
 
 

@@ -5,6 +5,7 @@ Source: docs/README.md "Examples".
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -80,7 +81,8 @@ def examples(document: dict[str, Any]) -> Iterator[Example]:
             given = [one for one in operation["parameters"] if "example" in one]
             values = {place: {one["name"]: one["example"] for one in given if one["in"] == place} for place in _PLACES}
             query = urlencode(values["query"])
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+            bodies = [media["example"] for media in operation.get("requestBody", {}).get("content", {}).values()]
+            body = json.loads(bodies[0]) if bodies and isinstance(bodies[0], str) else bodies[0] if bodies else None
             yield Example(method.upper(), path.format(**values["path"]) + (f"?{query}" if query else ""), body)
 
 

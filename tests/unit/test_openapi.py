@@ -53,6 +53,19 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield path, method.upper(), operation
 
 
+def body_of(operation: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema and the example of the JSON object that is the body, or of each of its lines."""
+    ((media_type, media),) = operation["requestBody"]["content"].items()
+    if media_type == "application/json":
+        return media["schema"], media["example"]
+    assert (media_type, media["schema"]["type"]) == ("application/x-ndjson", "string")
+    return media["x-signet-line"], msgspec.json.decode(media["example"])
+
+
+def response_headers(path: str, method: str, status: str) -> set[str]:
+    return set(DOCUMENT["paths"][path][method]["responses"][status]["headers"])
+
+
 def test_every_route_is_in_the_document_once() -> None:
     assert sorted((method, path) for path, method, _ in operations()) == sorted(
         (route.operation.method, route.path) for route in ROUTES
@@ -100,8 +113,9 @@ def test_every_reference_can_be_resolved() -> None:
         for node in nodes(document):
             if "$ref" in node:
                 prefix, _, name = node["$ref"].rpartition("/")
-                assert prefix == "#/components/schemas"
-                assert name in document["components"]["schemas"]
+                section = prefix.removeprefix("#/components/")
+                assert section in {"schemas", "headers"}
+                assert name in document["components"][section]
 
 
 def test_responses_with_a_memory_id_have_links_to_its_operations() -> None:
@@ -126,9 +140,9 @@ def test_every_operation_with_required_fields_has_an_example_of_them() -> None:
         for parameter in operation["parameters"]:
             assert "example" in parameter or not parameter["required"], f"{method} {path} {parameter['name']}"
         if "requestBody" in operation:
-            media = operation["requestBody"]["content"]["application/json"]
-            schema = DOCUMENT["components"]["schemas"][media["schema"]["$ref"].rpartition("/")[2]]
-            assert set(schema.get("required", ())) <= set(media["example"]) <= set(schema["properties"]), path
+            reference, example = body_of(operation)
+            schema = DOCUMENT["components"]["schemas"][reference["$ref"].rpartition("/")[2]]
+            assert set(schema.get("required", ())) <= set(example) <= set(schema["properties"]), path
 
 
 def test_a_body_is_required_where_one_of_its_fields_is() -> None:
@@ -155,7 +169,7 @@ def test_a_flag_is_documented_in_every_accepted_form() -> None:
 def test_bodies_are_objects_with_described_fields() -> None:
     for path, method, operation in operations():
         if "requestBody" in operation:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            schema, _ = body_of(operation)
             named = [node["$ref"] for node in nodes(schema) if "$ref" in node]
             assert named, f"{method} {path}"
 
@@ -164,6 +178,43 @@ def test_a_response_that_is_not_json_is_documented_with_its_media_type() -> None
     content = DOCUMENT["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
     assert list(content) == ["text/plain; version=0.0.4; charset=utf-8"]
     assert list(DOCUMENT["paths"]["/api/docs"]["get"]["responses"]["200"]["content"]) == ["text/html"]
+
+
+def test_a_body_of_json_lines_is_documented_with_the_schema_of_a_line() -> None:
+    (media,) = DOCUMENT["paths"]["/api/memory/import"]["post"]["requestBody"]["content"].items()
+    assert media[0] == "application/x-ndjson"
+    assert media[1]["x-signet-line"] == {"$ref": "#/components/schemas/MemoryLine"}
+    assert "\n" not in media[1]["example"]
+
+
+def test_every_response_has_the_header_with_the_trace_id() -> None:
+    for path, method, operation in operations():
+        for status in operation["responses"]:
+            assert "x-signet-trace-id" in response_headers(path, method.lower(), status), f"{method} {path} {status}"
+    assert DOCUMENT["components"]["headers"]["x-signet-trace-id"]["required"] is True
+
+
+def test_the_responses_that_ask_for_a_retry_say_when() -> None:
+    retried = {
+        status
+        for path, method, operation in operations()
+        for status in operation["responses"]
+        if "Retry-After" in response_headers(path, method.lower(), status)
+    }
+    assert retried == {"429", "503", "4XX", "5XX"}
+    assert "Retry-After" in response_headers("/api/pipeline/requeue", "post", "429")
+    assert "Retry-After" in response_headers("/api/memory/remember", "post", "503")
+
+
+def test_a_response_without_a_field_for_warnings_has_them_in_a_header() -> None:
+    assert "x-signet-warnings" in response_headers("/api/memory/export", "get", "200")
+    assert "x-signet-warnings" in response_headers("/api/features", "get", "200")
+    assert "x-signet-warnings" not in response_headers("/api/memory/remember", "post", "200")
+
+
+def test_a_header_of_one_operation_is_documented_there() -> None:
+    assert "x-signet-next-cursor" in response_headers("/api/memory/export", "get", "200")
+    assert "x-signet-next-cursor" not in response_headers("/api/memories", "get", "200")
 
 
 def test_the_document_can_be_encoded_as_json() -> None:

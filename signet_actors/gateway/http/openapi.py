@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Any, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
 import signet_actors
 from signet_actors.operations.field_types import CallerField
+from signet_actors.operations.headers import JSON_LINES, TRACE_HEADER, WARNINGS_HEADER
 from signet_actors.operations.memories import MemoryListReply, MemoryReply
 from signet_actors.operations.memory_changes import DeleteReply, PatchReply, RecoverReply
 from signet_actors.operations.operation import Operation
@@ -41,10 +42,11 @@ Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (
 header `x-signet-trace-id`.
 """
 
-AGENT_HEADERS: tuple[tuple[str, str], ...] = (
-    ("x-signet-agent-id", "Agent whose memories are read or written; default `default`"),
-    ("x-signet-actor", "Actor that the history records for a change"),
+AGENT_HEADERS: Final = (
+    ("x-signet-agent-id", "Agent on whose behalf the caller acts; default: that of the session key, else `default`"),
+    ("x-signet-session-key", "Session of the caller"),
 )
+AUTHOR_HEADER: Final = ("x-signet-actor", "Actor that the history records for a change")
 MEMORY_ID: Mapping[type, str] = {
     RememberReply: "/id",
     MemoryReply: "/id",
@@ -56,7 +58,27 @@ MEMORY_ID: Mapping[type, str] = {
 }
 """JSON pointers to a memory's id in responses. The document links from there to the operations on a memory."""
 MEMORY_PATH = "/api/memory/{id}"
-IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body returns the first response")
+LINES_EXTENSION: Final = "x-signet-line"
+"""The schema of each line of a body of JSON Lines, for which OpenAPI 3.1 has no keyword."""
+HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    TRACE_HEADER: {
+        "description": "Id of the request, under which the log has it",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before the request is sent again",
+        "schema": {"type": "integer", "minimum": 1},
+    },
+    WARNINGS_HEADER: {
+        "description": "Parts of the request that had no effect, as a JSON array of strings; absent if there are none",
+        "schema": {"type": "string"},
+    },
+}
+"""The headers of responses that several operations share."""
+RETRIED: Final = ("429", "503", "4XX", "5XX")
+"""Responses that may say when to try again."""
+IDEMPOTENCY_HEADER: Final = ("Idempotency-Key", "A retry with the same key and body returns the first response")
 
 
 class DeclaredPath(NamedTuple):
@@ -80,7 +102,7 @@ def openapi_document(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
         "paths": paths,
-        "components": {"schemas": schemas.components},
+        "components": {"schemas": schemas.components, "headers": HEADERS},
     }
 
 
@@ -109,7 +131,7 @@ class _Schemas:
                 schema.pop("required", None)
         for kind in dict.fromkeys(kind for body in replies for kind in _alternatives(body)):
             name = self._of[kind].get("$ref", "").rpartition("/")[2]
-            if name and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            if name and _is_struct(kind):
                 self.components[name]["properties"].setdefault("warnings", WARNINGS)
 
     def of(self, body: Any) -> dict[str, Any]:
@@ -141,7 +163,7 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         "parameters": [
             *_path_parameters(route),
             *(_query_parameters(operation) if operation.in_query else ()),
-            *_header_parameters(route),
+            *_header_parameters(operation),
         ],
         "responses": _responses(operation, schemas, memory_routes),
         "x-signet-permission": operation.permission.value if operation.permission else None,
@@ -157,7 +179,7 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         described["requestBody"] = {
             "required": operation.method in {"POST", "PUT", "PATCH"}
             and any(field.required for field in msgspec.structs.fields(operation.body)),
-            "content": {"application/json": {"schema": schemas.of(operation.body), "example": _body_example(route)}},
+            "content": _body_content(route, schemas.of(operation.body)),
         }
     return described
 
@@ -179,9 +201,13 @@ def _path_parameters(route: DeclaredPath) -> list[dict[str, Any]]:
     ]
 
 
-def _body_example(route: DeclaredPath) -> dict[str, Any]:
+def _body_content(route: DeclaredPath, schema: dict[str, Any]) -> dict[str, Any]:
     names = _path_names(route.path)
-    return {name: value for name, value in route.operation.example.items() if name not in names}
+    example = {name: value for name, value in route.operation.example.items() if name not in names}
+    if route.operation.lines is None:
+        return {"application/json": {"schema": schema, "example": example}}
+    lines = {"type": "string", "description": "A JSON object in each line"}
+    return {JSON_LINES: {"schema": lines, LINES_EXTENSION: schema, "example": msgspec.json.encode(example).decode()}}
 
 
 def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
@@ -206,12 +232,16 @@ def _query_parameters(operation: Operation[Any]) -> Iterator[dict[str, Any]]:
         yield parameter
 
 
-def _header_parameters(route: DeclaredPath) -> list[dict[str, Any]]:
-    operation = route.operation
-    reads_agent = operation.permission is not None and route.path.startswith(("/api/mem", "/memory"))
-    names = AGENT_HEADERS if reads_agent else ()
-    if operation.changes_memories:
-        names = (*names, IDEMPOTENCY_HEADER)
+def _header_parameters(operation: Operation[Any]) -> list[dict[str, Any]]:
+    """Return the headers that say who makes the request, and the key of one that has an effect."""
+    request: type[msgspec.Struct] = operation.request
+    names: list[tuple[str, str]] = []
+    if operation.has_effect or any(field.name == "agent_id" for field in request_fields(request)):
+        names += AGENT_HEADERS
+    if operation.has_effect:
+        names.append(AUTHOR_HEADER)
+    if operation.takes_key:
+        names.append(IDEMPOTENCY_HEADER)
     return [
         {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
         for name, text in names
@@ -244,18 +274,42 @@ def _responses(
             response["content"] = {kind: {} for kind in kinds}
         elif body is not None:
             response["content"] = {"application/json": {"schema": schemas.of(body)}}
+        response["headers"] = _response_headers(operation, str(status), body)
         links = _links(body, memory_routes)
         if links:
             response["links"] = links
         responses[str(status)] = response
     error = {"application/json": {"schema": schemas.of(Problem)}}
-    responses["4XX"] = {"description": "Refused, not applied", "content": error}
+    responses["4XX"] = {
+        "description": "Refused, not applied",
+        "content": error,
+        "headers": _response_headers(operation, "4XX", Problem),
+    }
     responses["5XX"] = {
         "description": "503: not applied, retry later. 504: outcome unknown. 507: disk full. "
         "500: internal error, see the log",
         "content": error,
+        "headers": _response_headers(operation, "5XX", Problem),
     }
     return responses
+
+
+def _response_headers(operation: Operation[Any], status: str, body: Any) -> dict[str, Any]:
+    """Return the headers of a response. Warnings are in one if the body is not an object with a field for them."""
+    shared = [TRACE_HEADER]
+    if status in RETRIED:
+        shared.append("Retry-After")
+    if body is not None and not any(_is_struct(kind) for kind in _alternatives(body)):
+        shared.append(WARNINGS_HEADER)
+    own = operation.reply_headers if status.startswith("2") else {}
+    return {
+        **{name: {"$ref": f"#/components/headers/{name}"} for name in shared},
+        **{name: {"description": text, "schema": {"type": "string"}} for name, text in own.items()},
+    }
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _described(status: int) -> str:

@@ -35,14 +35,13 @@ from signet_actors.gateway.http.route import (
 from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redaction_fields
 from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.headers import NEXT_CURSOR_HEADER
+from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.import_export import (
     EXPORT_MEMORIES,
     FORMAT,
     FORMAT_VERSION,
     IMPORT_MEMORIES,
     MAX_LINES,
-    MEDIA_TYPE,
     DifferingLine,
     ExportHeader,
     ExportRequest,
@@ -201,7 +200,7 @@ async def export_memories(call: Call[ExportRequest]) -> HttpResponse:
     )
     head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
-    return HttpResponse(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
+    return HttpResponse(head + frames[0], headers=headers, media_type=JSON_LINES)
 
 
 def _read_batch(call: Call[Any]) -> _Batch:
