@@ -192,7 +192,7 @@ def _remember(line: Any, embedder: Embedder, number: int) -> Told:
         created_at=line.get("createdAt"),
         vector=Vector(embedder.model, embedder.dimensions, 0, codes),
     )
-    return Told(Remember(memory, Principal(), None), [vectors[0].astype("<f4").tobytes()], number)
+    return Told(Remember(memory, Principal()), [vectors[0].astype("<f4").tobytes()], number)
 
 
 def cross_validated(everything: dict[str, list[Recorded]]) -> dict[str, list[Any]]:

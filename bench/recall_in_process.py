@@ -104,7 +104,7 @@ def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, 
                 vector=Vector(MODEL, DIMENSIONS, 0, embedder.token_codes.of_text(made.content)),
             )
             frame = embedder.embed_query(made.content).astype("<f4").tobytes()
-            batch.append(Told(Remember(memory, Principal(), None), [frame], number))
+            batch.append(Told(Remember(memory, Principal()), [frame], number))
             if len(batch) == ROWS_PER_COMMIT or number == memories - 1:
                 group.commit(batch)
                 batch = []

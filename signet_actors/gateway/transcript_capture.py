@@ -124,7 +124,7 @@ async def store_capture(
             ended=ended and number == len(found.parts),
         )
         try:
-            done = await call.ask_writer(command)
+            done = await call.ask_writer_unkeyed(command)
         except SignetError as error:
             if number == 1:
                 raise

@@ -82,7 +82,8 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``permission``: None if the caller needs none (liveness only).
     - ``served_by``: the process that does the work behind the gateway.
     - ``rate``: the name of a rate bucket.
-    - ``keyed``: an ``Idempotency-Key`` makes a second request with an effect harmless: it gets the first reply.
+    - ``keyed``: a second request with an effect under one ``Idempotency-Key`` gets the first reply. ``Call.ask_writer``
+      passes the key on.
     - ``owner_only``: served only to the user that runs the daemon.
     - ``query_too``: fields that the body lacks may stand in the query of a request with a body.
     - ``body_required``: False if a request without a body is valid.

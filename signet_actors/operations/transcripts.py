@@ -251,6 +251,7 @@ SESSION_END: Final[Operation[SessionEndRequest, SessionEndReply]] = Operation(
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.OTHER,
+    keyed=False,
     owner_only=True,
     lenient=True,
     description=(

@@ -23,6 +23,25 @@ class Request(msgspec.Struct, Generic[R_co], frozen=True, tag_field="t", omit_de
     """A message that is answered with ``R_co`` or with ``Failure``."""
 
 
+class Idempotency(msgspec.Struct, frozen=True):
+    """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
+
+    The same ``key`` with another ``body_digest`` is answered with ``Failure(IDEMPOTENCY_CONFLICT)``.
+    """
+
+    key: str
+    body_digest: str
+
+
+class KeyedRequest(Request[R_co], Generic[R_co], frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """A request to the writer whose reply is stored, so that a caller that repeats it gets the first reply.
+
+    ``Call.ask_writer`` sets the key from the caller's ``Idempotency-Key``; handlers set only one that they derive.
+    """
+
+    idempotency: Idempotency | None = None
+
+
 class Failure(Message, frozen=True, tag="failure"):
     """The reply of a handler that failed; nothing was applied unless ``code`` says so.
 
@@ -46,13 +65,3 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
     actor_type: str = "operator"
     session_id: str | None = None
     request_id: str | None = None
-
-
-class Idempotency(msgspec.Struct, frozen=True):
-    """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
-
-    The same ``key`` with another ``body_digest`` is answered with ``Failure(IDEMPOTENCY_CONFLICT)``.
-    """
-
-    key: str
-    body_digest: str

@@ -14,7 +14,7 @@ from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Idempotency, Message, Principal, Request
+from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
 
 class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,7 +104,7 @@ class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
     more: bool = False
 
 
-class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs"):
+class RequeueJobs(KeyedRequest[JobsRequeued], frozen=True, tag="writer.requeue_jobs"):
     """Requeue dead jobs on request of a user: those named, or up to ``limit`` of ``kinds`` (none = all), oldest first.
 
     A job that is not named is requeued only once, so that a job that kills its worker does not come back forever. A
@@ -117,7 +117,6 @@ class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs")
     limit: int = 50
     principal: Principal = Principal()
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
@@ -247,24 +246,22 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     new_version: int | None = None
 
 
-class ApproveProposal(Request[ReviewDecided], frozen=True, tag="writer.approve_proposal"):
+class ApproveProposal(KeyedRequest[ReviewDecided], frozen=True, tag="writer.approve_proposal"):
     """Apply a proposal from the review queue, if its target is unchanged since the model saw it."""
 
     id: str
     principal: Principal
     reason: str = ""
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
-class RejectProposal(Request[ReviewDecided], frozen=True, tag="writer.reject_proposal"):
+class RejectProposal(KeyedRequest[ReviewDecided], frozen=True, tag="writer.reject_proposal"):
     """Reject a proposal from the review queue for good."""
 
     id: str
     principal: Principal
     reason: str = ""
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -293,13 +290,12 @@ class RunUndone(Message, frozen=True, tag="writer.run_undone", omit_defaults=Tru
     reviews_closed: int = 0
 
 
-class UndoRun(Request[RunUndone], frozen=True, tag="writer.undo_run"):
+class UndoRun(KeyedRequest[RunUndone], frozen=True, tag="writer.undo_run"):
     """Undo what a run changed and what was not changed since, and close its open reviews."""
 
     run_id: str
     principal: Principal
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class CallsReserved(Message, frozen=True, tag="writer.calls_reserved"):

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Idempotency, Message, Principal, Request
+from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
 OfferedBy = Literal["session_start", "prompt", "recall"]
 
@@ -44,14 +44,13 @@ class FeedbackRecorded(Message, frozen=True, tag="writer.feedback_recorded"):
     accepted: list[str]
 
 
-class RecordFeedback(Request[FeedbackRecorded], frozen=True, tag="writer.record_feedback"):
+class RecordFeedback(KeyedRequest[FeedbackRecorded], frozen=True, tag="writer.record_feedback"):
     """Add ratings to the mean of each memory that the session was offered."""
 
     session_key: str
     agent_id: str
     ratings: tuple[Rating, ...]
     principal: Principal
-    idempotency: Idempotency | None = None
 
 
 class SessionMemory(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ Source: architecture.txt "skill_meta"; docs/guides/hooks.md "Skills".
 from __future__ import annotations
 
 from signet_actors.operations.skills import SkillUse
-from signet_actors.protocol.message import Idempotency, Message, Request
+from signet_actors.protocol.message import KeyedRequest, Message, Request
 
 
 class SkillUseRecorded(Message, frozen=True, tag="writer.skill_use_recorded"):
@@ -15,14 +15,13 @@ class SkillUseRecorded(Message, frozen=True, tag="writer.skill_use_recorded"):
     use_count: int
 
 
-class RecordSkillUse(Request[SkillUseRecorded], frozen=True, tag="writer.record_skill_use"):
+class RecordSkillUse(KeyedRequest[SkillUseRecorded], frozen=True, tag="writer.record_skill_use"):
     """Count one use of a skill by an agent."""
 
     agent_id: str
     skill: str
     failed: bool = False
     duration_ms: int | None = None
-    idempotency: Idempotency | None = None
 
 
 class SkillsListed(Message, frozen=True, tag="searcher.skills_listed"):

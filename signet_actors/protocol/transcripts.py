@@ -9,7 +9,7 @@ import msgspec
 
 from signet_actors.domain.transcripts.turns import Role, TranscriptFormat
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Message, Principal, Request
+from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
 
 class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -75,7 +75,7 @@ class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten
     found: bool = True
 
 
-class ForgetTranscript(Request[TranscriptForgotten], frozen=True, tag="writer.forget_transcript"):
+class ForgetTranscript(KeyedRequest[TranscriptForgotten], frozen=True, tag="writer.forget_transcript"):
     """Erase turns of the caller's transcript for good, as many as fit into one commit.
 
     Later captures of the session store nothing.

@@ -30,7 +30,7 @@ from signet_actors.protocol.leases import (
     RenewLease,
 )
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, Idempotency, Message, Principal, Request
+from signet_actors.protocol.message import Failure, KeyedRequest, Message, Principal, Request
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
@@ -124,7 +124,7 @@ class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
     deduped: bool
 
 
-class Remember(Request[Remembered | ChunksRemembered], frozen=True, tag="writer.remember"):
+class Remember(KeyedRequest[Remembered | ChunksRemembered], frozen=True, tag="writer.remember"):
     """Store one memory, or return the one it duplicates (source id, idempotency key, content hash).
 
     The duplicate may be a long text stored as chunks, if it has the same source.
@@ -132,10 +132,9 @@ class Remember(Request[Remembered | ChunksRemembered], frozen=True, tag="writer.
 
     memory: NewMemory
     principal: Principal
-    idempotency: Idempotency | None = None
 
 
-class RememberChunks(Request[ChunksRemembered | Remembered], frozen=True, tag="writer.remember_chunks"):
+class RememberChunks(KeyedRequest[ChunksRemembered | Remembered], frozen=True, tag="writer.remember_chunks"):
     """Store an oversized content as chunks, all or none, or return what it duplicates.
 
     ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` are the parts; ``vectors`` has one
@@ -147,7 +146,6 @@ class RememberChunks(Request[ChunksRemembered | Remembered], frozen=True, tag="w
     chunks: tuple[str, ...]
     principal: Principal
     vectors: tuple[Vector, ...] = ()
-    idempotency: Idempotency | None = None
 
 
 class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -193,7 +191,7 @@ class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     differing: list[tuple[int, str]] = []
 
 
-class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_memories"):
+class ImportMemories(KeyedRequest[MemoriesImported], frozen=True, tag="writer.import_memories"):
     """Store many memories in one commit, each like a remember; refused lines do not affect the others.
 
     Frame 0 holds all vectors in sequence, each of ``dimensions`` float32; ``Vector.frame`` is the position of a vector
@@ -203,7 +201,6 @@ class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_
     lines: tuple[ImportLine, ...]
     principal: Principal
     dimensions: int = 0
-    idempotency: Idempotency | None = None
 
 
 class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
@@ -240,13 +237,12 @@ class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
     vector: Vector | None = None
 
 
-class ModifyMemory(Request[Modified], frozen=True, tag="writer.modify_memory"):
+class ModifyMemory(KeyedRequest[Modified], frozen=True, tag="writer.modify_memory"):
     """Change one memory. For a row outside ``read`` the status is ``not_found``."""
 
     patch: MemoryPatch
     principal: Principal
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class ManyModified(Message, frozen=True, tag="writer.many_modified"):
@@ -255,13 +251,12 @@ class ManyModified(Message, frozen=True, tag="writer.many_modified"):
     results: list[Modified]
 
 
-class ModifyMany(Request[ManyModified], frozen=True, tag="writer.modify_many"):
+class ModifyMany(KeyedRequest[ManyModified], frozen=True, tag="writer.modify_many"):
     """Change up to 200 memories, each patch in its own savepoint, all in one commit."""
 
     patches: tuple[MemoryPatch, ...]
     principal: Principal
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True):
@@ -277,7 +272,7 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
     new_version: int | None = None
 
 
-class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
+class ForgetMemory(KeyedRequest[Forgotten], frozen=True, tag="writer.forget_memory"):
     """Soft-delete one memory; ``force`` allows it for a pinned one (docs/decisions.md 38)."""
 
     id: str
@@ -286,7 +281,6 @@ class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
     force: bool = False
     if_version: int | None = None
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class ForgetTarget(msgspec.Struct, frozen=True):
@@ -307,7 +301,7 @@ class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
     remaining: list[ForgetTarget] = []
 
 
-class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
+class ForgetMany(KeyedRequest[ManyForgotten], frozen=True, tag="writer.forget_many"):
     """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (docs/decisions.md 38).
 
     Without ``confirmed`` it is refused in two cases: if more memories match than may be deleted without a confirm token
@@ -320,7 +314,6 @@ class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
     principal: Principal
     hard: bool = False
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
     confirmed: bool = True
     matching: int = 0
 
@@ -340,7 +333,7 @@ class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True
     duplicate_memory_id: str | None = None
 
 
-class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"):
+class RecoverMemory(KeyedRequest[Recovered], frozen=True, tag="writer.recover_memory"):
     """Undo a soft deletion within the retention window."""
 
     id: str
@@ -348,7 +341,6 @@ class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"
     principal: Principal
     if_version: int | None = None
     read: ReadScope = ReadScope()
-    idempotency: Idempotency | None = None
 
 
 class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):

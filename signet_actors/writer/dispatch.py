@@ -7,7 +7,7 @@ from typing import assert_never
 from signet_actors.protocol.checkpoints import RecordCheckpoint
 from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
@@ -73,11 +73,6 @@ FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases
 
 _REPEATABLE = (ReconcileJobs, RecordSessions, SetBypass, RecordCheckpoint, FindForgottenNotes, DropNotes)
 """The commands that are safe to repeat, and that write nothing when nothing is missing."""
-
-
-def idempotency_of(command: TransactionCommand) -> Idempotency | None:
-    """Return the client's key, for the commands that carry one."""
-    return getattr(command, "idempotency", None)
 
 
 def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:

@@ -139,7 +139,7 @@ def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_m
 
     If the command may have been sent before, only the present attempt is known not to have been applied.
     """
-    if pending.header.attempt > 1 or dispatch.idempotency_of(pending.body) is not None:
+    if pending.header.attempt > 1 or idempotency.client_key(pending.body) is not None:
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
     return Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=retry_after_ms)
 
@@ -325,7 +325,7 @@ class GroupCommit:
         command = cast(TransactionCommand, pending.body)
         context.frames = pending.frames
         context.caller = pending.header.sender, pending.header.incarnation
-        key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(command))
+        key, digest = idempotency.request_key(pending.header, idempotency.client_key(command))
         lookup_key = idempotency.reply_lookup_key(key)
         if context.insert_buffer.contains(lookup_key):
             self._flush_inserts(context)  # a row that is refused here belongs to another command
@@ -400,7 +400,7 @@ class GroupCommit:
 
         A retry of a command that was applied must not be told that nothing was applied.
         """
-        key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
+        key, digest = idempotency.request_key(pending.header, idempotency.client_key(pending.body))
         try:
             return idempotency.earlier_reply(self.engine, key, digest) or failure
         except StoreError:
@@ -416,7 +416,7 @@ class GroupCommit:
         An earlier reply is not repeated, because its rows are in the file that is no longer at its path.
         """
         for pending in batch:
-            key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
+            key, digest = idempotency.request_key(pending.header, idempotency.client_key(pending.body))
             try:
                 earlier = idempotency.earlier_reply(self.engine, key, digest)
             except StoreError:

@@ -16,8 +16,8 @@ import msgspec
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.leases import JobsLeased
-from signet_actors.protocol.message import Failure, Idempotency
-from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterReply
+from signet_actors.protocol.message import Failure, Idempotency, KeyedRequest
+from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterCommand, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
@@ -33,6 +33,11 @@ _STEADY_MS: Final = 1000
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
 _tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
+
+
+def client_key(command: WriterCommand) -> Idempotency | None:
+    """Return the client's key, for a command that carries one."""
+    return command.idempotency if isinstance(command, KeyedRequest) else None
 
 
 def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, str | None]:

@@ -20,7 +20,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.messaging.mailbox import Incoming
-from signet_actors.writer.idempotency import request_key
+from signet_actors.writer.idempotency import client_key, request_key
 
 _MOST: Final = 16
 _LONGEST_FILE: Final = 64 * 1024
@@ -51,7 +51,7 @@ class PoisonCommands:
 
     def noted(self, incoming: Incoming[WriterCommand]) -> contextlib.AbstractContextManager[None]:
         """Note a command that was sent before: a writer may have exited while it ran it."""
-        key, _ = request_key(incoming.header, getattr(incoming.body, "idempotency", None))
+        key, _ = request_key(incoming.header, client_key(incoming.body))
         return self.running(key)
 
     @contextlib.contextmanager

@@ -20,11 +20,10 @@ from signet_actors.protocol.leases import (
     LeaseRenewed,
     RenewLease,
 )
-from signet_actors.protocol.message import Failure, Principal, Request
+from signet_actors.protocol.message import Failure, Idempotency, Principal, Request
 from signet_actors.protocol.pipeline import ApplyProposals, HeldLease, JobsReleased, ReleaseJobs, WatchJobs
 from signet_actors.protocol.writer import (
     ForgetMemory,
-    Idempotency,
     MemoryPatch,
     ModifyMemory,
     NewMemory,

@@ -10,13 +10,12 @@ import pytest
 from signet_actors.config.schema import Config
 from signet_actors.errors import DatabaseDisplaced, ErrorCode, StoreIOError
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
-    Idempotency,
     NewMemory,
     PurgeStep,
     Remember,

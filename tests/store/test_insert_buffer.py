@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.writer import (
     ForgetMemory,
-    Idempotency,
     MemoryPatch,
     ModifyMemory,
     NewMemory,

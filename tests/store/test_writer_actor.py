@@ -15,12 +15,11 @@ from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.backups import AdvanceBackup
 from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.leases import ReapLeases
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.writer import (
     ForgetMemory,
     Forgotten,
     GetWriterStatus,
-    Idempotency,
     Remember,
     Remembered,
     ReportDamage,

@@ -7,13 +7,12 @@ from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import LeaseJobs
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
-    Idempotency,
     MemoryPatch,
     ModifyMany,
     ModifyMemory,

@@ -15,7 +15,7 @@ from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.message import Failure
 from signet_actors.store.sqlite.reader import SqliteReads
-from signet_actors.writer import dispatch, idempotency
+from signet_actors.writer import idempotency
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import unsound
 from tests.support.store_room import SetClock
@@ -130,7 +130,7 @@ def answer_code(item: Booked) -> str:
 
 
 def reply_kept(scripted: ScriptedWriter, item: Booked) -> bool:
-    key, digest = idempotency.request_key(item.header, dispatch.idempotency_of(item.body))
+    key, digest = idempotency.request_key(item.header, idempotency.client_key(item.body))
     return idempotency.earlier_reply(SqliteReads(scripted.connection), key, digest) is not None
 
 

@@ -188,7 +188,7 @@ def remembering(
     fields.setdefault("importance", 0.8)
     principal = fields.pop("principal", Principal())
     memory = NewMemory(content=content, vector=None if vector is None else Vector(MODEL, DIMENSIONS, 0), **fields)
-    return Remember(memory, principal, idempotency), [] if vector is None else [raw(vector)]
+    return Remember(memory, principal, idempotency=idempotency), [] if vector is None else [raw(vector)]
 
 
 @contextmanager

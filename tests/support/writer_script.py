@@ -24,14 +24,13 @@ from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import AdvanceHighWaterMark, ReapLeases
-from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.writer import (
     ChunksRemembered,
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
     Forgotten,
-    Idempotency,
     ManyForgotten,
     ManyModified,
     MemoryPatch,

@@ -33,7 +33,7 @@ from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.message import Idempotency, Principal, Request
+from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request
 
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 OtherT = TypeVar("OtherT", bound=msgspec.Struct)
@@ -263,9 +263,25 @@ class Call(Generic[RequestT]):
         reply, _ = await self.state.bus.ask_searcher(query, trace_id=self.trace_id, frames=frames)
         return reply
 
-    async def ask_writer(self, command: Request[R], *, frames: Sequence[bytes] = ()) -> R:
-        """Return the writer's reply; what it reports is on disk. Raises SignetError."""
+    async def ask_writer(self, command: KeyedRequest[R], *, part: int = 0, frames: Sequence[bytes] = ()) -> R:
+        """Return the writer's reply; what it reports is on disk. Raises SignetError.
+
+        The caller's key is added to the command if the operation is declared to be ``keyed``. ``part`` numbers the
+        commands of one request, so that a retry gets the first reply to each.
+        """
+        key = self.idempotency if self.route.operation.keyed else None
+        if key is not None:
+            if part:
+                key = msgspec.structs.replace(key, key=f"{key.key}#{part}")
+            command = msgspec.structs.replace(command, idempotency=key)
         return await self.state.bus.ask_writer(command, trace_id=self.trace_id, frames=frames)
+
+    async def ask_writer_unkeyed(self, command: Request[R]) -> R:
+        """Like ``ask_writer``, for a command that is safe to repeat: only its effect is the same then, not its reply.
+
+        An operation that replies with nothing else is declared with ``keyed=False``.
+        """
+        return await self.state.bus.ask_writer(command, trace_id=self.trace_id)
 
     def refuse_if_frozen(self) -> None:
         """Raise MutationsFrozen while the kill switch is active."""

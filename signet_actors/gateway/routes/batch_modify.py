@@ -51,7 +51,7 @@ async def modify(call: Call[ModifyRequest]) -> HttpResponse:
     stored: Collection[str] = ()
     if patches:
         answer = await call.ask_writer(
-            ModifyMany(patches=tuple(patches), principal=call.principal, read=call.read, idempotency=call.idempotency),
+            ModifyMany(patches=tuple(patches), principal=call.principal, read=call.read),
             frames=frames,
         )
         done = iter(answer.results)

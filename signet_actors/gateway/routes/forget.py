@@ -79,7 +79,6 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
         principal=principal,
         hard=request.force,
         read=call.read,
-        idempotency=call.idempotency,
         confirmed=request.confirm_token is not None,
         matching=matching,
     )
@@ -124,17 +123,14 @@ async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyFor
     results: list[Forgotten] = []
     remaining: list[ForgetTarget] | None = None
     while remaining is None or remaining:
-        part = command
+        rest = command
         if remaining is not None:
-            key = command.idempotency
-            if key is not None and results:
-                key = msgspec.structs.replace(key, key=f"{key.key}#{len(results)}")
             # The store counts what the parts before deleted as recent deletions already.
             deleted = sum(result.status == "deleted" for result in results)
             matching = max(0, command.matching - deleted)
-            part = msgspec.structs.replace(command, targets=tuple(remaining), matching=matching, idempotency=key)
+            rest = msgspec.structs.replace(command, targets=tuple(remaining), matching=matching)
         try:
-            done = await call.ask_writer(part)
+            done = await call.ask_writer(rest, part=len(results))
         except SignetError as error:
             if remaining is None:
                 raise

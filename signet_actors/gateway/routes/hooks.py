@@ -291,7 +291,7 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
         context = session.context
         if context is not None and not parse_flag(call.headers.get(LATE_HEADER, "")):
             async with context.lock:
-                call.state.ledger.complete_compaction(context)
+                call.state.ledger.complete_compaction(context, call.request_key)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
         call.refuse_if_frozen()
         stored = await _store_summary(call, session)

@@ -51,7 +51,7 @@ from signet_actors.operations.import_export import (
 )
 from signet_actors.operations.request_fields import CallerFields, NoFields
 from signet_actors.operations.request_reader import MAX_WARNINGS, known_fields, object_warnings, read_request
-from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import ExportMemories
 from signet_actors.protocol.writer import (
     ImportLine,
@@ -91,12 +91,12 @@ class _Batch(NamedTuple):
 async def import_memories(call: Call[NoFields]) -> HttpResponse:
     """Store every line that is not refused, durably before replying."""
     state = call.state
-    principal, idempotency = call.principal, call.idempotency
+    principal = call.principal
     batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused, memories=0))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
-        done = await _send(call, batch, principal, idempotency)
+        done = await _send(call, batch, principal)
     refused = [
         RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
@@ -115,9 +115,7 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
     )
 
 
-async def _send(
-    call: Call[NoFields], batch: _Batch, principal: Principal, idempotency: Idempotency | None
-) -> MemoriesImported:
+async def _send(call: Call[NoFields], batch: _Batch, principal: Principal) -> MemoriesImported:
     """Send the lines to the writer in parts; return the sum of the replies, with a receipt of all commits.
 
     Each part is durable, and has a key of its own, so that a retry repeats the replies of those that were stored.
@@ -129,12 +127,10 @@ async def _send(
     differing: list[tuple[int, str]] = []
     receipts: list[str] = []
     for number, (lines, vectors) in enumerate(_parts(batch)):
-        key = idempotency
-        if key is not None and number:
-            key = msgspec.structs.replace(key, key=f"{key.key}#{number}")
         try:
             done = await call.ask_writer(
-                ImportMemories(lines=lines, principal=principal, dimensions=batch.dimensions, idempotency=key),
+                ImportMemories(lines=lines, principal=principal, dimensions=batch.dimensions),
+                part=number,
                 frames=[vectors] if vectors else [],
             )
         except SignetError as error:

@@ -40,7 +40,7 @@ async def patch_memory(call: Call[PatchRequest]) -> HttpResponse:
         call.state, call.path["id"], call.request.reason, call.request, frames, trace_id=call.trace_id
     )
     done = await call.ask_writer(
-        ModifyMemory(patch=patch, principal=call.principal, read=call.read, idempotency=call.idempotency),
+        ModifyMemory(patch=patch, principal=call.principal, read=call.read),
         frames=frames,
     )
     if done.status not in {"updated", "no_changes"}:
@@ -123,7 +123,6 @@ async def delete_memory(call: Call[DeleteRequest]) -> HttpResponse:
             force=call.request.force,
             if_version=call.request.if_version,
             read=call.read,
-            idempotency=call.idempotency,
         )
     )
     if done.status != "deleted":
@@ -144,7 +143,6 @@ async def recover_memory(call: Call[RecoverRequest]) -> HttpResponse:
             principal=call.principal,
             if_version=call.request.if_version,
             read=call.read,
-            idempotency=call.idempotency,
         )
     )
     if done.status != "recovered":

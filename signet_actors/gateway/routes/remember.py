@@ -116,7 +116,6 @@ async def store_text(call: Call[RememberRequest], text: PreparedMemory) -> Remem
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
             principal=call.principal,
-            idempotency=call.idempotency,
         ),
         frames=frames,
     )
@@ -173,7 +172,6 @@ async def _remember_chunks(
                 chunks=chunks,
                 vectors=tuple(vectors),
                 principal=call.principal,
-                idempotency=call.idempotency,
             ),
             frames=frames,
         )

@@ -55,7 +55,6 @@ async def requeue_jobs(call: Call[RequeueRequest]) -> JobsRequeued:
             limit=max(request.limit, len(ids)),
             principal=call.principal,
             read=call.read,
-            idempotency=call.idempotency,
         )
     )
 

@@ -82,7 +82,6 @@ async def _decide(call: Call[ReviewRequest], decision: type[ApproveProposal | Re
             principal=call.principal,
             reason=call.request.reason or "",
             read=call.read,
-            idempotency=call.idempotency,
         )
     )
     if done.status not in {"approved", "rejected"}:

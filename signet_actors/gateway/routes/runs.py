@@ -58,9 +58,7 @@ async def undo_run(call: Call[UndoRequest]) -> HttpResponse:
 
     Repeating the request gives the same result.
     """
-    done = await call.ask_writer(
-        UndoRun(run_id=call.path["run"], principal=call.principal, read=call.read, idempotency=call.idempotency)
-    )
+    done = await call.ask_writer(UndoRun(run_id=call.path["run"], principal=call.principal, read=call.read))
     if done.status == "not_found":
         raise NotFound("Run not found")
     results = [UndoResult(one.ordinal, one.action, one.status, one.memory_id, one.reason) for one in done.results]

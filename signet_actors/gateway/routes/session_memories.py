@@ -37,7 +37,6 @@ async def feedback(call: Call[FeedbackRequest]) -> HttpResponse:
             agent_id=call.agent_id,
             ratings=tuple(Rating(memory_id, score) for memory_id, score in request.ratings.items()),
             principal=call.principal,
-            idempotency=call.idempotency,
         )
     )
     accepted = len(done.accepted)

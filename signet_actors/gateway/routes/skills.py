@@ -41,7 +41,7 @@ async def record(call: Call[SkillInvocationRequest]) -> HttpResponse:
                 skill=skill,
                 failed=not request.success,
                 duration_ms=request.latency_ms if request.duration_ms is None else request.duration_ms,
-                idempotency=call.idempotency or _named_use(call, session.key),
+                idempotency=_named_use(call, session.key),
             )
         )
         return SkillInvocationReply(recorded=True)
@@ -51,7 +51,7 @@ async def record(call: Call[SkillInvocationRequest]) -> HttpResponse:
 
 
 def _named_use(call: Call[SkillInvocationRequest], session_key: str | None) -> Idempotency | None:
-    """Return the key under which the use is counted once, None if the body names none."""
+    """Return the key under which the use is counted once if the caller sent none; None if the body names none."""
     request = call.request
     if request.idempotency_key is not None:
         named = f"key\0{request.idempotency_key}"

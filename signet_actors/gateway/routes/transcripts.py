@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+from itertools import count
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -136,7 +137,7 @@ async def _end_stored(call: Call[SessionEndRequest], key: str | None) -> None:
         ended=True,
     )
     with contextlib.suppress(SignetError):
-        await call.ask_writer(command)
+        await call.ask_writer_unkeyed(command)
 
 
 async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:
@@ -321,13 +322,14 @@ async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse
     key, agent_id = named_session(call)
     call.state.checkpoints.forget(key, agent_id)
     erased = 0
-    while True:
-        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal))
+    for part in count():
+        done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal), part=part)
         if not done.found:
             raise NotFound("Transcript not found")
         erased += done.turns
         if not done.more:
-            return HttpResponse(ForgetTranscriptReply(session_key=key, turns=erased))
+            break
+    return HttpResponse(ForgetTranscriptReply(session_key=key, turns=erased))
 
 
 ROUTES: Final[tuple[Route, ...]] = (

@@ -222,11 +222,15 @@ class RecallLedger:
         context.awaits_summary = False
         self.touch(context)
 
-    def complete_compaction(self, context: Context) -> None:
-        """Begin the epoch after a compaction, unless the session's start after it has done so."""
+    def complete_compaction(self, context: Context, request_key: str | None) -> None:
+        """Begin the epoch after a compaction, unless the session's start after it or the same request has done so."""
+        if context.is_answered(request_key):
+            return
         if not context.awaits_summary:
             self.begin_epoch(context)
         context.awaits_summary = False
+        if request_key is not None:
+            context.requests[request_key] = set()
 
     async def flush(self) -> None:
         """Store what is pending now. Raises SignetError."""
