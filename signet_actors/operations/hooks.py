@@ -264,6 +264,7 @@ SESSION_START: Final[Operation[SessionStartRequest, SessionStartReply]] = Operat
     replies={200: SessionStartReply, **_REFUSALS},
     permission=Permission.REMEMBER,
     served_by="searcher",
+    keeps_names=True,
     lenient=True,
 )
 USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(

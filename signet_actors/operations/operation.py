@@ -84,6 +84,7 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``rate``: the name of a rate bucket.
     - ``keyed``: a second request with an effect under one ``Idempotency-Key`` gets the first reply. ``Call.ask_writer``
       passes the key on.
+    - ``keeps_names``: it is a read, but the session keeps the harness and the project of the request, without secrets.
     - ``owner_only``: served only to the user that runs the daemon.
     - ``query_too``: fields that the body lacks may stand in the query of a request with a body.
     - ``body_required``: False if a request without a body is valid.
@@ -107,6 +108,7 @@ class Operation(Generic[RequestT, ReplyT]):
     effect: Effect = Effect.NONE
     rate: str | None = None
     keyed: bool = True
+    keeps_names: bool = False
     owner_only: bool = False
     query_too: bool = False
     body_required: bool = True
@@ -145,6 +147,11 @@ class Operation(Generic[RequestT, ReplyT]):
     def has_effect(self) -> bool:
         """True if a request without a response may have changed something: its outcome is then unknown."""
         return self.effect is not Effect.NONE
+
+    @property
+    def redacts(self) -> bool:
+        """True if secrets are cut out of the request, because something of it is stored."""
+        return self.has_effect or self.keeps_names
 
     @property
     def takes_key(self) -> bool:

@@ -29,7 +29,7 @@ from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -412,8 +412,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
     request_fields(operation.lines or operation.request)  # raises at import if a field has no reader
     in_json = operation.in_body and operation.lines is None
     in_query, has_effect, lenient = operation.in_query, operation.has_effect, operation.lenient
+    redacts, changes_memories = operation.redacts, operation.changes_memories
     directories = [name for name in _DIRECTORY_FIELDS if name in operation.request.__struct_fields__]
-    for_memories = operation.effect is not Effect.OTHER
 
     async def endpoint(call: Call[RequestT]) -> HttpResponse:
         if in_json:
@@ -430,8 +430,8 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             warnings=call.warnings,
             lenient=lenient,
         )
-        if has_effect:
-            redactor = FieldRedactor(call.state, for_memories=for_memories)
+        if redacts:
+            redactor = FieldRedactor(call.state, for_memories=changes_memories)
             call.request = redacted(redactor, call.request, ignored=call.warnings if lenient else None)
             call.redactions = redactor.redactions
         if directories and call.state.config.projects.identity == "repository":

@@ -102,8 +102,7 @@ async def _full_start(
     by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
     if context is not None:
-        context.harness, _ = state.redactor.clean(request.harness)
-        context.project = state.redactor.clean(request.project)[0] if request.project else context.project
+        context.harness, context.project = request.harness, request.project or context.project
         rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
         call.when_sent(
             lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.ids)
