@@ -123,7 +123,7 @@ def backfill(
         _refuse_unless_wanted(waiting, agent, to_ask=not yes)
         outcome.running = sum(session.key in running for session in waiting)
         waiting = [session for session in waiting if session.key not in running]
-        _store_all(client, waiting, agent, outcome, progress, by_path=invocation.url is None)
+        _store_all(client, waiting, agent, outcome, progress, by_path=invocation.uses_workspace_daemon)
     _report(invocation, outcome)
     if outcome.left_out:
         click.get_current_context().exit(REFUSED)

@@ -51,7 +51,9 @@ class BackfillProgress:
     @classmethod
     def read(cls, invocation: Invocation, agent: str | None) -> BackfillProgress:
         """Return the progress of former runs."""
-        daemon = invocation.url or str(invocation.workspace)
+        daemon = invocation.url or (
+            str(invocation.workspace) if invocation.uses_workspace_daemon else invocation.environ["SIGNET_DAEMON_URL"]
+        )
         name = hashlib.sha256(f"{daemon}\0{agent}".encode("utf-8", "surrogateescape")).hexdigest()
         path = cache_directory(invocation.environ) / f"backfill-{name[:32]}.json"
         try:

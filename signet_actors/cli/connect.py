@@ -325,13 +325,15 @@ def _check(invocation: Invocation, chosen: list[Harness]) -> None:
 
 def _check_one(invocation: Invocation, harness: Harness) -> int:
     """Check one harness and print what came back; return the exit code."""
-    environ = invocation.environment
+    environ = {**invocation.environment, **({"SIGNET_DAEMON_URL": invocation.url} if invocation.url else {})}
     print_result(f"{harness.title}: {printable(str(harness.settings(environ).path))}")
     for note in (*harness.notes(environ), *unread_files(invocation.workspace, harness, environ)):
         print_result(f"  {printable(note)}")
     if "1" in (environ.get("SIGNET_NO_HOOKS"), environ.get("SIGNET_BYPASS")):
         print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is 1 here, so every hook is silent.")
     session = check_session(environ)
+    if environ.get("SIGNET_DAEMON_URL"):
+        print_result(f"  daemon: {printable(environ['SIGNET_DAEMON_URL'])}, as SIGNET_DAEMON_URL or --url names it")
     if harness.events:
         started = run_installed(harness, "session-start", {**session, "source": "startup"}, environ)
         print_result(f"  session start: {_in_words(started)}")
@@ -345,7 +347,9 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
         print_result(f"  tools: {harness.title} has no MCP server that `signet connect` added")
         return REFUSED
     try:
-        with stored_canary(invocation.client(), environ.get("PWD") or os.getcwd()) as canary:
+        with stored_canary(
+            invocation.client(invocation.address_of_programs()), environ.get("PWD") or os.getcwd()
+        ) as canary:
             prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
             served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:

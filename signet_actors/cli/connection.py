@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 
 from signet_actors.cli.presentation import one_line, print_message
 from signet_actors.cli.reply import SHOWN_ERROR_CHARS, DaemonReply, invalid_reply
-from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token
+from signet_actors.config.daemon_address import WILDCARD_ADDRESSES, Address, owner_token, token_for
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.errors import (
@@ -84,7 +84,8 @@ def _is_unreadable(workspace: Path) -> bool:
 class DaemonClient:
     """A client of one daemon. It keeps one connection and reconnects when it breaks.
 
-    ``headers`` are sent with each request; without any, a person acts (``x-signet-actor-type: operator``).
+    ``headers`` are sent with each request; without any, a person acts (``x-signet-actor-type: operator``). ``environ``
+    may have a token for this daemon.
     """
 
     def __init__(
@@ -95,12 +96,16 @@ class DaemonClient:
         retry_window_s: float = CLIENT_WAIT_S,
         print_warnings: bool = True,
         headers: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.address = address
         self.timeout_s = timeout_s
         self.retry_window_s = retry_window_s
         self.print_warnings = print_warnings
         self.headers = {"x-signet-actor": ACTOR, "x-signet-actor-type": "operator", **(headers or {})}
+        token = token_for(address, environ or {})
+        if token is not None:
+            self.headers["Authorization"] = f"Bearer {_checked(token)}"
         self.last: DaemonReply | None = None
         self._connection: http.client.HTTPConnection | None = None
 
@@ -253,6 +258,13 @@ class DaemonClient:
         if changes:
             return OutcomeUnknown(f"{reason}; whether the change was applied is unknown")
         return RequestRefused(reason, code=ErrorCode.UNAVAILABLE)
+
+
+def _checked(token: str) -> str:
+    """Return the token. Raises InvalidRequest if it cannot be the value of a header; the token is not shown."""
+    if not (token.isascii() and token.isprintable()):
+        raise InvalidRequest("SIGNET_TOKEN or SIGNET_API_KEY has a character that a token cannot have")
+    return token.strip()
 
 
 def no_daemon(workspace: Path) -> DaemonNotRunning:

@@ -108,7 +108,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     except ConfigError as error:
         add_finding(DoctorFinding("lock", FAIL, error.detail))
     address = recorded_address(workspace) if running else None
-    client = DaemonClient(address, timeout_s=10, retry_window_s=2) if address else None
+    client = DaemonClient(address, timeout_s=10, retry_window_s=2, environ=environment) if address else None
     if client is not None:
         click.get_current_context().call_on_close(client.close)
     context = DoctorContext(workspace, environment, config, running, client, deep or repair, repair)
@@ -169,6 +169,9 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the daemon is ready; if not, report what is known about the reason."""
+    if url := context.environment.get("SIGNET_DAEMON_URL"):
+        told = f"SIGNET_DAEMON_URL is set: hooks and commands use {url}, not a daemon of this workspace"
+        yield DoctorFinding("daemon", WARN if context.running else OK, told, "unset it" if context.running else "")
     if not context.running:
         yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return

@@ -5,6 +5,7 @@ Source: docs/cli.md "Harnesses".
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +33,8 @@ def hook(invocation: Invocation, name: str | None, harness: str | None, project:
     """
     from signet_actors.hook.program import main  # noqa: PLC0415 - it ends this process
 
+    if invocation.url:
+        os.environ["SIGNET_DAEMON_URL"] = invocation.url
     given = {"--harness": harness, "--project": project, "--agent": agent, "--workspace": invocation.workspace_option}
     options = [part for option, value in given.items() if value for part in (option, value)]
     main([*([name] if name else []), *options, *(["--json"] if invocation.as_json else [])])

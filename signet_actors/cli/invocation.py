@@ -56,11 +56,6 @@ class Invocation:
         return {name: value for name, value in self.environment.items() if (name, value) != ("SIGNET_PORT", "0")}
 
     @property
-    def any_port(self) -> bool:
-        """Whether the daemon listens on any free port, which only its address file names."""
-        return self.environ.get("SIGNET_PORT") == "0"
-
-    @property
     def workspace(self) -> Path:
         """The workspace that the command uses."""
         from signet_actors.config.workspace import workspace_from  # noqa: PLC0415 - slow; not needed for --help
@@ -68,22 +63,55 @@ class Invocation:
         return workspace_from(self.environment)
 
     def address(self) -> Address:
-        """Return the address from ``--url``, else from the running daemon's address file, else the configured one.
+        """Return the daemon's address: from ``--url``, else by the rule of all programs, else the configured one.
 
-        Raises DaemonNotRunning if only the address file of a running daemon could name it.
+        Of a workspace that was named with ``--workspace``, only its own daemon counts. Raises DaemonNotRunning if only
+        the address file of a running daemon could name it.
         """
-        from signet_actors.cli import connection  # noqa: PLC0415 - same reason
-        from signet_actors.config.daemon_address import address_from_url, recorded_address  # noqa: PLC0415 - same reason
+        from signet_actors.config.daemon_address import (  # noqa: PLC0415 - same reason
+            URL_VARIABLE,
+            address_from_url,
+        )
 
         if self.url:
             return address_from_url(self.url)
+        named = self.workspace_option is not None
+        return self._find({name: value for name, value in self.environ.items() if not named or name != URL_VARIABLE})
+
+    def address_of_programs(self) -> Address:
+        """Return the address that the installed programs use, ``signet-hook`` and ``signet mcp``.
+
+        `signet connect` adds ``--workspace`` to their commands in the place of SIGNET_WORKSPACE, so the environment may
+        name another daemon.
+        """
+        from signet_actors.config.daemon_address import address_from_url  # noqa: PLC0415 - same reason
+
+        return address_from_url(self.url) if self.url else self._find(self.environ)
+
+    def _find(self, environ: Mapping[str, str]) -> Address:
+        from signet_actors.cli import connection  # noqa: PLC0415 - same reason
+        from signet_actors.config.daemon_address import (  # noqa: PLC0415 - same reason
+            address_of_url_variable,
+            find_daemon,
+            is_any_port,
+            recorded_address,
+        )
+
+        named = address_of_url_variable(environ)
+        if named is not None:  # the workspace may be on the daemon's machine only
+            return named
         workspace = self.workspace
-        recorded = recorded_address(workspace)
-        if recorded is not None:
-            return recorded
-        if self.any_port:
+        found = find_daemon(environ, workspace) or recorded_address(workspace)
+        if found is not None:
+            return found
+        if is_any_port(environ):
             raise connection.no_daemon(workspace)
         return connection.configured_address(workspace, self.settings)
+
+    @property
+    def uses_workspace_daemon(self) -> bool:
+        """Whether the command speaks with a daemon of the workspace, and not with one that a URL names."""
+        return not self.url and (self.workspace_option is not None or not self.environ.get("SIGNET_DAEMON_URL"))
 
     def advice(self, text: str) -> str:
         """Return the text with the options of this call in each command that it names in backticks or begins with.
@@ -101,11 +129,11 @@ class Invocation:
 
         return _COMMAND.sub(with_options, text)
 
-    def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
+    def client(self, address: Address | None = None, *, timeout_s: float = 30.0) -> DaemonClient:
         """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""
         from signet_actors.cli.connection import DaemonClient  # noqa: PLC0415 - same reason
 
-        client = DaemonClient(self.address(), timeout_s=timeout_s)
+        client = DaemonClient(address or self.address(), timeout_s=timeout_s, environ=self.environ)
         click.get_current_context().call_on_close(client.close)
         self.last_client = client
         return client
@@ -149,7 +177,7 @@ def shared_options(command: F) -> F:
             metavar="URL",
             expose_value=False,
             callback=_set_url,
-            help="Address of the daemon (default: the one that runs on the workspace).",
+            help="Address of the daemon (default: SIGNET_DAEMON_URL, else the daemon of the workspace).",
         ),
         click.option(
             "--json",

@@ -77,7 +77,9 @@ def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolReque
     from signet_actors.operations.request_path import fill_path  # noqa: PLC0415 - loaded already
 
     operation = request.operation
-    client = DaemonClient(invocation.address(), print_warnings=False, headers=headers)
+    client = DaemonClient(
+        invocation.address_of_programs(), print_warnings=False, headers=headers, environ=invocation.environ
+    )
     try:
         reply = client.request(
             operation.method,

@@ -101,7 +101,7 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _configuration(invocation: Invocation) -> Iterator[str]:
     """Yield what is wrong with the workspace's configuration, which may have changed since the daemon loaded it."""
-    if invocation.url:
+    if not invocation.uses_workspace_daemon:
         return
     from signet_actors.config.load import load_config  # noqa: PLC0415 - not for the daemon at an address
 

@@ -17,7 +17,7 @@ import httpx
 
 from signet_actors.client.encoding import HttpReply
 from signet_actors.client.exchange import Caller, Limits, Loss, Lost, Send
-from signet_actors.client.location import Location, credential
+from signet_actors.client.location import Location
 from signet_actors.errors import InvalidRequest
 
 MAX_CONNECTIONS: Final = 100
@@ -39,7 +39,7 @@ def make_caller(
     actor_type: str | None,
 ) -> Caller:
     """Return the caller with the headers of this identity. Raises ValueError for a value that no header can have."""
-    secret = credential(token)
+    secret = location.credential(token)
     given = {
         "authorization": None if secret is None else f"Bearer {secret}",
         "x-signet-agent-id": agent,

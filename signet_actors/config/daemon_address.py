@@ -1,11 +1,14 @@
-"""Where the daemon of a workspace listens, as a client finds it.
+"""Where the daemon listens, as every program finds it, and which token of the environment it gets.
 
-Source: docs/security.md "Local mode".
+``signet-hook`` imports none of this; ``signet_actors/hook/daemon.py`` follows the same rule.
+
+Source: docs/cli.md "Which daemon"; docs/security.md "Local mode".
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +19,13 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import is_held_by, lock_held
 from signet_actors.errors import ConfigError, InvalidRequest
 
+URL_VARIABLE: Final = "SIGNET_DAEMON_URL"
+HOST_VARIABLE: Final = "SIGNET_HOST"
+PORT_VARIABLE: Final = "SIGNET_PORT"
+TOKEN_VARIABLES: Final = ("SIGNET_TOKEN", "SIGNET_API_KEY")
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 3850
+MAX_PORT: Final = 65_535
 MAX_SMALL_FILE_BYTES: Final = 4096
 WILDCARD_ADDRESSES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
@@ -49,8 +59,65 @@ def address_from_url(url: str, *, given_by: str = "--url") -> Address:
         raise InvalidRequest(f"{given_by} {url!r} is not an address ({error})") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidRequest(f"{given_by} {url!r} is not an address; it should look like http://127.0.0.1:3850")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InvalidRequest(f"{given_by} is more than an address; it should look like http://127.0.0.1:3850")
     secure = parts.scheme == "https"
     return Address(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
+
+
+def find_daemon(environ: Mapping[str, str], workspace: Path | None) -> Address | None:
+    """Return the address of the daemon by the rule that all programs share; None if nothing names a daemon.
+
+    The first of: SIGNET_DAEMON_URL; the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT, by which a
+    daemon of the workspace is told where to listen, so that its address is not ``trusted``. Raises InvalidRequest.
+    """
+    named = address_of_url_variable(environ)
+    if named is not None:
+        return named
+    recorded = None if workspace is None else recorded_address(workspace)
+    if recorded is not None and recorded.trusted:
+        return recorded
+    return _address_of_host_and_port(environ, workspace)
+
+
+def address_of_url_variable(environ: Mapping[str, str]) -> Address | None:
+    """Return the address that SIGNET_DAEMON_URL names, None if it is not set. Raises InvalidRequest."""
+    url = environ.get(URL_VARIABLE)
+    return address_from_url(url, given_by=URL_VARIABLE) if url else None
+
+
+def _address_of_host_and_port(environ: Mapping[str, str], workspace: Path | None) -> Address | None:
+    """Return the address that SIGNET_HOST and SIGNET_PORT name; None without them, or for any free port."""
+    host, port = environ.get(HOST_VARIABLE) or "", (environ.get(PORT_VARIABLE) or "").strip()
+    if port and not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
+        raise InvalidRequest(f"{PORT_VARIABLE} {port!r} is not a port")
+    if not (host or port) or is_any_port(environ):
+        return None
+    return Address(
+        WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST,
+        int(port or DEFAULT_PORT),
+        trusted=False,
+        workspace=workspace,
+    )
+
+
+def is_any_port(environ: Mapping[str, str]) -> bool:
+    """Return whether the daemon was told to listen on any free port, so that only its address file names it."""
+    return (environ.get(PORT_VARIABLE) or "").strip() == "0"
+
+
+def token_for(address: Address | None, environ: Mapping[str, str]) -> str | None:
+    """Return the token or API key of the environment that the daemon at the address gets; None if there is none.
+
+    A token beside SIGNET_DAEMON_URL is for that daemon and no other.
+    """
+    if environ.get(URL_VARIABLE):
+        try:
+            if address != address_of_url_variable(environ):
+                return None
+        except InvalidRequest:
+            return None
+    return next((environ[name] for name in TOKEN_VARIABLES if environ.get(name)), None)
 
 
 def recorded_address(workspace: Path) -> Address | None:

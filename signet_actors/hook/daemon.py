@@ -3,7 +3,10 @@
 ``http.client`` takes longer to import than the daemon takes to answer. The request is HTTP/1.0, so that the answer is
 never in chunks and ends with the connection.
 
-Source: docs/guides/claude-code.md "Which daemon"; docs/security.md "Local mode".
+The rule by which the daemon is found is that of ``signet_actors/config/daemon_address.py``, which takes too long to
+import.
+
+Source: docs/cli.md "Which daemon"; docs/security.md "Local mode".
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 3850
+MAX_PORT = 65_535
 MAX_ANSWER_BYTES = 4 << 20
 REASONS_TO_WAIT = frozenset(
     (
@@ -52,16 +56,29 @@ class NoAnswer(Exception):
 
 
 class Address:
-    """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only."""
+    """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
-    __slots__ = ("host", "owner_token", "port", "prefix", "secure")
+    ``named``: the environment names it, so a report for it is for no other daemon.
+    """
 
-    def __init__(self, host: str, port: int, *, secure: bool = False, prefix: str = "", owner_token: str = "") -> None:
+    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure")
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        secure: bool = False,
+        prefix: str = "",
+        owner_token: str = "",
+        named: bool = False,
+    ) -> None:
         self.host = host
         self.port = port
         self.secure = secure
         self.prefix = prefix
         self.owner_token = owner_token
+        self.named = named
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -75,38 +92,37 @@ def workspace_of(environ: dict[str, str], given: str = "") -> str:
 
 
 def find_daemon(environ: dict[str, str], workspace: str) -> Address:
-    """Return the address from the environment, else of the workspace's running daemon, else the default address.
+    """Return the address of the daemon.
 
-    Raises NoAnswer if it is known that no daemon runs, or that the port belongs to another user's program, which must
-    not see a prompt.
+    The first of: SIGNET_DAEMON_URL; the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT; the default
+    address. Raises NoAnswer if it is known that no daemon runs, or that the port belongs to another user's program,
+    which must not see a prompt.
     """
-    found = _named_address(environ) or recorded_address(workspace)
+    if environ.get("SIGNET_DAEMON_URL"):
+        return _address_of_url(environ["SIGNET_DAEMON_URL"])
+    absent = None
+    try:
+        recorded = recorded_address(workspace)
+    except NoAnswer as left_behind:
+        recorded, absent = None, left_behind
+    found = recorded or _address_of_host_and_port(environ)
     if found is not None:
         return found
-    if environ.get("SIGNET_PORT") == "0" or _is_other_users_port(DEFAULT_PORT):
+    if absent is not None:
+        raise absent
+    if environ.get("SIGNET_PORT", "").strip() == "0" or _is_other_users_port(DEFAULT_PORT):
         raise NoAnswer(f"no daemon runs on {workspace}")
     return Address(DEFAULT_HOST, DEFAULT_PORT)
 
 
-def destination_of(environ: dict[str, str]) -> str:
-    """Return the URL of the daemon that the environment names; empty for the daemon of the workspace."""
-    try:
-        named = _named_address(environ)
-    except NoAnswer:
-        return ""
-    return "" if named is None else str(named)
-
-
-def _named_address(environ: dict[str, str]) -> Address | None:
-    """Return the address from the environment, None if it names none. Raises NoAnswer."""
-    if environ.get("SIGNET_DAEMON_URL"):
-        return _address_of_url(environ["SIGNET_DAEMON_URL"])
-    host, port = environ.get("SIGNET_HOST", ""), environ.get("SIGNET_PORT", "")
+def _address_of_host_and_port(environ: dict[str, str]) -> Address | None:
+    """Return the address that SIGNET_HOST and SIGNET_PORT name; None without them, or for any port. Raises NoAnswer."""
+    host, port = environ.get("SIGNET_HOST", ""), environ.get("SIGNET_PORT", "").strip()
     if not (host or port) or port == "0":
         return None
-    if port and not (port.isascii() and port.isdigit() and int(port) < 65_536):
+    if port and not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
         raise NoAnswer(f"SIGNET_PORT={port[:20]!r} is not a port", "Correct it, or unset it.")
-    return Address(_WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST, int(port or DEFAULT_PORT))
+    return Address(_WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST, int(port or DEFAULT_PORT), named=True)
 
 
 def _address_of_url(url: str) -> Address:
@@ -118,10 +134,13 @@ def _address_of_url(url: str) -> Address:
     if not colon or port.endswith("]"):
         host, port = authority, ""
     secure = scheme.lower() == "https"
-    if scheme.lower() not in ("http", "https") or "@" in host or (port and not (port.isascii() and port.isdigit())):
+    is_port = not port or (port.isascii() and port.isdigit() and int(port) <= MAX_PORT)
+    is_host = bool(host.strip("[]")) and "@" not in host and (":" not in host or host[0] + host[-1] == "[]")
+    is_more = "?" in rest or "#" in rest
+    if scheme.lower() not in ("http", "https") or not is_host or is_more or not is_port:
         raise NoAnswer("SIGNET_DAEMON_URL is not an address", "It should look like http://127.0.0.1:3850.")
-    number = int(port) if port else 443 if secure else 80
-    return Address(host.strip("[]"), number, secure=secure, prefix=f"{slash}{path}".rstrip("/"))
+    number = int(port or 0) or (443 if secure else 80)
+    return Address(host.strip("[]").lower(), number, secure=secure, prefix=f"{slash}{path}".rstrip("/"), named=True)
 
 
 def recorded_address(workspace: str) -> Address | None:
@@ -259,21 +278,34 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
     return 200 if answer.get("saved") is True else 500
 
 
-def headers_of(body: dict[str, Any], harness: str, environ: dict[str, str], *, late: bool = False) -> dict[str, str]:
-    """Return the headers of a hook's request: who sends it, the token of the environment, and the body's key.
+def headers_of(
+    body: dict[str, Any], harness: str, environ: dict[str, str], address: Address, *, late: bool = False
+) -> dict[str, str]:
+    """Return the headers of a hook's request: who sends it, the token for the daemon at the address, the body's key.
 
     ``late``: it waited, and the session may have gone on since.
     """
     headers = {"x-signet-actor": harness, "x-signet-actor-type": "harness"}
     if late:
         headers["x-signet-late"] = "1"
-    token = environ.get("SIGNET_TOKEN") or environ.get("SIGNET_API_KEY")
+    token = token_for(address, environ)
     if token:
         headers["Authorization"] = f"Bearer {token}"
     key = body.get("idempotencyKey")
     if isinstance(key, str) and len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable():
         headers["Idempotency-Key"] = key
     return headers
+
+
+def token_for(address: Address, environ: dict[str, str]) -> str:
+    """Return the token or API key of the environment. One beside SIGNET_DAEMON_URL is for that daemon and no other."""
+    if environ.get("SIGNET_DAEMON_URL"):
+        try:
+            if str(address) != str(_address_of_url(environ["SIGNET_DAEMON_URL"])):
+                return ""
+        except NoAnswer:
+            return ""
+    return environ.get("SIGNET_TOKEN") or environ.get("SIGNET_API_KEY") or ""
 
 
 def _exchange(address: Address, request: bytes, deadline: float) -> bytes:

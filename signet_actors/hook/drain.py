@@ -27,7 +27,7 @@ def drain(spool: Spool, address: Address, destinations: set[str], environ: dict[
     def send(path: str, body: dict[str, Any], harness: str) -> int:
         limit = min(deadline, time.monotonic() + REQUEST_LIMIT_S)
         try:
-            answer = post(address, path, body, headers_of(body, harness, environ, late=True), limit)
+            answer = post(address, path, body, headers_of(body, harness, environ, address, late=True), limit)
         except NoAnswer as no_answer:
             return no_answer.status
         return status_of_report(path, body, answer)

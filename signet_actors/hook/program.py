@@ -17,7 +17,6 @@ import time
 from signet_actors.hook.daemon import (
     Address,
     NoAnswer,
-    destination_of,
     find_daemon,
     headers_of,
     post,
@@ -120,7 +119,15 @@ class _Call:
         self.environ = dict(os.environ)
         self.workspace = workspace_of(self.environ, options.workspace)
         self.spool = Spool(self.workspace)
-        self.destination = destination_of(self.environ)
+        self.address: Address | None = None
+        self.no_address: NoAnswer | None = None
+        try:
+            self.address = find_daemon(self.environ, self.workspace)
+        except NoAnswer as unknown:
+            self.no_address = unknown
+        named = self.address is not None and self.address.named
+        self.destination = str(self.address) if named else ""
+        """The URL of the daemon that this request is for; empty for the daemon of the workspace."""
         self.body = request_of(hook, event, options)
 
     def run(self, output: _Output) -> None:
@@ -128,10 +135,11 @@ class _Call:
         output.kept = kept is not None
         status = 200
         try:
-            address = find_daemon(self.environ, self.workspace)
-            answer = post(
-                address, self.hook.path, self.body, headers_of(self.body, self.harness, self.environ), self.deadline
-            )
+            if self.address is None:
+                raise self.no_address or NoAnswer("no daemon was found")
+            address = self.address
+            headers = headers_of(self.body, self.harness, self.environ, address)
+            answer = post(address, self.hook.path, self.body, headers, self.deadline)
             if self.hook.injects and not isinstance(answer.get("inject"), str):
                 raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
             if self.hook.durable:

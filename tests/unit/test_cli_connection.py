@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -60,10 +59,10 @@ def test_an_invalid_address_is_refused(url: str) -> None:
 
 
 def test_the_address_file_of_the_running_daemon_wins_over_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / ".daemon").mkdir()
-    (tmp_path / ".daemon" / "address").write_text(json.dumps({"host": "0.0.0.0", "port": 41000, "pid": 1}))
-    found = Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}).address()
-    assert (found.host, found.port) == ("127.0.0.1", 41000)
+    with held_workspace(tmp_path, 41000):
+        write_address(tmp_path, 41000, host="0.0.0.0")
+        found = Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}).address()
+    assert (found.host, found.port, found.trusted) == ("127.0.0.1", 41000, True)
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"host": "x"}', '{"host": "x", "port": "y"}'])

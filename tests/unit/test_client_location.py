@@ -14,7 +14,7 @@ from signet_actors.client import Client, DaemonUnreachable, Limits
 from signet_actors.client.encoding import HttpReply
 from signet_actors.client.exchange import Caller, Exchange, Loss, Lost, Pause, Send
 from signet_actors.client.http_transport import make_caller
-from signet_actors.client.location import Location, credential
+from signet_actors.client.location import Location
 from signet_actors.errors import ConfigError, InvalidRequest
 from signet_actors.operations.health import LIVE
 from signet_actors.operations.import_export import EXPORT_MEMORIES
@@ -43,7 +43,6 @@ def test_the_usual_address_is_the_default(tmp_path: Path) -> None:
     ("environ", "address"),
     [
         ({"SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
-        ({"SIGNET_PORT": "0"}, "http://127.0.0.1:3850"),
         ({"SIGNET_HOST": "0.0.0.0"}, "http://127.0.0.1:3850"),
         ({"SIGNET_HOST": "::1", "SIGNET_PORT": "4000"}, "http://[::1]:4000"),
         ({"SIGNET_DAEMON_URL": "https://memory.example/x/", "SIGNET_PORT": "1"}, "https://memory.example:443/x"),
@@ -78,6 +77,14 @@ def test_nothing_is_sent_to_the_address_of_a_killed_daemon(tmp_path: Path) -> No
 def test_a_workspace_that_is_named_has_its_own_daemon_or_none(tmp_path: Path) -> None:
     with pytest.raises(DaemonUnreachable, match=f"no daemon runs on {tmp_path}"):
         Location(workspace=tmp_path, environ={}).address()
+
+
+def test_a_daemon_on_any_free_port_is_found_by_its_address_file_only(tmp_path: Path) -> None:
+    workspace = workspace_in(tmp_path)
+    with pytest.raises(DaemonUnreachable, match=f"no daemon runs on {workspace}"):
+        place(tmp_path, SIGNET_PORT="0")
+    with held_workspace(workspace, 4100):
+        assert place(tmp_path, SIGNET_PORT="0") == "http://127.0.0.1:4100"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,16 @@ def sent(exchange: Exchange[Any]) -> Send:
 def test_the_token_of_the_argument_wins_over_those_of_the_environment(
     token: str | None, environ: dict[str, str], expected: str | None
 ) -> None:
-    assert credential(token, environ) == expected
+    assert Location("localhost:1", environ=environ).credential(token) == expected
+
+
+def test_the_token_beside_a_url_of_the_environment_goes_to_that_daemon_only(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "SIGNET_DAEMON_URL": "https://memory.example", "SIGNET_TOKEN": "t"}
+    assert Location(environ=environ).credential(None) == "t"
+    assert Location("https://memory.example/", environ=environ).credential(None) == "t"
+    assert Location("http://127.0.0.1:3850", environ=environ).credential(None) is None
+    assert Location(workspace=tmp_path, environ=environ).credential(None) is None
+    assert Location(workspace=tmp_path, environ=environ).credential("given") == "given"
 
 
 def identity(**given: str) -> dict[str, str]:
