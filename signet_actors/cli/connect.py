@@ -36,7 +36,7 @@ from signet_actors.cli.presentation import (
 )
 from signet_actors.cli.tables import Column, print_table
 from signet_actors.errors import ConfigError, DaemonNotRunning, SignetError
-from signet_actors.hook.harness_events import HOOKS
+from signet_actors.hook.harness_events import HOOKS, is_switched_off
 from signet_actors.hook.spool import Spool
 
 if TYPE_CHECKING:
@@ -329,8 +329,8 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
     print_result(f"{harness.title}: {printable(str(harness.settings(environ).path))}")
     for note in (*harness.notes(environ), *unread_files(invocation.workspace, harness, environ)):
         print_result(f"  {printable(note)}")
-    if "1" in (environ.get("SIGNET_NO_HOOKS"), environ.get("SIGNET_BYPASS")):
-        print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is 1 here, so every hook is silent.")
+    if is_switched_off(environ):
+        print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is set here, so every hook is silent and the tools are off.")
     session = check_session(environ)
     if environ.get("SIGNET_DAEMON_URL"):
         print_result(f"  daemon: {printable(environ['SIGNET_DAEMON_URL'])}, as SIGNET_DAEMON_URL or --url names it")

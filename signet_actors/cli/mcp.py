@@ -17,7 +17,8 @@ import click
 from signet_actors.cli.exit_codes import INTERRUPTED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.domain.session_keys import DEFAULT_AGENT
-from signet_actors.errors import InvalidRequest, RequestRefused
+from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused
+from signet_actors.hook.harness_events import is_switched_off
 from signet_actors.operations.mcp import without_sdk
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 ACTOR: Final = "mcp"
 AT_ONCE: Final = 16
 """Requests to the daemon at the same time; more wait for their turn."""
+MEMORY_IS_OFF: Final = "memory is off in this session: SIGNET_NO_HOOKS or SIGNET_BYPASS is set; go on without it"
 REFUSED: Final = 400
 """Any status of a refusal: its body has the code."""
 
@@ -43,7 +45,8 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
     """Serve the memory tools to a program that speaks MCP, on standard input and output.
 
     The program starts this command and ends it. The daemon must run (`signet start`); programs that support HTTP need
-    no command: give them the daemon's address with the path /mcp.
+    no command: give them the daemon's address with the path /mcp. With SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 each tool
+    answers that memory is off.
     """
     try:
         from signet_actors.mcp.stdio import serve  # noqa: PLC0415 - slow; only for this command
@@ -76,6 +79,8 @@ def _send(invocation: Invocation, headers: Mapping[str, str], request: ToolReque
     from signet_actors.mcp.server import Performed  # noqa: PLC0415 - slow; loaded already
     from signet_actors.operations.request_path import fill_path  # noqa: PLC0415 - loaded already
 
+    if is_switched_off(invocation.environ):
+        raise RequestRefused(MEMORY_IS_OFF, code=ErrorCode.FORBIDDEN)
     operation = request.operation
     client = DaemonClient(
         invocation.address_of_programs(), print_warnings=False, headers=headers, environ=invocation.environ

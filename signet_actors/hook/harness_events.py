@@ -11,7 +11,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # not from typing, whose import takes longer than the request
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 PROMPT_CHARS = 20_000
@@ -25,6 +25,14 @@ MAX_CONTENT_CHARS = 16 << 20
 MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000, "cursor": 10_000}
 """What a harness takes of an injected text. Claude Code counts UTF-16 units, Codex four UTF-8 bytes as a token."""
 OTHER_MAX_INJECT_CHARS = 24_000
+
+
+OFF_VARIABLES = ("SIGNET_NO_HOOKS", "SIGNET_BYPASS")
+
+
+def is_switched_off(environ: Mapping[str, str]) -> bool:
+    """Return whether a variable of the environment says that no hook may run: 1 or true, in any case."""
+    return any(environ.get(name, "").strip().lower() in ("1", "true") for name in OFF_VARIABLES)
 
 
 class Options:

@@ -29,6 +29,7 @@ from signet_actors.hook.harness_events import (
     NAME_OF_EVENT,
     Hook,
     Options,
+    is_switched_off,
     max_inject_chars,
     request_of,
 )
@@ -70,7 +71,7 @@ def _run(options: Options, started: float) -> None:
         _thread.start_new_thread(_exit_at, (DRAIN_LIMIT_S + EXIT_GRACE_S,))
         drain_for_daemon(workspace_of(dict(os.environ), options.workspace), dict(os.environ))
         return
-    if "1" in (os.environ.get("SIGNET_NO_HOOKS"), os.environ.get("SIGNET_BYPASS")):
+    if is_switched_off(os.environ):
         return
     named = HOOKS.get(options.name)
     output = _Output()

@@ -100,6 +100,22 @@ def test_without_a_daemon_the_handshake_works_and_a_call_says_what_to_do(tmp_pat
     assert [made.name for made in tmp_path.iterdir()] == ["agent.yaml"]
 
 
+@pytest.mark.parametrize(("name", "value"), [("SIGNET_NO_HOOKS", "1"), ("SIGNET_BYPASS", "True")])
+def test_in_a_session_without_hooks_the_tools_say_that_memory_is_off(
+    daemon: ScriptedDaemon, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    async def use(client: Client) -> None:
+        for tool, arguments in (("memory_search", {"query": "x"}), ("memory_store", {"content": "x"})):
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            assert result.content[0].text.startswith(f"{tool} failed: memory is off in this session")
+
+    with_client(["--url", daemon.url], use)
+    assert daemon.asked == []
+
+
 @pytest.fixture
 def server(daemon: ScriptedDaemon) -> Iterator[subprocess.Popen[str]]:
     """``signet mcp``, for single lines."""

@@ -27,7 +27,7 @@ import pytest
 from signet_actors.config.workspace import Workspace
 from signet_actors.hook import daemon as daemon_module
 from signet_actors.hook import spool
-from signet_actors.hook.harness_events import HOOKS
+from signet_actors.hook.harness_events import HOOKS, is_switched_off
 from signet_actors.hook.injected_text import CUT_NOTE, fitted
 from tests.support.scripted_daemon import ScriptedDaemon
 
@@ -255,6 +255,13 @@ def test_a_variable_switches_every_hook_off(daemon: ScriptedDaemon, workspace: P
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert daemon.asked == []
     assert not workspace.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "is_off"), [("1", True), ("true", True), (" TRUE ", True), ("", False), ("0", False), ("false", False)]
+)
+def test_a_switch_is_spelled_1_or_true(value: str, is_off: bool) -> None:
+    assert is_switched_off({"SIGNET_BYPASS": value}) is is_off
 
 
 @pytest.mark.parametrize("variable", ["SIGNET_TOKEN", "SIGNET_API_KEY"])

@@ -177,9 +177,11 @@ def test_a_program_that_hangs_is_ended_at_its_limit(home: Home, api: int) -> Non
 
 @needs_node
 @both
-@pytest.mark.parametrize("name", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS"])
-def test_a_switched_off_session_runs_nothing(home: Home, api: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "1")
+@pytest.mark.parametrize(("name", "value"), [("SIGNET_NO_HOOKS", "1"), ("SIGNET_BYPASS", "True")])
+def test_a_switched_off_session_runs_nothing(
+    home: Home, api: int, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
     found = play(home.root / PLUGIN, api, {"prompt": "x"}, {"request": True}, {"event": "session.idle"}, {"end": True})
     assert (found["requests"], found["problems"], reports(home)) == ([[]], [], [])
 

@@ -134,7 +134,7 @@ class Sessions {
 }
 
 function isOff() {
-  return process.env.SIGNET_NO_HOOKS === "1" || process.env.SIGNET_BYPASS === "1"
+  return [process.env.SIGNET_NO_HOOKS, process.env.SIGNET_BYPASS].some((value) => /^\s*(1|true)\s*$/i.test(value ?? ""))
 }
 
 // Return the step as a hook of the program, which must not throw.
