@@ -11,13 +11,21 @@ import os
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
-from signet_actors.cli.harnesses.check import HookRun, check_session, prompt_brings, run_installed, stored_canary
+from signet_actors.cli.harnesses.check import (
+    HookRun,
+    check_session,
+    prompt_brings,
+    reason_of_silence,
+    run_installed,
+    stored_canary,
+)
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
 from signet_actors.cli.harnesses.identity_files import forget_connected, note_connected, unread_files
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
@@ -347,10 +355,11 @@ def _check_one(invocation: Invocation, harness: Harness) -> int:
         print_result(f"  tools: {harness.title} has no MCP server that `signet connect` added")
         return REFUSED
     try:
-        with stored_canary(
-            invocation.client(invocation.address_of_programs()), environ.get("PWD") or os.getcwd()
-        ) as canary:
+        client = invocation.client(invocation.address_of_programs())
+        with stored_canary(client, session["cwd"]) as canary:
             prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
+            if prompted is not None and prompted.problem and (reason := reason_of_silence(client, session["cwd"])):
+                prompted = replace(prompted, problem=reason)
             served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:
         print_result(f"  a memory was not asked for, because {error.detail}")

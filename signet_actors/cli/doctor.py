@@ -465,7 +465,9 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check that the connected harnesses read the files that have the identity files."""
+    """Check that the connected harnesses read the files that have the identity files; say where hooks work."""
+    if context.config is not None and (chosen := context.config.projects.only):
+        yield DoctorFinding("projects", OK, f"hooks work in {', '.join(chosen)} only (projects.only)")
     for harness in HARNESSES:
         for unread in unread_files(context.workspace, harness, context.environment):
             yield DoctorFinding("harness", WARN, unread)

@@ -33,6 +33,9 @@ MAX_NAME_CHARS: Final = 200
 MAX_URL_CHARS: Final = 2000
 
 
+MAX_PATH_CHARS: Final = 1000
+
+
 KEY_VARIABLES: Final = (
     "ANTHROPIC_API_KEY",
     "AZURE_OPENAI_API_KEY",
@@ -81,6 +84,15 @@ HOST_FORM: Final = "a host name or an IP address without brackets and port"
 
 
 ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildcards"
+
+
+DIRECTORY_PATTERN: Final = r"\A(/|~/|~\Z)[^\x00-\x1f\x7f-\x9f]*\Z"
+
+
+DIRECTORY_FORM: Final = "an absolute path, or one that begins with ~/"
+
+
+NAME_PATTERN: Final = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
 
 
 def described(meaning: str) -> Meta:

@@ -24,6 +24,7 @@ def protected_changes(former: Config, new: Config) -> list[str]:
     protections = (
         *((f"memory.pipelineV2.{name}", weaker) for name, weaker in _weaker_pipeline(was, now)),
         ("agents.roster", _changes_a_read_policy(former, new)),
+        ("projects.only", _opens_a_directory(former.projects.only, new.projects.only)),
         ("gateway.allowedHosts", not set(new.gateway.allowed_hosts) <= set(former.gateway.allowed_hosts)),
         ("gateway.requireOwner", former.gateway.require_owner and not new.gateway.require_owner),
         ("redaction.memories", former.redaction.memories and not new.redaction.memories),
@@ -68,6 +69,10 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
 def _changes_a_read_policy(former: Config, new: Config) -> bool:
     policies = {agent.name: (agent.read_policy, agent.policy_group) for agent in new.agents.roster}
     return any(policies.get(agent.name) != (agent.read_policy, agent.policy_group) for agent in former.agents.roster)
+
+
+def _opens_a_directory(former: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    return bool(former) and not (new and set(new) <= set(former))
 
 
 def _changed_destination(

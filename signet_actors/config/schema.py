@@ -18,6 +18,8 @@ from signet_actors.config.field_forms import (
     ALLOWED_HOST_FORM,
     ALLOWED_HOST_PATTERN,
     DAY_MS,
+    DIRECTORY_FORM,
+    DIRECTORY_PATTERN,
     ENDPOINT_FORM,
     ENDPOINT_PATTERN,
     HOST_FORM,
@@ -27,11 +29,13 @@ from signet_actors.config.field_forms import (
     KEY_VARIABLE_PATTERN,
     KIB,
     MAX_NAME_CHARS,
+    MAX_PATH_CHARS,
     MAX_URL_CHARS,
     MIB,
     MINUTE_MS,
     MODEL_FORM,
     MODEL_PATTERN,
+    NAME_PATTERN,
     SECOND_MS,
     described,
     ranged,
@@ -276,13 +280,38 @@ class TranscriptsConfig(Struct, frozen=True, rename="camel"):
     ] = 64 * MIB
 
 
+class JoinedProject(Struct, frozen=True):
+    """A directory, with all below it, that has the memories of another project. Source: docs/decisions.md 62."""
+
+    directory: Annotated[
+        str, text("The directory", chars=MAX_PATH_CHARS, pattern=DIRECTORY_PATTERN, form=DIRECTORY_FORM, least=1)
+    ]
+    project: Annotated[
+        str, text("The project: a directory of it, or any name", chars=MAX_PATH_CHARS, pattern=NAME_PATTERN, least=1)
+    ]
+
+
 class ProjectsConfig(Struct, frozen=True):
-    """Which directories are one project. Source: docs/decisions.md 62."""
+    """Which directories are one project, and where hooks work. Source: docs/decisions.md 62."""
 
     identity: Annotated[
         ProjectIdentity,
         described("`repository`: all directories and worktrees of a git repository are one; `path`: each is its own"),
     ] = "repository"
+    only: Annotated[
+        tuple[
+            Annotated[str, text("", chars=MAX_PATH_CHARS, pattern=DIRECTORY_PATTERN, form=DIRECTORY_FORM, least=1)], ...
+        ],
+        Meta(
+            max_length=256,
+            description="Directories in which hooks work, each with all below it; elsewhere they inject and store "
+            "nothing. Empty: everywhere",
+        ),
+    ] = ()
+    joined: Annotated[
+        tuple[JoinedProject, ...],
+        Meta(max_length=256, description="Directories that have the memories of another project, such as clones"),
+    ] = ()
 
 
 class HarnessFilesConfig(Struct, frozen=True):

@@ -2,8 +2,8 @@
 
 Agents name the directory in which they run. It is replaced by the main working tree of its repository, so that memories
 are found in every subdirectory and in every worktree, in both directions. The files are read without git: ``.git`` of a
-worktree names the repository's directory, which names the worktree (gitrepository-layout). Any other name of a project
-is kept.
+worktree names the repository's directory, which names the worktree (gitrepository-layout). ``projects.joined`` gives a
+directory another project, and ``projects.only`` says where hooks work. Any other name of a project is kept.
 
 Source: docs/decisions.md 62.
 """
@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from signet_actors.config.regular_file import read_regular
+from signet_actors.config.schema import ProjectsConfig
 from signet_actors.errors import ConfigError
 from signet_actors.runtime.clock import Clock
 
@@ -32,36 +34,112 @@ _MAX_FILE_BYTES: Final = 4_096
 _MAX_LEVELS: Final = 64
 
 
+class Place(NamedTuple):
+    """What a directory stands for. ``is_chosen``: hooks work there, because ``projects.only`` is empty or has it."""
+
+    project: str
+    is_chosen: bool
+
+
 class Projects:
     """Finds the project of a directory, without holding the event loop. A lookup is remembered for a minute."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, settings: ProjectsConfig | None = None) -> None:
         self._clock = clock
+        self._settings = settings or ProjectsConfig()
         self._paused_until_ms = 0
-        self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Place, int]] = OrderedDict()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="projects")
+
+    def configure(self, settings: ProjectsConfig) -> None:
+        """Use ``settings`` for what is looked up from now on."""
+        if settings != self._settings:
+            self._settings = settings
+            self._known.clear()
+
+    @property
+    def only_some(self) -> bool:
+        """Whether hooks work in some directories only."""
+        return bool(self._settings.only)
 
     async def project_of(self, name: str) -> str:
         """Return the project of the directory ``name``; ``name`` itself if it is no directory of a repository here."""
+        return (await self.place_of(name)).project
+
+    async def place_of(self, name: str) -> Place:
+        """Return the project of the directory ``name``, and whether hooks work there.
+
+        The project of what is no directory of a repository here is ``name`` itself, unless the configuration joins it
+        to another one.
+        """
+        settings = self._settings
         if not os.path.isabs(name) or "\0" in name:
-            return name
+            return Place(name, not settings.only)
+        if settings.identity == "path" and not settings.joined and not settings.only:
+            return Place(name, True)
         known = self._known.get(name)
         now_ms = self._clock.monotonic_ns() // 1_000_000
         if known is not None and now_ms < known[1]:
             return known[0]
         if now_ms < self._paused_until_ms:
-            return name if known is None else known[0]
-        lookup = asyncio.get_running_loop().run_in_executor(self._thread, main_working_tree, name)
+            return _unread_place(name, settings) if known is None else known[0]
+        lookup = asyncio.get_running_loop().run_in_executor(self._thread, _place, name, settings)
         try:
-            project = await asyncio.wait_for(lookup, WAIT_S)
+            place = await asyncio.wait_for(lookup, WAIT_S)
         except TimeoutError:
             self._paused_until_ms = now_ms + PAUSE_MS
-            return name if known is None else known[0]
-        self._known[name] = (project, now_ms + FRESH_MS)
+            return _unread_place(name, settings) if known is None else known[0]
+        if settings is not self._settings:  # it was changed meanwhile
+            return place
+        self._known[name] = (place, now_ms + FRESH_MS)
         self._known.move_to_end(name)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        return project
+        return place
+
+
+def _place(name: str, settings: ProjectsConfig) -> Place:
+    """Return what the directory stands for, by the file system and the settings."""
+    in_repository = settings.identity == "repository"
+    project = main_working_tree(name) if in_repository else name
+    directories = {name, os.path.realpath(name), project}
+    joined = _joined(directories, settings, real=True)
+    if joined is not None:
+        project = main_working_tree(joined) if in_repository and os.path.isabs(joined) else joined
+    return Place(project, _is_chosen({*directories, project}, settings, real=True))
+
+
+def _unread_place(name: str, settings: ProjectsConfig) -> Place:
+    """Return the same by the names alone, while the file system does not answer."""
+    return Place(_joined({name}, settings, real=False) or name, _is_chosen({name}, settings, real=False))
+
+
+def _joined(directories: Iterable[str], settings: ProjectsConfig, *, real: bool) -> str | None:
+    """Return the project that ``projects.joined`` gives one of the directories; the row of the deepest one counts."""
+    rows = [
+        (len(outer), row.project)
+        for row in settings.joined
+        for outer in _spellings(row.directory, real=real)
+        if any(_is_within(directory, outer) for directory in directories)
+    ]
+    return os.path.expanduser(max(rows, key=lambda row: row[0])[1]) if rows else None
+
+
+def _is_chosen(directories: Iterable[str], settings: ProjectsConfig, *, real: bool) -> bool:
+    chosen = [outer for named in settings.only for outer in _spellings(named, real=real)]
+    return not settings.only or any(_is_within(directory, outer) for directory in directories for outer in chosen)
+
+
+def _spellings(directory: str, *, real: bool) -> set[str]:
+    """Return the directory of the configuration as a path, and with ``real`` also the one without symbolic links."""
+    path = os.path.normpath(os.path.expanduser(directory))
+    return {path, os.path.realpath(path)} if real else {path}
+
+
+def _is_within(directory: str, outer: str) -> bool:
+    """Return whether ``directory`` is ``outer`` or below it, by the names."""
+    path = os.path.normpath(directory)
+    return path == outer or path.startswith(outer.rstrip("/") + "/")
 
 
 def main_working_tree(directory: str) -> str:

@@ -181,6 +181,7 @@ class GatewayState:
     def reconfigure(self, config: Config) -> None:
         """Use ``config`` for new requests."""
         self.config = config
+        self.projects.configure(config.projects)
         # Building a line that the log level drops would cost more than routing a request.
         self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)

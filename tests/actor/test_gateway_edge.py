@@ -521,6 +521,8 @@ def test_the_permissions_of_a_model_cannot_be_extended_over_http(
     ("former", "weaker", "field"),
     [
         ("gateway: {allowedHosts: [a.it]}", "gateway: {allowedHosts: [a.it, evil.it]}", "gateway.allowedHosts"),
+        ("projects: {only: [/a]}", "projects: {only: [/a, /b]}", "projects.only"),
+        ("projects: {only: [/a]}", "projects: {only: []}", "projects.only"),
         ("gateway: {requireOwner: true}", "gateway: {requireOwner: false}", "gateway.requireOwner"),
         ("redaction: {memories: true}", "redaction: {memories: false}", "redaction.memories"),
     ],

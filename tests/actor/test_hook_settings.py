@@ -104,3 +104,57 @@ def test_before_a_compaction_the_configured_guidelines_are_given(tmp_path: Path)
 def test_before_a_compaction_memories_can_be_left_out(tmp_path: Path) -> None:
     api = configured(tmp_path, preCompaction={"includeRecentMemories": False})
     assert "The editor is vim" not in post(api, BEFORE)["guidelines"]
+
+
+PROMPT, KEEP = "/api/hooks/user-prompt-submit", "/api/hooks/session-checkpoint-extract"
+ANYWHERE: dict[str, dict[str, Any]] = {
+    **BODIES,
+    PROMPT: {"userPrompt": "Which editor does the user like?"},
+    KEEP: {"transcript": "User: hello"},
+    "/api/hooks/remember": {"content": "The port is 8080"},
+    "/api/hooks/recall": {"query": "editor"},
+    "/api/hooks/skill-invocation": {"skill": "release"},
+}
+
+
+def chosen(workspace: Path, *directories: Path) -> MemoryApi:
+    """Return a gateway whose hooks work in these directories only."""
+    (workspace / "agent.yaml").write_text(json.dumps({"projects": {"only": [str(path) for path in directories]}}))
+    api = MemoryApi(workspace, config=load_config(workspace, {}).config)
+    api.bus.script |= {
+        GetSession: SessionFound(),
+        FindSessionStart: SessionStartFound([], [ROW], {ID: 7}),
+        RecordSessions: SessionsRecorded(),
+    }
+    return api
+
+
+@pytest.mark.parametrize("path", ANYWHERE)
+@pytest.mark.parametrize("where", [{"project": "/elsewhere"}, {"project": "shop"}, {}])
+def test_a_hook_outside_the_chosen_directories_does_nothing_and_says_so(
+    tmp_path: Path, path: str, where: dict[str, str]
+) -> None:
+    api = chosen(tmp_path, tmp_path / "shop")
+    answer = api.request("POST", path, {"harness": "codex", "sessionKey": "s", **ANYWHERE[path], **where})
+    assert (answer.status, answer.json["skipped"], answer.json["reason"]) == (200, True, "other_project"), answer.raw
+    assert answer.json.get("inject", "") == ""
+    asked = [type(sent.body).__name__ for sent in api.bus.asked]
+    assert set(asked) <= {"GetSession"}, asked
+
+
+def test_a_session_that_began_in_a_chosen_directory_goes_on_there(tmp_path: Path) -> None:
+    api = chosen(tmp_path, tmp_path / "shop")
+    assert "The editor is vim" in post(api, START, project=str(tmp_path / "shop" / "src"))["inject"]
+    assert "skipped" not in post(api, BEFORE)
+    assert post(api, BEFORE, sessionKey="another")["reason"] == "other_project"
+
+
+@pytest.mark.parametrize("key", [{"sessionKey": None}, {"sessionKey": None, "sessionId": "x"}])
+def test_the_end_of_a_session_elsewhere_is_not_captured(tmp_path: Path, key: dict[str, Any]) -> None:
+    api = chosen(tmp_path, tmp_path / "shop")
+    for where in ({"cwd": "/elsewhere"}, {}):
+        assert post(api, END, **key, **where)["reason"] == "other_project"
+    assert not any(isinstance(sent.body, StoreTurns) for sent in api.bus.asked)
+    body = {"harness": "codex", **BODIES[END], **key, "cwd": "/elsewhere", "project": str(tmp_path / "shop")}
+    api.request("POST", END, body)
+    assert any(isinstance(sent.body, StoreTurns) for sent in api.bus.asked)

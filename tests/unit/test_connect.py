@@ -568,6 +568,16 @@ def test_check_tells_that_a_memory_does_not_come_back(home: Home, daemon: Script
     assert daemon.asked[-1].method == "DELETE"
 
 
+def test_check_says_that_memory_is_off_in_this_directory(home: Home, daemon: ScriptedDaemon) -> None:
+    canary_daemon(daemon, answers=False)
+    daemon.on("POST", "/api/hooks/recall", {"results": [], "skipped": True, "reason": "other_project"})
+    home.connect(CLAUDE_CODE)
+    done = home.run("--url", daemon.url, "connect", "--check")
+    assert done.exit_code == 1
+    assert "which is not in `projects.only` of the daemon's agent.yaml" in done.output
+    assert daemon.asked[-1].method == "DELETE"
+
+
 def test_check_shows_what_the_agent_is_told_while_the_daemon_is_away(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from signet_actors.config.schema import JoinedProject, ProjectsConfig
 from signet_actors.gateway import projects
-from signet_actors.gateway.projects import Projects, main_working_tree
+from signet_actors.gateway.projects import Place, Projects, main_working_tree
 from signet_actors.runtime.clock import SystemClock
 
 
@@ -143,3 +144,74 @@ def test_a_file_system_that_hangs_holds_requests_only_once(monkeypatch: pytest.M
 
     asyncio.run(ask())
     assert asked == ["/net/shop-0"]
+
+
+def places(settings: ProjectsConfig, *directories: Path | str) -> list[Place]:
+    async def ask() -> list[Place]:
+        known = Projects(SystemClock(), settings)
+        return [await known.place_of(str(directory)) for directory in directories]
+
+    return asyncio.run(ask())
+
+
+def projects_of(settings: ProjectsConfig, *directories: Path | str) -> list[str]:
+    return [place.project for place in places(settings, *directories)]
+
+
+def test_clones_are_one_project_if_the_configuration_joins_them(repository: Path, tmp_path: Path) -> None:
+    clone, tree = tmp_path / "clone", tmp_path / "tree-of-the-clone"
+    git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    git(clone, "worktree", "add", "--quiet", str(tree))
+    (clone / "src").mkdir()
+    joined = ProjectsConfig(joined=(JoinedProject(str(clone), str(repository / "src")),))
+    assert projects_of(joined, clone, clone / "src", tree, repository) == [str(repository)] * 4
+    assert projects_of(joined, tmp_path / "clone-2") == [str(tmp_path / "clone-2")]
+    assert projects_of(ProjectsConfig(), clone) == [str(clone)]
+
+
+def test_the_deepest_joined_directory_counts_and_its_project_is_not_joined_again(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(repository.parent))
+    rows = {"~/shop": "~/elsewhere", "~/shop/src": "parts", "~/elsewhere/": "~/third"}
+    for identity in ("repository", "path"):
+        joined = ProjectsConfig(identity=identity, joined=tuple(JoinedProject(*row) for row in rows.items()))  # type: ignore[arg-type]
+        found = projects_of(joined, repository, repository / "src" / "deep")
+        assert found == [str(repository.parent / "elsewhere"), "parts"]
+
+
+def test_only_chosen_directories_and_their_worktrees_are_chosen(repository: Path, tmp_path: Path) -> None:
+    tree, link, other = tmp_path / "feature", tmp_path / "link", tmp_path / "shop-2"
+    git(repository, "worktree", "add", "--quiet", str(tree))
+    link.symlink_to(repository, target_is_directory=True)
+    other.mkdir()
+    chosen = ProjectsConfig(only=(f"{repository}/",))
+    found = places(chosen, repository, repository / "src", tree, link / "src", other, tmp_path, "shop", "/missing")
+    assert [place.is_chosen for place in found] == [True, True, True, True, False, False, False, False]
+    by_link = places(ProjectsConfig(identity="path", only=(str(link),)), repository / "src", link, other)
+    assert [place.is_chosen for place in by_link] == [True, True, False]
+    part = places(ProjectsConfig(only=(str(repository / "src"),)), repository / "src", repository)
+    assert [place.is_chosen for place in part] == [True, False]
+    assert all(place.is_chosen for place in places(ProjectsConfig(), other, "shop"))
+
+
+def test_while_the_file_system_hangs_the_names_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(projects, "main_working_tree", lambda _directory: str(released.wait(30)))
+    monkeypatch.setattr(projects, "WAIT_S", 0.05)
+    settings = ProjectsConfig(only=("/net/shop",), joined=(JoinedProject("/net/shop/a", "b"),))
+    try:
+        found = places(settings, "/net/other", "/net/shop/src", "/net/shop/a")
+    finally:
+        released.set()
+    assert found == [Place("/net/other", False), Place("/net/shop/src", True), Place("b", True)]
+
+
+def test_a_changed_configuration_counts_at_once(repository: Path) -> None:
+    async def ask() -> None:
+        known = Projects(SystemClock())
+        assert await known.place_of(str(repository)) == Place(str(repository), True)
+        known.configure(ProjectsConfig(only=("/elsewhere",)))
+        assert await known.place_of(str(repository)) == Place(str(repository), False)
+
+    asyncio.run(ask())

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.harnesses.hook_settings import command_words
+from signet_actors.errors import SignetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,6 +125,18 @@ def stored_canary(client: DaemonClient, project: str) -> Iterator[Canary]:
         yield canary
     finally:
         client.send("DELETE", f"/api/memory/{stored.text('id')}", {"reason": "signet connect --check has ended"})
+
+
+def reason_of_silence(client: DaemonClient, project: str) -> str:
+    """Return why the daemon answers no hook in this directory, as a clause; empty if it does, or does not say."""
+    body = {"harness": "signet-check", "query": "the word of the Signet check", "project": project}
+    try:
+        answer = client.ask("/api/hooks/recall", body).body
+    except SignetError:
+        return ""
+    if answer.get("reason") == "other_project":
+        return f"hooks do nothing in {project}, which is not in `projects.only` of the daemon's agent.yaml"
+    return ""
 
 
 def prompt_brings(canary: Canary, harness: Harness, session: Mapping[str, str], environ: Mapping[str, str]) -> HookRun:

@@ -26,7 +26,6 @@ from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.projects import Projects
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
 from signet_actors.operations.operation import Operation
@@ -105,9 +104,11 @@ class Call(Generic[RequestT]):
     ``after_response`` is called after the response, that of the outer request if this one is within another and was
     answered with success.
     ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
+    ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
     """
 
     request: RequestT
+    is_chosen: bool | None = None
 
     def __init__(
         self,
@@ -434,19 +435,21 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             redactor = FieldRedactor(call.state, for_memories=changes_memories)
             call.request = redacted(redactor, call.request, ignored=call.warnings if lenient else None)
             call.redactions = redactor.redactions
-        if directories and call.state.config.projects.identity == "repository":
-            call.request = await _with_projects(call.state.projects, call.request, directories)
+        if directories:
+            await _replace_directories(call, directories)
         return await handler(call)
 
     return tuple(Route(operation, path, endpoint) for path in operation.paths)
 
 
-async def _with_projects(projects: Projects, request: RequestT, fields: Sequence[str]) -> RequestT:
-    """Return ``request`` with the project of each directory that one of ``fields`` names."""
-    given = {name: getattr(request, name) for name in fields}
-    found = {name: await projects.project_of(text) for name, text in given.items() if text}
-    changed = {name: project for name, project in found.items() if project != given[name]}
-    return msgspec.structs.replace(request, **changed) if changed else request
+async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:
+    """Replace each directory that one of ``fields`` names by its project; the first one is where the caller is."""
+    given = {name: text for name in fields if (text := getattr(call.request, name))}
+    places = {name: await call.state.projects.place_of(text) for name, text in given.items()}
+    changed = {name: place.project for name, place in places.items() if place.project != given[name]}
+    if changed:
+        call.request = msgspec.structs.replace(call.request, **changed)
+    call.is_chosen = next((place.is_chosen for place in places.values()), None)
 
 
 def filters_of(request: FilterFields) -> Filters:

@@ -22,7 +22,13 @@ from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversati
 from signet_actors.errors import NotFound, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
-from signet_actors.gateway.sessions.hook_runner import CONTEXT_WAIT_S, NO_HOOKS_HEADER, runtime_path
+from signet_actors.gateway.sessions.hook_runner import (
+    CONTEXT_WAIT_S,
+    NO_HOOKS_HEADER,
+    OTHER_PROJECT,
+    is_elsewhere,
+    runtime_path,
+)
 from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture_for, store_capture
 from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
@@ -72,8 +78,10 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
         return _nothing_stored("no_hooks")
     if not call.state.config.hooks.session_end.enabled:
         return _nothing_stored("disabled")
-    path = runtime_path(call)
     named = call.session_key or request.session_id
+    if call.is_chosen is False or (named is None and await is_elsewhere(call, None)):
+        return _nothing_stored(OTHER_PROJECT)
+    path = runtime_path(call)
     refusal = None if named is None else await _refusal(call, named, path)
     if refusal is not None:
         return refusal
@@ -163,9 +171,11 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
     state = call.state
     try:
         async with asyncio.timeout(CONTEXT_WAIT_S):
-            await state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+            context = await state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     except TimeoutError:
         raise Unavailable("it is not known yet whether memory is switched off for this session") from None
+    if await is_elsewhere(call, context):
+        return _nothing_stored(OTHER_PROJECT)
     session = state.sessions.find(key, ended=True)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
         return HttpResponse(SessionEndReply(skipped=True, reason="bypassed", bypassed=True))

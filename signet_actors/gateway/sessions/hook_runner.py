@@ -28,6 +28,8 @@ CONTEXT_WAIT_S: Final = 0.3
 REQUEST_SHARE: Final = 0.9
 """Part of ``gateway.requestTimeoutMs`` that a hook may take, so that it answers before the request ends."""
 
+OTHER_PROJECT: Final = "other_project"
+"""The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
 MAX_HARNESSES: Final = 64
 """Names of harnesses of which the last hook is noted."""
 
@@ -112,12 +114,14 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
+    if call.is_chosen is False:
+        return Skip(OTHER_PROJECT)
     agent_id, state = call.agent_id, call.state
     harness = call.request.harness
     if harness in state.harnesses_seen or (harness and len(state.harnesses_seen) < MAX_HARNESSES):
         state.harnesses_seen[harness] = state.clock.wall_ms()
     if key is None:
-        return HookSession()
+        return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
     session, known, claimed_by = state.sessions.enter(key, runtime_path(call))
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)
@@ -134,7 +138,20 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
     session.bypassed = session.bypassed or state.ledger.is_bypassed(key)
     if session.bypassed:
         return Skip("bypassed", known=known)
+    if await is_elsewhere(call, context):
+        return Skip(OTHER_PROJECT, known=known)
     return HookSession(key, known or (context is not None and context.stored), context)
+
+
+async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
+    """Return whether hooks do nothing for this session, because ``projects.only`` lacks its directory.
+
+    A request that names no directory is in the project in which the session began; what is not known is not chosen.
+    """
+    if call.is_chosen is not None or not call.state.projects.only_some:
+        return call.is_chosen is False
+    project = None if context is None else context.project
+    return project is None or not (await call.state.projects.place_of(project)).is_chosen
 
 
 def runtime_path(call: Call[Any]) -> str | None:
