@@ -20,15 +20,45 @@ END = "/api/hooks/session-end"
 FILES = Path(__file__).parents[1] / "unit" / "fixtures" / "transcripts"
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SESSIONS = {
-    "claude-code.jsonl": (
+    ".claude/projects/-ferry/claude-code.jsonl": (
         "claude-code",
         "0e9f1d7c-3c1e-4f0e-9a55-6d0c6f1b2a01",
         "how often does the upload worker retry",
         5,
     ),
-    "codex.jsonl": ("codex", "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01", "port of the staging database", 3),
-    "opencode.json": ("opencode", "ses_4b1f0a2c7ffeV3p0S5cXh2m1Qe", "how long is the price list cached", 2),
+    ".codex/sessions/codex.jsonl": (
+        "codex",
+        "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01",
+        "port of the staging database",
+        3,
+    ),
+    ".local/share/opencode/storage/opencode.json": (
+        "opencode",
+        "ses_4b1f0a2c7ffeV3p0S5cXh2m1Qe",
+        "how long is the price list cached",
+        2,
+    ),
+    ".gemini/tmp/ferry/chats/gemini.jsonl": (
+        "gemini",
+        "b2c41e90-6f3a-4d27-8c11-9e0d7a5b3f44",
+        "how long may a ferry wait for a late bus",
+        7,
+    ),
+    ".gemini/tmp/8f2b9c1d/chats/gemini.json": (
+        "gemini",
+        "7d1f3c52-0a4b-4c8e-9a55-2f6b1c0d9e21",
+        "which table has the sailings",
+        3,
+    ),
+    ".cursor/projects/home-ada-ferry/agent-transcripts/c0/cursor.jsonl": (
+        "cursor",
+        None,
+        "which pier does the night ferry use",
+        5,
+    ),
 }
+FROM_TOOLS = ("school buses", "SAILINGS_TABLE", "Rule 4", "wait in fog", "hook_context", "session_context", "TTL = 900")
+"""Of the sessions above, what tools read, what memory supplied and what a program added to a prompt."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +67,7 @@ def homed() -> Iterator[LiveDaemon]:
     with live_daemon(started=False) as daemon:
         home = daemon.root / "home"
         (home / ".claude" / "projects" / "-ferry").mkdir(parents=True)
-        daemon.environ |= {"HOME": str(home), "CODEX_HOME": str(home / ".codex")}
+        daemon.environ |= {"HOME": str(home), "CODEX_HOME": str(home / ".codex"), "XDG_DATA_HOME": ""}
         daemon.start()
         yield daemon
         assert daemon.faults() == []
@@ -63,22 +93,27 @@ def transcript(client: Client, session: str) -> Any:
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_of_each_harness_is_stored_read_and_found(homed: LiveDaemon, name: str) -> None:
-    form, session, question, count = SESSIONS[name]
+    form, named, question, count = SESSIONS[name]
     client = homed.agent(f"reader-{form}")
-    path = projects(homed) / name
-    path.write_bytes((FILES / name).read_bytes())
-    answer = end(client, transcriptPath=str(path))
+    path = homed.root / "home" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((FILES / path.name).read_bytes())
+    session = named or "conversation-of-cursor"
+    about = {"transcriptPath": str(path)} if named else {"transcriptPath": str(path), "sessionKey": session}
+    answer = end(client, **about)
     assert (answer["format"], answer["sessionKey"], answer["turns"], answer["newTurns"]) == (
         form,
         session,
         count,
         count,
     )
-    assert len(transcript(client, session)["turns"]) == count
-    (hit,) = client.post("/api/sessions/search", {"query": question}).ok()["hits"]
+    kept = transcript(client, session)
+    assert len(kept["turns"]) == count
+    assert [text for text in FROM_TOOLS if text in kept["content"]] == []
+    hit, *_ = client.post("/api/sessions/search", {"query": question}).ok()["hits"]
     assert hit["sessionKey"] == session
     assert hit["rank"] == 1
-    assert end(client, transcriptPath=str(path))["newTurns"] == 0
+    assert end(client, **about)["newTurns"] == 0
 
 
 def test_stop_and_session_end_store_each_turn_once(homed: LiveDaemon) -> None:

@@ -35,7 +35,7 @@ from signet_actors.domain.extraction import (
 from signet_actors.domain.redaction import scan, values
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.temporal.intent import intent_of_query
-from signet_actors.domain.transcripts import claude_code, dialogue, excerpts, parse, turns
+from signet_actors.domain.transcripts import added_text, cursor, dialogue, excerpts, parse, turns
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.server import framing
@@ -142,6 +142,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS"), SEARCHED
     ),
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
+    "domain.transcripts.cursor": {"_TIME": SEARCHED},
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
@@ -485,7 +486,8 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
         b'{"role": "user", "content": "' + text.encode("utf-8", "replace")
     ),
     "dialogue": lambda text: dialogue.transcript("User: a\nAssistant: b\n" + text, lambda: None),
-    "reminders": lambda text: claude_code.without_reminders("<system-reminder>" + text),
+    "added text": lambda text: added_text.without_blocks("<system-reminder>" + text, "<system-reminder>", "</system"),
+    "prompts of Cursor": lambda text: cursor.turn({"role": "user", "message": {"content": "<timestamp>" + text}}),
     "segments of a transcript": lambda text: list(transcript_capture.segments(text, 100)),
     "pieces of a turn": lambda text: list(turns.pieces(text * 4)),
     "excerpt": lambda text: excerpts.excerpt(text, ("nothing",)),

@@ -99,6 +99,133 @@ def test_an_export_of_opencode_is_what_the_user_and_the_agent_said() -> None:
     ]
 
 
+def test_a_session_of_gemini_in_one_document_is_what_the_user_and_the_agent_said() -> None:
+    expected = [
+        Turn("user", "Which table has the sailings?", "2026-11-20T10:00:00.500Z"),
+        Turn("assistant", "I look it up.", "2026-11-20T10:00:03.000Z"),
+        Turn("assistant", "It is sailings_v3.", "2026-11-20T10:00:08.000Z"),
+    ]
+    found = read("gemini.json")
+    assert (found.format, found.session_key) == ("gemini", "7d1f3c52-0a4b-4c8e-9a55-2f6b1c0d9e21")
+    assert found.turns == expected
+    on_one_line = parse_transcript(json.dumps(json.loads((FILES / "gemini.json").read_text())).encode())
+    assert (on_one_line.format, on_one_line.turns) == ("gemini", expected)
+
+
+def test_a_session_of_gemini_in_lines_has_each_turn_once_and_the_summary_of_its_compression() -> None:
+    found = read("gemini.jsonl")
+    assert (found.format, found.session_key) == ("gemini", "b2c41e90-6f3a-4d27-8c11-9e0d7a5b3f44")
+    assert found.turns == [
+        Turn("user", "How long may a ferry wait for a late bus? See @rules.md", "2026-11-22T08:00:10.000Z"),
+        Turn("assistant", "Up to 7 minutes, but never in fog.", "2026-11-22T08:00:20.000Z"),
+        Turn("user", "Write that into the schedule.", "2026-11-22T08:01:00.000Z"),
+        Turn("assistant", "Done: WAIT_MINUTES is 7.", "2026-11-22T08:01:10.000Z"),
+        Turn(
+            "system",
+            "<state_snapshot>\n    <overall_goal>Let ferries wait for late buses, at most 7 minutes.</overall_goal>"
+            "\n</state_snapshot>",
+            "2026-11-22T08:01:20.000Z",
+        ),
+        Turn("user", "Write that into the schedule.", "2026-11-22T08:02:00.000Z"),
+        Turn("assistant", "It is there already.", "2026-11-22T08:02:05.000Z"),
+    ]
+
+
+def gemini(name: str, text: str, kind: str = "user") -> dict[str, Any]:
+    return {"id": name, "timestamp": "2026-11-22T08:00:00.000Z", "type": kind, "content": [{"text": text}]}
+
+
+SESSION = {"sessionId": "s", "projectHash": "8f2b"}
+
+
+def history(*messages: dict[str, Any]) -> dict[str, Any]:
+    return {"$set": {"messages": list(messages)}}
+
+
+def test_the_turns_of_gemini_are_counted_once_however_often_its_history_is_written_anew() -> None:
+    copies = (gemini("c1", "yes"), gemini("c2", "done", "gemini"), gemini("c3", "yes"))
+    again = (gemini("d1", "yes"), gemini("d2", "done", "gemini"), gemini("d3", "yes"))
+    found = parse_transcript(
+        lines(
+            SESSION,
+            gemini("a1", "yes"),
+            gemini("a2", "done", "gemini"),
+            gemini("a3", "yes"),
+            *copies,
+            history(*copies),
+            gemini("a4", "yes"),
+            history(*again, gemini("a4", "yes")),
+        )
+    )
+    assert [turn.text for turn in found.turns] == ["yes", "done", "yes", "yes"]
+    assert found.losses == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "losses"),
+    [
+        (history(gemini("n", "<state_snapshot>short</state_snapshot>"), gemini("c", "second")), 1),
+        (history(gemini("a", "first")), 1),
+        ({"$rewindTo": "b"}, 1),
+        ({"$rewindTo": "gone"}, 1),
+        (history(gemini("a", "first"), gemini("b", "second")), 0),
+        ({"$set": {"lastUpdated": "2026-11-22T08:00:00.000Z"}}, 0),
+    ],
+)
+def test_what_the_model_of_gemini_lost_is_counted_and_what_was_said_stays(change: dict[str, Any], losses: int) -> None:
+    found = parse_transcript(lines(SESSION, gemini("a", "first"), gemini("b", "second"), change))
+    assert found.losses == losses
+    assert [turn.text for turn in found.turns if turn.role == "user"] == ["first", "second"]
+
+
+def test_a_document_of_gemini_that_is_too_long_or_half_written_is_not_kept_as_text() -> None:
+    document = json.dumps({**SESSION, "messages": [gemini("a", "first")]}, indent=1).encode()
+    half = parse_transcript(document[:-10])
+    assert (half.format, half.turns, half.unfinished) == ("gemini", [], True)
+    with pytest.raises(TranscriptTooLong, match="bytes in one JSON document"):
+        parse_transcript(document.replace(b"first", b"x" * (17 << 20)))
+
+
+def test_messages_with_a_role_are_not_taken_for_those_of_gemini() -> None:
+    record = {"id": "1", "type": "user", "role": "user", "content": "q", "timestamp": "2026-11-22T08:00:00Z"}
+    assert [turn.text for turn in parse_transcript(lines(record)).turns] == ["q"]
+
+
+def test_a_transcript_of_cursor_is_what_the_user_and_the_agent_said() -> None:
+    found = read("cursor.jsonl")
+    assert (found.format, found.session_key, found.skipped) == ("cursor", None, 0)
+    assert found.turns == [
+        Turn("user", "Which pier does the night ferry use?", "2026-11-22T08:05:00.000Z"),
+        Turn("assistant", "Let me read the timetable."),
+        Turn("assistant", "Pier 12, behind the fish market."),
+        Turn("user", "Paint it like <module> in the picture.", "2026-11-22T11:30:00.000Z"),
+        Turn("assistant", "The pier is blue now."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "at"),
+    [
+        ("plain words", "plain words", None),
+        ("<user_query>open end", "open end", None),
+        (
+            "<timestamp>Friday, May 8, 2026, 12:05 AM (UTC+5:30)</timestamp>hi",
+            "hi",
+            "2026-05-07T18:35:00.000Z",
+        ),
+        ("<timestamp>Friday, Mai 8, 2026, 12:05 AM (UTC)</timestamp>\n<user_query>\nhi\n</user_query>", "hi", None),
+        (
+            "<timestamp>Feb 31, 2026, 1:05 PM (UTC-05:00)</timestamp><user_query>see </user_query> there</user_query>",
+            "see </user_query> there",
+            None,
+        ),
+    ],
+)
+def test_a_prompt_of_cursor_is_the_users_words_with_the_time_if_it_is_one(text: str, said: str, at: str | None) -> None:
+    record = {"role": "user", "message": {"content": [{"type": "text", "text": text}]}}
+    assert parse_transcript(lines(record)).turns == [Turn("user", said, at)]
+
+
 def test_a_dialogue_is_split_where_a_line_names_the_speaker() -> None:
     found = read("dialogue.txt")
     assert found.format == "dialogue"
@@ -226,15 +353,19 @@ def test_any_bytes_are_read(raw: bytes) -> None:
     parse_transcript(raw)
 
 
+NAMES = (
+    *("type", "message", "role", "content", "payload", "text", "timestamp", "messages", "parts", "info"),
+    *("id", "sessionId", "projectHash", "$set", "$rewindTo", "thought", "functionResponse"),
+)
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(),
         lambda inner: (
             st.lists(inner)
             | st.dictionaries(
-                st.sampled_from(
-                    ["type", "message", "role", "content", "payload", "text", "timestamp", "messages", "parts", "info"]
-                ),
+                st.sampled_from(NAMES),
                 inner,
             )
         ),
@@ -245,6 +376,8 @@ def test_any_json_is_read(value: Any) -> None:
     raw = json.dumps(value).encode()
     parse_transcript(raw)
     parse_transcript(lines({"type": "user", "message": value}, {"type": "response_item", "payload": value}))
+    parse_transcript(lines({"role": "user", "message": value}, {**gemini("a", "q"), "content": value}, {"$set": value}))
+    parse_transcript(json.dumps({**SESSION, "messages": value}, indent=1).encode())
 
 
 @given(st.lists(st.sampled_from("ab\n"), max_size=40).map("".join), st.integers(0, 40))

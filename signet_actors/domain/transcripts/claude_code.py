@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from signet_actors.domain.transcripts.added_text import without_blocks
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
-_OPENING: Final = "<system-reminder>"
-_CLOSING: Final = "</system-reminder>"
 _OTHER_RECORDS: Final = frozenset({"summary", "file-history-snapshot", "queue-operation", "attachment", "progress"})
 
 
@@ -39,20 +38,6 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
     message = object_at(record, "message")
     text = text_of_content(message.get("content"))
     if kind == "user":
-        text = without_reminders(text)
+        text = without_blocks(text, "<system-reminder>", "</system-reminder>")
     role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
     return turn_of(role, text, time_at(record, "timestamp"))
-
-
-def without_reminders(text: str) -> str:
-    """Return ``text`` without the blocks that the program adds to a prompt. A block without an end is kept."""
-    parts: list[str] = []
-    at = 0
-    while (start := text.find(_OPENING, at)) >= 0:
-        end = text.find(_CLOSING, start)
-        if end < 0:
-            break
-        parts.append(text[at:start])
-        at = end + len(_CLOSING)
-    parts.append(text[at:])
-    return "".join(parts)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, sanitize_text
-from signet_actors.domain.transcripts import claude_code, codex, dialogue, json_messages, opencode
+from signet_actors.domain.transcripts import claude_code, codex, cursor, dialogue, gemini, json_messages, opencode
 from signet_actors.domain.transcripts.json_values import decode_json_text
 from signet_actors.domain.transcripts.turns import (
     MAX_TEXT_CHARS,
@@ -41,6 +41,7 @@ class _LineFormat(NamedTuple):
 _LINE_FORMATS: Final = (
     _LineFormat("claude-code", claude_code.is_record, claude_code.session_of, claude_code.turn),
     _LineFormat("codex", codex.is_record, codex.session_of, codex.turn),
+    _LineFormat("cursor", cursor.is_record, cursor.session_of, cursor.turn),
     _LineFormat("json", json_messages.is_record, json_messages.session_of, json_messages.turn),
 )
 
@@ -55,7 +56,7 @@ def parse_transcript(raw: bytes, make_way: Callable[[], None] = lambda: None) ->
         if found is not None:
             return found
     if raw.lstrip()[:1] in {b"{", b"["}:
-        document = opencode.transcript(raw) or _json_document(raw)
+        document = gemini.transcript(raw) or opencode.transcript(raw) or _json_document(raw)
         if document is not None:
             return document
     if _characters(raw) > MAX_TEXT_CHARS:  # before a copy of it is made, which may have four bytes for each
@@ -125,15 +126,20 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
 
     Raises TranscriptTooLong.
     """
-    records = dict.fromkeys((form.name for form in _LINE_FORMATS), 0)
+    records: dict[TranscriptFormat, int] = {**dict.fromkeys((form.name for form in _LINE_FORMATS), 0), "gemini": 0}
     found = Transcript("json")
     events = Transcript("codex")
+    session = gemini.Session()
     for line, ended in _lines(raw):
         make_way()
         record = decode_json_text(line)
         if not isinstance(record, dict):
             found.unfinished = not ended
             found.skipped += ended
+            continue
+        if gemini.is_record(record):
+            records["gemini"] += 1
+            session.read(record)
             continue
         form = next((form for form in _LINE_FORMATS if form.is_record(record)), None)
         if form is None:
@@ -146,6 +152,9 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
             events.add(codex.event_turn(record))
     if not any(records.values()):
         return None
-    found.format = next(form.name for form in _LINE_FORMATS if records[form.name] == max(records.values()))
+    found.format = max(records, key=records.__getitem__)
     found.turns = found.turns or events.turns
+    found.session_key, found.losses = found.session_key or session.key, session.losses
+    for turn in session.turns():
+        found.add(turn)
     return found

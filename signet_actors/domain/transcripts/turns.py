@@ -17,7 +17,7 @@ from signet_actors.domain.normalization import sanitize_text
 
 Role = Literal["user", "assistant", "system", "text"]
 """Who said it; ``text``: a part of a transcript whose format is not known."""
-TranscriptFormat = Literal["claude-code", "codex", "opencode", "json", "dialogue", "text"]
+TranscriptFormat = Literal["claude-code", "codex", "gemini", "cursor", "opencode", "json", "dialogue", "text"]
 """How a transcript was read. ``json``: messages in JSON; ``dialogue``: lines such as "User: ..."; ``text``: unknown."""
 
 ROLES: Final[dict[str, Role]] = {
@@ -62,7 +62,7 @@ class Transcript:
     """What was read of a transcript. ``skipped`` counts records that could not be read, ``chars`` those of the turns.
 
     ``session_key`` is the session that the transcript names. ``unfinished``: its last line is not complete, because it
-    was still being written.
+    was still being written. ``losses``: how often the agent's model lost a part of it, if no event reports that.
     """
 
     format: TranscriptFormat
@@ -71,6 +71,7 @@ class Transcript:
     skipped: int = 0
     unfinished: bool = False
     chars: int = 0
+    losses: int = 0
 
     def add(self, turn: Turn | None) -> None:
         """Append the turn, if there is one. Raises TranscriptTooLong."""

@@ -1,0 +1,199 @@
+"""The session files of Gemini CLI, below ``~/.gemini/tmp/<project>/chats``: JSON lines, or one JSON document before.
+
+A record of the conversation has an ``id``, a ``type`` and a ``content`` in the form of the model's API: a text, a part,
+or a list of parts. Calls of tools, their results and thoughts stand beside it or in parts of their own. A record is
+written again when it changed; what the model has is written as a whole (``$set``) when that changed, and ``$rewindTo``
+takes back what follows. Nothing that was said is taken back here.
+
+Source: packages/core/src/services/chatRecordingService.ts of google-gemini/gemini-cli.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from signet_actors.domain.json_bounds import has_too_many_values
+from signet_actors.domain.transcripts.added_text import without_blocks
+from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, object_at, text_at, time_at
+from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, Turn, turn_of
+
+_MAX_VALUES: Final = 250_000
+"""Values of a document, with those of tools."""
+_HEAD_BYTES: Final = 4096
+"""A session is described at the beginning of its document."""
+_ROLES: Final = {"user": "user", "gemini": "assistant"}
+_TYPES: Final = frozenset({*_ROLES, "info", "warning", "error"})
+_SNAPSHOT: Final = "<state_snapshot>"
+_ANSWER_TO_SNAPSHOT: Final = "Got it. Thanks for the additional context!"
+_ADDED: Final = (
+    "<session_context>",
+    "Here is the user's editor context as a JSON object.",
+    "Here is a summary of changes in the user's editor context",
+    "System: Potential loop detected.",
+    "System: Please continue.",
+)
+"""Begins of what the program says in the user's name."""
+_BLOCKS: Final = (
+    ("<hook_context>", "</hook_context>"),
+    ("--- Content from referenced files ---", "--- End of content ---"),
+)
+"""What hooks and the files that a prompt names add to it."""
+
+
+class Session:
+    """What the records of a session say, read one by one.
+
+    ``losses``: how often the model lost a part of the conversation: it was compressed, rewound or broken off.
+    """
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.losses = 0
+        self._said: dict[str, Turn] = {}
+        """By the id of the record, in the form in which it came first."""
+        self._copies: set[str] = set()
+        self._new: set[str] = set()
+        """Records since what the model has was last written."""
+        self._history: dict[str, None] = {}
+        """What the model has."""
+
+    def read(self, record: Mapping[str, Any]) -> None:
+        """Read the next record."""
+        rewound = text_at(record, "$rewindTo")
+        if rewound is not None:
+            self._rewind(rewound)
+        elif "id" in record:
+            self._say(record)
+        else:
+            about = object_at(record, "$set") or record
+            self.key = text_at(about, "sessionId") or self.key
+            messages = about.get("messages")
+            if isinstance(messages, list):
+                self._replace([message for message in messages if isinstance(message, dict)])
+
+    def turns(self) -> Iterator[Turn]:
+        """Yield the turns."""
+        return (turn for name, turn in self._said.items() if name not in self._copies)
+
+    def _say(self, record: Mapping[str, Any]) -> str | None:
+        """Note what the record says; return its id, None if it says nothing."""
+        name = text_at(record, "id")
+        if name is None:
+            return None
+        if name not in self._said:
+            turn = _turn(record)
+            if turn is None:
+                return None
+            self._said[name] = turn
+            self._new.add(name)
+        self._history[name] = None
+        return name
+
+    def _rewind(self, to: str) -> None:
+        names = list(self._history)
+        begin = names.index(to) if to in self._history else 0
+        for name in names[begin:]:
+            del self._history[name]
+        self.losses += begin < len(names)
+
+    def _replace(self, messages: list[Mapping[str, Any]]) -> None:
+        """Note what the model has from now on.
+
+        A new record that says the same as one that it no longer has is that one under another id.
+        """
+        before, self._history = self._history, {}
+        for message in messages:
+            self._say(message)
+        lost = Counter(self._said[name][:2] for name in before if name not in self._history)
+        for name in self._history:
+            said = self._said[name][:2]
+            if name in self._new and lost[said]:
+                lost[said] -= 1
+                self._copies.add(name)
+        self._new.clear()
+        self.losses += any(lost.values())
+
+
+def is_record(record: Mapping[str, Any]) -> bool:
+    """Return True if this is a line of a session file of Gemini CLI."""
+    if text_at(record, "type") in _TYPES and "content" in record and "role" not in record:
+        return text_at(record, "id") is not None and text_at(record, "timestamp") is not None
+    return "$set" in record or "$rewindTo" in record or _describes_session(record)
+
+
+def transcript(raw: bytes) -> Transcript | None:
+    """Return the transcript of a session in one document, None if this is none. Raises TranscriptTooLong."""
+    head = raw[:_HEAD_BYTES]
+    if b'"sessionId"' not in head or b'"projectHash"' not in head:
+        return None
+    if len(raw) > MAX_JSON_BYTES:
+        raise TranscriptTooLong(f"{MAX_JSON_BYTES} bytes in one JSON document")
+    if has_too_many_values(raw, _MAX_VALUES):
+        raise TranscriptTooLong(f"{_MAX_VALUES} values in JSON")
+    session = Session()
+    try:
+        document = _decoder.decode(raw.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return Transcript("gemini", unfinished=True)  # it is being written
+    session.read(msgspec.to_builtins(document))
+    found = Transcript("gemini", session_key=session.key, losses=session.losses)
+    for turn in session.turns():
+        found.add(turn)
+    return found
+
+
+class _Message(Struct, omit_defaults=True):
+    """A record of a document, without what tools returned."""
+
+    id: str | None = None
+    type: str | None = None
+    timestamp: str | None = None
+    content: Any = None
+
+
+class _Document(Struct, rename="camel"):
+    session_id: str
+    messages: list[_Message] = msgspec.field(default_factory=list)
+
+
+_decoder: Final = msgspec.json.Decoder(_Document)
+
+
+def _describes_session(record: Mapping[str, Any]) -> bool:
+    return text_at(record, "sessionId") is not None and text_at(record, "projectHash") is not None
+
+
+def _turn(record: Mapping[str, Any]) -> Turn | None:
+    """Return what the user or the agent said in the record, None if that is nothing."""
+    role = _ROLES.get(text_at(record, "type") or "")
+    text = _text(record.get("content"))
+    if role is None or text is None:
+        return None
+    said_at = time_at(record, "timestamp")
+    if role == "user" and _SNAPSHOT in text:
+        return turn_of("system", text[text.index(_SNAPSHOT) :], said_at)
+    if role == "assistant":
+        return None if text.strip() == _ANSWER_TO_SNAPSHOT else turn_of(role, text, said_at)
+    for opening, closing in _BLOCKS:
+        text = without_blocks(text, opening, closing)
+    return None if text.lstrip().startswith(_ADDED) else turn_of(role, text, said_at)
+
+
+def _text(content: Any) -> str | None:
+    """Return the text of a content, without thoughts; None for results of tools, with what stands beside them."""
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            if "functionResponse" in part:
+                return None
+            text = part.get("text")
+            if isinstance(text, str) and part.get("thought") is not True:
+                texts.append(text)
+    return "".join(texts)
