@@ -82,6 +82,18 @@ def capture_for(state: GatewayState, raw: bytes) -> Capture:
     return capture(raw, state.redactor, searches.make_way)
 
 
+def without_content(found: Capture) -> str | None:
+    """Return why nothing of the transcript can be stored, None if something can."""
+    if found.parts:
+        return None
+    transcript = found.transcript
+    if transcript.turns:
+        return "the transcript has nothing but what memory had injected"
+    lines = f", {transcript.skipped} lines that cannot be read" if transcript.skipped else ""
+    unfinished = ", an end that is being written" if transcript.unfinished else ""
+    return f"no words of a user or an agent are found in the transcript (format {transcript.format}{lines}{unfinished})"
+
+
 class StoredCapture(NamedTuple):
     """How many rows a capture added, and the job that summarizes the session if it ended."""
 

@@ -31,6 +31,7 @@ from signet_actors.protocol.transcripts import (
 from tests.support.memory_api import Answer, MemoryApi
 
 END = "/api/hooks/session-end"
+KEEP = "/api/hooks/session-checkpoint-extract"
 TALK = "User: Where is the ferry?\nAssistant: At the pier"
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -199,9 +200,25 @@ def test_hooks_that_are_off_store_nothing(api: MemoryApi) -> None:
     assert stores(api) == []
 
 
-def test_a_transcript_without_turns_is_a_200(api: MemoryApi) -> None:
-    answer = end(api, transcript=json.dumps({"type": "summary", "summary": "x"}), sessionKey="s")
-    assert (answer.status, answer.json["stored"], answer.json["turns"]) == (200, False, 0)
+@pytest.mark.parametrize("path", [END, KEEP])
+@pytest.mark.parametrize(
+    ("transcript", "turns", "reason"),
+    [
+        ('{"type":"summary","summary":"x"}', 0, "no words of a user or an agent are found in the transcript"),
+        ('{"role":"user","content":[{"type":"voice"}]}\nhalf', 0, "(format json, an end that is being written)"),
+        ('{"role":"user","content":[]}\nbad\n{"role":"user","content":[]}\n', 0, "1 lines that cannot be read"),
+        ("User: [memory active | /remember]\nAssistant: [memory active | /remember]", 2, "what memory had injected"),
+    ],
+)
+def test_a_transcript_with_nothing_to_store_is_answered_and_logged_as_not_stored(
+    api: MemoryApi, path: str, transcript: str, turns: int, reason: str
+) -> None:
+    answer = api.request("POST", path, {"harness": "cursor", "transcript": transcript, "sessionKey": "s"})
+    assert (answer.status, answer.json["stored"], answer.json["turns"]) == (200, False, turns)
+    assert reason in answer.json["reason"]
+    assert "skipped" not in answer.json, "a retry of the hook would be useless"
+    assert stores(api) == []
+    assert api.state.counters.transcripts_skipped == 1
 
 
 def test_messages_may_be_sent_as_json(api: MemoryApi) -> None:

@@ -17,7 +17,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.routes.transcripts import named_session, note_skipped, read_capture
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook
-from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture
+from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.operations.checkpoints import (
     KEEP,
@@ -128,6 +128,15 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
     except (TranscriptRefused, TranscriptTooLong) as refused:
         note_skipped(call, str(refused))
         return KeepCheckpointReply(skipped=True, reason=str(refused))
+    if (reason := without_content(found)) is not None:
+        note_skipped(call, reason)
+        return KeepCheckpointReply(
+            session_key=key,
+            format=found.transcript.format,
+            turns=len(found.transcript.turns),
+            new_turns=0,
+            reason=reason,
+        )
     project = request.project or request.cwd
     stored = await store_capture(
         call, found, key, harness=request.harness, project=project, captured_at=request.captured_at

@@ -29,7 +29,13 @@ from signet_actors.gateway.sessions.hook_runner import (
     is_elsewhere,
     runtime_path,
 )
-from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture_for, store_capture
+from signet_actors.gateway.transcript_capture import (
+    TRANSCRIPT_EXECUTOR,
+    Capture,
+    capture_for,
+    store_capture,
+    without_content,
+)
 from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.transcripts import (
@@ -97,9 +103,17 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     refusal = None if key == named else await _refusal(call, key, path)
     if refusal is not None:
         return refusal
-    if not found.parts:
+    if (reason := without_content(found)) is not None:
+        note_skipped(call, reason)
         await _end_checkpoint(call, key)
-        return HttpResponse(SessionEndReply(session_key=key, format=found.transcript.format, turns=0, new_turns=0))
+        reply = SessionEndReply(
+            session_key=key,
+            format=found.transcript.format,
+            turns=len(found.transcript.turns),
+            new_turns=0,
+            reason=reason,
+        )
+        return HttpResponse(reply)
     stored = await store_capture(
         call,
         found,
