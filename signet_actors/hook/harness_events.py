@@ -27,6 +27,11 @@ MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000, "cursor": 10_000}
 OTHER_MAX_INJECT_CHARS = 24_000
 
 
+COMPACTIONS_WITHOUT_END = {"cursor": ("auto", "manual"), "gemini": ("manual",)}
+"""Harnesses that report no end of a compaction, and the triggers of those that will most likely take place.
+
+Gemini CLI announces one before each request to its model, and then looks whether it is needed.
+"""
 OFF_VARIABLES = ("SIGNET_NO_HOOKS", "SIGNET_BYPASS")
 
 
@@ -111,6 +116,8 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
     body: dict[str, Any] = {"harness": options.harness, "project": project, "sessionKey": session}
     body["agentId"] = options.agent
     body.update(hook.build(event))
+    if hook is HOOKS["pre-compaction"] and event.get("trigger") in COMPACTIONS_WITHOUT_END.get(options.harness, ()):
+        body["beginsEpoch"] = True
     if hook.injects:
         body["maxInjectChars"] = max_inject_chars(options.harness)
     return {name: value for name, value in body.items() if value not in ("", None)}

@@ -129,6 +129,9 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
         None
     )
     transcript_path: Annotated[LongText | None, not_yet("is not read here")] = None
+    begins_epoch: Annotated[
+        bool, Meta(description="No end of the compaction will be reported: the next context epoch begins now")
+    ] = False
 
 
 class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

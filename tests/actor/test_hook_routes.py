@@ -555,6 +555,16 @@ def test_a_new_epoch_begins_even_if_the_summary_cannot_be_stored(api: MemoryApi)
     assert post(api, PROMPT, sessionKey="s")["inject"] != ""
 
 
+def test_a_compaction_of_which_no_end_is_reported_begins_the_epoch_before_it(api: MemoryApi) -> None:
+    post(api, START, sessionKey="s")
+    assert post(api, PROMPT, sessionKey="s")["inject"] == ""
+    post(api, BEFORE, sessionKey="s")
+    assert post(api, PROMPT, sessionKey="s")["inject"] == "", "its end will be reported"
+    post(api, BEFORE, sessionKey="s", beginsEpoch=True)
+    assert post(api, PROMPT, sessionKey="s")["inject"] != ""
+    assert post(api, PROMPT, sessionKey="s")["inject"] == ""
+
+
 def test_a_long_summary_is_stored_as_chunks(api: MemoryApi) -> None:
     api.bus.script[RememberChunks] = Unavailable("away")
     post(api, AFTER, summary="We moved the login form to the new router. " * 40)

@@ -130,6 +130,26 @@ def test_received_rows_are_stored_with_their_epoch_and_request(bus: RecordingBus
     assert [state.context_epoch for state in command.contexts] == [1]
 
 
+def test_an_epoch_begins_for_each_loss_that_a_transcript_shows_and_none_was_begun_for(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        context = await opened(ledger)
+        epochs = []
+        for losses in (0, 1, 1, 3):
+            ledger.note_losses(context, losses)
+            epochs.append(context.epoch)
+        assert epochs == [0, 1, 1, 2]
+        ledger.expect_loss(context)
+        assert context.epoch == 3
+        ledger.note_losses(context, 4)
+        assert context.epoch == 3, "this one was expected"
+        ledger.expect_loss(context)
+        ledger.note_losses(context, 4)  # it did not take place
+        ledger.note_losses(context, 5)
+        assert context.epoch == 5
+
+    run(bus, work)
+
+
 def test_a_writer_that_is_away_delays_the_record_and_loses_nothing(bus: RecordingBus) -> None:
     failures = [Unavailable("away")] * 3
     bus.script[RecordSessions] = lambda command: failures.pop() if failures else command

@@ -116,6 +116,33 @@ def test_a_session_of_each_harness_is_stored_read_and_found(homed: LiveDaemon, n
     assert end(client, **about)["newTurns"] == 0
 
 
+def test_a_session_of_gemini_gets_a_memory_again_after_its_transcript_shows_a_compression(homed: LiveDaemon) -> None:
+    client = homed.agent("of-gemini")
+    client.remember("The night ferry leaves pier 12 at 23:40")
+    source = (FILES / "gemini.jsonl").read_text().splitlines(keepends=True)
+    path = homed.root / "home" / ".gemini" / "tmp" / "ferry" / "chats" / "compressed.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {"harness": "gemini", "sessionKey": "compressed", "project": "/home/ada/ferry"}
+
+    def asked() -> str:
+        prompt = {**about, "userPrompt": "from which pier does the night ferry leave?"}
+        return str(client.post("/api/hooks/user-prompt-submit", prompt).ok()["inject"])
+
+    def answered(lines: int) -> int:
+        path.write_text("".join(source[:lines]))
+        report = {**about, "transcriptPath": str(path)}
+        return int(client.post("/api/hooks/session-checkpoint-extract", report).ok()["turns"])
+
+    replaced = next(number for number, line in enumerate(source) if "<state_snapshot>" in line)
+    assert "pier 12" in asked()
+    assert answered(replaced) == 4
+    assert asked() == ""
+    assert answered(len(source)) == 7
+    assert "pier 12" in asked(), "the model no longer has it"
+    assert answered(len(source)) == 7
+    assert asked() == ""
+
+
 def test_stop_and_session_end_store_each_turn_once(homed: LiveDaemon) -> None:
     path = projects(homed) / "growing.jsonl"
     path.write_text(line("user", "first") + line("assistant", "second")[:-15])  # the last line is still being written

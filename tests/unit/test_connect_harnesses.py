@@ -260,6 +260,7 @@ def test_the_hooks_of_gemini_have_milliseconds_and_those_of_cursor_no_time(home:
     assert set(gemini) == {"BeforeTool", "SessionStart", "BeforeAgent", "PreCompress", "AfterAgent", "SessionEnd"}
     command = f"{home.program} user-prompt-submit -H gemini"
     assert gemini["BeforeAgent"] == [{"hooks": [{"type": "command", "command": command, "timeout": 5000}]}]
+    assert gemini["PreCompress"][0]["matcher"] == "manual", "an automatic one is announced before each request"
     cursor = document(home.root / ".cursor/hooks.json")
     assert cursor["version"] == 1
     assert cursor["hooks"]["stop"][1] == {"command": f"{home.program} checkpoint -H cursor"}

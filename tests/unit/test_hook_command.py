@@ -223,6 +223,24 @@ def test_cursor_gets_what_it_reads(
     assert hook(path, "-H", "cursor", event=event, workspace=workspace, url=daemon.url).stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("harness", "event", "begins"),
+    [
+        ("cursor", {**CURSOR_START, "hook_event_name": "preCompact", "trigger": "auto", "message_count": 45}, True),
+        ("gemini", {**START, "hook_event_name": "PreCompress", "trigger": "manual"}, True),
+        ("gemini", {**START, "hook_event_name": "PreCompress", "trigger": "auto"}, False),
+        ("claude-code", {**START, "hook_event_name": "PreCompact", "trigger": "auto"}, False),
+    ],
+)
+def test_a_harness_that_reports_no_end_of_a_compaction_begins_the_epoch_before_it(
+    daemon: ScriptedDaemon, workspace: Path, harness: str, event: dict[str, Any], begins: bool
+) -> None:
+    daemon.on("POST", "/api/hooks/pre-compaction", {"guidelines": "x"})
+    done = hook("pre-compaction", "-H", harness, event=event, workspace=workspace, url=daemon.url)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert daemon.asked[0].body.get("beginsEpoch", False) is begins
+
+
 def test_gemini_gets_the_memories_for_a_prompt(daemon: ScriptedDaemon, workspace: Path) -> None:
     daemon.on("POST", "/api/hooks/user-prompt-submit", {"inject": "known"})
     event = {**START, "hook_event_name": "BeforeAgent", "timestamp": "2026-11-23T12:00:00Z", "prompt": "which port?"}

@@ -376,7 +376,7 @@ GEMINI: Final = Harness(
     events=(
         Event("SessionStart", "session-start", 5),
         Event("BeforeAgent", "user-prompt-submit", 5),
-        Event("PreCompress", "pre-compaction", 5),
+        Event("PreCompress", "pre-compaction", 5, "manual"),  # an automatic one is announced before each request
         Event("AfterAgent", "checkpoint", 5),
         Event("SessionEnd", "session-end", 5),
     ),

@@ -154,7 +154,8 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
         return None
     found.format = max(records, key=records.__getitem__)
     found.turns = found.turns or events.turns
-    found.session_key, found.losses = found.session_key or session.key, session.losses
-    for turn in session.turns():
-        found.add(turn)
+    if records["gemini"]:
+        found.session_key, found.losses = found.session_key or session.key, session.losses
+        for turn in session.turns():
+            found.add(turn)
     return found

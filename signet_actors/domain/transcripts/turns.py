@@ -62,7 +62,8 @@ class Transcript:
     """What was read of a transcript. ``skipped`` counts records that could not be read, ``chars`` those of the turns.
 
     ``session_key`` is the session that the transcript names. ``unfinished``: its last line is not complete, because it
-    was still being written. ``losses``: how often the agent's model lost a part of it, if no event reports that.
+    was still being written. ``losses``: how often the agent's model lost a part of it; None if the format
+    does not tell, or an event of the harness does.
     """
 
     format: TranscriptFormat
@@ -71,7 +72,7 @@ class Transcript:
     skipped: int = 0
     unfinished: bool = False
     chars: int = 0
-    losses: int = 0
+    losses: int | None = None
 
     def add(self, turn: Turn | None) -> None:
         """Append the turn, if there is one. Raises TranscriptTooLong."""

@@ -15,7 +15,7 @@ from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
-from signet_actors.gateway.routes.transcripts import named_session, note_skipped, read_capture
+from signet_actors.gateway.routes.transcripts import named_session, note_losses, note_skipped, read_capture
 from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
@@ -143,6 +143,7 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
     )
     if stored is None:
         return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
+    await note_losses(call, key, found)
     made = await call.state.checkpoints.turned(
         key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
     )

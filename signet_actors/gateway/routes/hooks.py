@@ -225,8 +225,12 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
     settings = call.state.config.hooks.pre_compaction
 
     async def work(session: HookSession) -> PreCompactionReply:
-        if session.context is not None:
-            session.context.awaits_summary = False
+        context = session.context
+        if context is not None:
+            context.awaits_summary = False
+            if call.request.begins_epoch:
+                async with context.lock:
+                    call.state.ledger.expect_loss(context)
         _skip_unless(settings.enabled)
         made, stored = await asyncio.gather(_checkpoint(call, session), _stored_already(call, session))
         guidelines = settings.summary_guidelines or GUIDELINES

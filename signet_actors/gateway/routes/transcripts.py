@@ -125,6 +125,7 @@ async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
     )
     if stored is None:
         return _nothing_stored("the transcript of this session was forgotten")
+    await note_losses(call, key, found)
     call.state.sessions.end(key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
@@ -220,6 +221,14 @@ def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:
 
 def _nothing_stored(reason: str) -> HttpResponse:
     return HttpResponse(SessionEndReply(skipped=True, reason=reason))
+
+
+async def note_losses(call: Call[SessionEndRequest], key: str, found: Capture) -> None:
+    """Begin a context epoch if the transcript tells that the model has lost a part of it. Raises SignetError."""
+    if found.transcript.losses is not None:
+        context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+        async with context.lock:
+            call.state.ledger.note_losses(context, found.transcript.losses)
 
 
 def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:

@@ -56,7 +56,9 @@ class Context:
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
-    ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet.
+    ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet. ``losses``: how
+    often the model had lost a part of the conversation when its transcript was last read; ``expects_loss``: the epoch
+    has begun for one that is in no transcript yet.
     """
 
     __slots__ = (
@@ -65,10 +67,12 @@ class Context:
         "agent_id",
         "awaits_summary",
         "epoch",
+        "expects_loss",
         "first_ms",
         "harness",
         "key",
         "lock",
+        "losses",
         "project",
         "received",
         "requests",
@@ -86,7 +90,8 @@ class Context:
         self.project: str | None = None
         self.started = False
         self.start_key: str | None = None
-        self.stored = self.awaits_summary = False
+        self.stored = self.awaits_summary = self.expects_loss = False
+        self.losses = 0
         self.received: dict[str, int] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
@@ -231,6 +236,24 @@ class RecallLedger:
         context.awaits_summary = False
         if request_key is not None:
             context.requests[request_key] = set()
+
+    def expect_loss(self, context: Context) -> None:
+        """Begin the epoch before a compaction of which no end will be reported.
+
+        What stays in the context may be received twice, which harms less than to withhold what is lost.
+        """
+        self.begin_epoch(context)
+        context.expects_loss = True
+
+    def note_losses(self, context: Context, losses: int) -> None:
+        """Begin an epoch if the transcript shows that the model lost something for which none has begun.
+
+        After a restart of this process, one begins for each session that ever lost something.
+        """
+        begun = context.losses + context.expects_loss
+        context.losses, context.expects_loss = losses, False
+        if losses > begun:
+            self.begin_epoch(context)
 
     async def flush(self) -> None:
         """Store what is pending now. Raises SignetError."""
