@@ -1,4 +1,4 @@
-"""The home of a person who has used Claude Code, Codex and OpenCode, with sessions in their real formats."""
+"""The home of a person who has used four programs that run agents, with sessions in their real formats."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ FIXTURES = Path(__file__).resolve().parents[1] / "unit" / "fixtures"
 CLAUDE = "0e9f1d7c-3c1e-4f0e-9a55-6d0c6f1b2a01"
 CODEX = "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01"
 CODEX_FORMER = "5973b6c0-94b8-487b-a530-2aeb6098ae0e"
+GEMINI = "b2c41e90-6f3a-4d27-8c11-9e0d7a5b3f44"
+GEMINI_FORMER = "7d1f3c52-0a4b-4c8e-9a55-2f6b1c0d9e21"
 OPENCODE = "ses_4b1f0a2c7ffeV3p0S5cXh2m1Qe"
 PROJECT = "/home/ada/ferry"
 
@@ -30,6 +32,20 @@ def codex(home: Path) -> None:
     folder = home / ".codex" / "sessions"
     _copy("codex.jsonl", folder / "2026" / "11" / "21" / f"rollout-2026-11-21T10-00-00-{CODEX}.jsonl")
     _copy("codex-former.jsonl", folder / "2025" / "08" / "07" / f"rollout-2025-08-07T17-24-21-{CODEX_FORMER}.jsonl")
+
+
+def gemini(home: Path) -> Path:
+    """Add a session of Gemini CLI of today with that of a subagent, and one of an earlier release."""
+    folder = home / ".gemini" / "tmp" / "ferry"
+    path = _copy("gemini.jsonl", folder / "chats" / f"session-2026-11-22T08-00-{GEMINI[:8]}.jsonl")
+    (folder / ".project_root").write_text(PROJECT)
+    _copy("gemini.jsonl", folder / "chats" / GEMINI / "3c0ffee0-0000-4000-8000-000000000001.jsonl")
+    first, _, rest = path.read_text().partition("\n")
+    subagent = {**json.loads(first), "sessionId": "3c0ffee0", "kind": "subagent"}
+    (folder / "chats" / "session-2026-11-22T08-01-3c0ffee0.jsonl").write_text(f"{json.dumps(subagent)}\n{rest}")
+    former = home / ".gemini" / "tmp" / "8f2b9c1de04a7761" / "chats"
+    _copy("gemini.json", former / f"session-2026-11-20T10-00-{GEMINI_FORMER[:8]}.json")
+    return path
 
 
 def _opencode_export() -> dict[str, Any]:

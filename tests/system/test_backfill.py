@@ -104,6 +104,22 @@ def test_sessions_of_three_programs_are_stored_once_with_their_times_and_project
     assert (once_more["stored"], once_more["nothingNew"], once_more["newTurns"]) == (0, 4, 0)
 
 
+def test_sessions_of_gemini_are_stored_with_their_times_and_what_its_hook_stored_is_not_stored_again(
+    person: Person,
+) -> None:
+    path = homes.gemini(person.home)
+    client = person.daemon.agent(person.agent)
+    hooked = {"harness": "gemini", "sessionKey": homes.GEMINI, "transcriptPath": str(path)}
+    client.post("/api/hooks/session-checkpoint-extract", hooked).ok()
+    client.post("/api/hooks/session-end", hooked).ok()
+    told = person.backfill("gemini")
+    assert (told["stored"], told["newTurns"], told["nothingNew"], told["leftOut"]) == (1, 3, 1, [])
+    assert len(person.turns(homes.GEMINI)) == 7
+    assert person.turns(homes.GEMINI_FORMER)[0] == ("user", "Which table has the sailings?", "2026-11-20T10:00:00.500Z")
+    (hit,) = client.post("/api/sessions/search", {"query": "may a ferry wait for a late bus"}).ok()["hits"][:1]
+    assert hit["sessionKey"] == homes.GEMINI
+
+
 def test_a_session_that_went_on_is_sent_again_and_adds_what_is_new(person: Person) -> None:
     path = homes.claude_code(person.home)
     person.backfill()

@@ -55,6 +55,17 @@ def test_sessions_of_codex_are_known_by_the_name_in_their_file_name(tmp_path: Pa
     ]
 
 
+def test_sessions_of_gemini_are_known_by_their_description_and_those_of_subagents_left_out(tmp_path: Path) -> None:
+    path = homes.gemini(tmp_path)
+    os.mkfifo(path.with_name("session-2026-11-22T09-00-00000000.jsonl"))
+    path.with_name("session-2026-11-22T09-00-00000001.jsonl").write_text('{"sessionId": 7}\n')
+    found = {session.key: session for session in line_files.gemini({"HOME": str(tmp_path)})}
+    assert sorted(found) == sorted([homes.GEMINI, homes.GEMINI_FORMER])
+    assert (found[homes.GEMINI].project, found[homes.GEMINI_FORMER].project) == (homes.PROJECT, None)
+    assert found[homes.GEMINI].path == path
+    assert texts(found[homes.GEMINI_FORMER])[-1] == ("assistant", "It is sailings_v3.", "2026-11-20T10:00:08.000Z")
+
+
 @pytest.mark.parametrize("add", [homes.opencode_database, homes.opencode_files])
 def test_a_session_of_opencode_has_what_was_said_in_order(tmp_path: Path, add: Any) -> None:
     add(tmp_path)

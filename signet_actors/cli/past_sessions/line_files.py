@@ -1,6 +1,6 @@
-"""The sessions of Claude Code and Codex: a file of JSON lines for each, which the daemon can read itself.
+"""The sessions of Claude Code, Codex and Gemini CLI: a file for each, which the daemon can read itself.
 
-Of a file only the beginning is read here, for the directory of its project.
+Of a file of JSON lines only the beginning is read here, for its session or the directory of its project.
 
 Source: docs/guides/backfill.md; docs/guides/transcripts.md "Formats".
 """
@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
+from signet_actors.domain.transcripts.gemini import session_of
 from signet_actors.domain.transcripts.json_values import decode_json_text, object_at, text_at
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import TranscriptTooLong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _FIRST_LINES: Final = 50
 _LINE_BYTES: Final = 1 << 20
@@ -30,7 +31,7 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[PastSession]:
     """Yield the sessions below ``projects``, without those of subagents, which belong to another session."""
     for path in sorted(claude_code_projects(environ).glob("*/*.jsonl")):
         if _UUID.match(path.stem):
-            yield from _session("claude-code", path.stem, path)
+            yield from _session("claude-code", path, lambda path: (path.stem, project_of(path)))
 
 
 def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
@@ -38,7 +39,14 @@ def codex(environ: Mapping[str, str]) -> Iterator[PastSession]:
     for name in ("sessions", "archived_sessions"):
         for path in sorted((codex_home(environ) / name).rglob("rollout-*.jsonl")):
             if _UUID.match(path.stem[-36:]):
-                yield from _session("codex", path.stem[-36:], path)
+                yield from _session("codex", path, lambda path: (path.stem[-36:], project_of(path)))
+
+
+def gemini(environ: Mapping[str, str]) -> Iterator[PastSession]:
+    """Yield the sessions below ``tmp``, also those of JSON documents, without those of subagents."""
+    for path in sorted((_home(environ) / ".gemini" / "tmp").glob("*/chats/session-*.json*")):
+        if path.suffix in {".jsonl", ".json"}:
+            yield from _session("gemini", path, _of_gemini)
 
 
 def claude_code_projects(environ: Mapping[str, str]) -> Path:
@@ -55,18 +63,32 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home())
 
 
-def _session(source: str, key: str, path: Path) -> Iterator[PastSession]:
-    """Yield the session of the file; nothing if it has gone, is empty or no regular file."""
+def _session(
+    source: str, path: Path, described: Callable[[Path], tuple[str | None, str | None]]
+) -> Iterator[PastSession]:
+    """Yield the session of the file; nothing if it has gone, is empty or no regular file.
+
+    ``described`` returns its key and its project.
+    """
     try:
         if path.is_symlink() or not path.is_file():
             return
         found = path.stat()
-        project = project_of(path)
+        key, project = described(path)
     except OSError:
         return
-    if found.st_size:
+    if found.st_size and key is not None:
         modified_ms = found.st_mtime_ns // 1_000_000
         yield PastSession(source, key, found.st_size, modified_ms, partial(_messages, path), project, path.absolute())
+
+
+def _of_gemini(path: Path) -> tuple[str | None, str | None]:
+    """Return the key and the project of a session; the folder of its project names the directory. Raises OSError."""
+    with path.open("rb") as file:
+        key = session_of(file.readline(_LINE_BYTES) if path.suffix == ".jsonl" else file.read())
+    root = path.parents[1] / ".project_root"
+    named = root.read_bytes().decode("utf-8", "replace").strip() if root.is_file() else ""
+    return key, os.path.normpath(named) if named else None
 
 
 def project_of(path: Path) -> str | None:

@@ -22,6 +22,7 @@ from signet_actors.domain.transcripts.added_text import without_blocks
 from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, object_at, text_at, time_at
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, Turn, turn_of
 
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _MAX_VALUES: Final = 250_000
 """Values of a document, with those of tools."""
 _HEAD_BYTES: Final = 4096
@@ -137,7 +138,7 @@ def transcript(raw: bytes) -> Transcript | None:
         raise TranscriptTooLong(f"{_MAX_VALUES} values in JSON")
     session = Session()
     try:
-        document = _decoder.decode(raw.removeprefix(b"\xef\xbb\xbf"))
+        document = _decoder.decode(raw.removeprefix(_BYTE_ORDER_MARK))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return Transcript("gemini", unfinished=True)  # it is being written
     session.read(msgspec.to_builtins(document))
@@ -145,6 +146,21 @@ def transcript(raw: bytes) -> Transcript | None:
     for turn in session.turns():
         found.add(turn)
     return found
+
+
+def session_of(raw: bytes) -> str | None:
+    """Return the session that a document, or the first line of a file, describes; None if it is that of a subagent."""
+    try:
+        found = _description.decode(raw.removeprefix(_BYTE_ORDER_MARK))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+    return None if found.kind == "subagent" else found.session_id.strip() or None
+
+
+class _Description(Struct, rename="camel"):
+    session_id: str
+    project_hash: str
+    kind: str | None = None
 
 
 class _Message(Struct, omit_defaults=True):
@@ -161,6 +177,7 @@ class _Document(Struct, rename="camel"):
     messages: list[_Message] = msgspec.field(default_factory=list)
 
 
+_description: Final = msgspec.json.Decoder(_Description)
 _decoder: Final = msgspec.json.Decoder(_Document)
 
 
