@@ -1,4 +1,4 @@
-"""The ids that the user types: the first characters of an id name its memory, and an error names the id.
+"""The ids that the user types: the first characters suffice if no other id begins so, and an error names the id.
 
 Source: docs/cli.md "Memories"; docs/compatibility.md "Reading memories".
 """
@@ -13,6 +13,7 @@ import click
 
 from signet_actors.cli.exit_codes import USAGE
 from signet_actors.cli.presentation import one_line, print_message
+from signet_actors.cli.times import time_text
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 MIN_PREFIX_CHARS = 6
 SHOWN_CANDIDATES = 10
+_BY_PREFIX = "/api/memories/by-prefix"
+_PIPELINE_NAMES = {
+    "run": ("runs", "signet pipeline runs"),
+    "job": ("jobs", "signet logs"),
+    "proposal": ("proposals", "signet review list"),
+}
+"""What the ids of each kind are called, and the command that shows them."""
 
 
 class UnusableId(click.ClickException):
@@ -35,38 +43,75 @@ class UnusableId(click.ClickException):
 
 
 def full_id(client: DaemonClient, given: str, *, agent: str | None, deleted: bool = False) -> str:
-    """Return the id that begins with ``given``, or ``given`` itself if there is none.
+    """Return the id of a memory that begins with ``given``, or ``given`` itself if there is none.
 
     Live memories are preferred, or deleted ones with ``deleted``. Raises UnusableId if several of those begin with it,
     or if it has fewer than ``MIN_PREFIX_CHARS`` characters.
     """
+
+    def beginning(*, deleted: bool) -> dict[str, Any]:
+        query = {"prefix": given, "limit": SHOWN_CANDIDATES + 1, "deleted": deleted, "agentId": agent}
+        return {str(memory["id"]): memory.get("content") for memory in _found(client, _BY_PREFIX, query, "memories")}
+
+    if _is_complete(given, shown_by="signet list"):
+        return given
+    return _the_one(given, beginning(deleted=deleted) or beginning(deleted=not deleted), "memories")
+
+
+def full_pipeline_id(client: DaemonClient, given: str, *kinds: str, agent: str | None) -> str:
+    """Return the id of a run, job or proposal that begins with ``given``, or ``given`` itself if there is none.
+
+    ``kinds`` are those of the operation; an earlier one is preferred. Raises UnusableId like ``full_id``.
+    """
+    names, command = _PIPELINE_NAMES[kinds[-1]]
+    if _is_complete(given, shown_by=command):
+        return given
+    for kind in kinds:
+        query = {"kind": kind, "prefix": given, "limit": SHOWN_CANDIDATES + 1, "agentId": agent}
+        rows = _found(client, "/api/pipeline/by-prefix", query, "found")
+        if rows:
+            return _the_one(given, {str(row["id"]): _about(row) for row in rows}, names)
+    return given
+
+
+def _is_complete(given: str, *, shown_by: str) -> bool:
+    """Return whether ``given`` is a whole id. Raises UnusableId if it is too short for the beginning of one."""
     if len(given) < MIN_PREFIX_CHARS:
         raise UnusableId(
             f"{one_line(given) or 'an empty text'} is too short for an id: give at least its first {MIN_PREFIX_CHARS}"
-            " characters (`signet list` shows the ids)"
+            f" characters (`{shown_by}` shows the ids)"
         )
-    if _is_complete(given):
-        return given
-    found = _beginning_with(client, given, agent, deleted=deleted) or _beginning_with(
-        client, given, agent, deleted=not deleted
-    )
+    try:
+        return str(uuid.UUID(given)) == given
+    except ValueError:
+        return False
+
+
+def _the_one(given: str, found: dict[str, Any], names: str) -> str:
+    """Return the only id of ``found`` (texts by id), or ``given`` if there is none or it is one of them.
+
+    Raises UnusableId if there are several.
+    """
     if not found or given in found:
         return given
     if len(found) > 1:
-        raise UnusableId(_ambiguous(given, found))
+        raise UnusableId(_ambiguous(given, found, names))
     return next(iter(found))
 
 
-def _beginning_with(client: DaemonClient, given: str, agent: str | None, *, deleted: bool) -> dict[str, Any]:
-    """Return the texts of the memories whose ids begin with ``given``, by id; one more than an error shows."""
-    query = {"prefix": given, "limit": SHOWN_CANDIDATES + 1, "deleted": deleted, "agentId": agent}
+def _found(client: DaemonClient, path: str, query: dict[str, Any], name: str) -> list[dict[str, Any]]:
     try:
-        found = client.get("/api/memories/by-prefix", **query).records("memories")
+        return client.get(path, **query).records(name)
     except RequestRefused as refused:
         if refused.code in {ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST}:  # no such operation, or no such id
-            return {}
+            return []
         raise
-    return {str(memory["id"]): memory.get("content") for memory in found}
+
+
+def _about(row: dict[str, Any]) -> str:
+    """Return when it was made and what it is about."""
+    about = row.get("about")
+    return f"{time_text(row.get('createdAt'))}, {'(erased)' if about is None else about}"
 
 
 @contextlib.contextmanager
@@ -82,19 +127,12 @@ def named_if_unknown(given: str, *, kind: str = "memory") -> Iterator[None]:
         raise RequestRefused(detail, code=refused.code, answer=refused.answer) from refused
 
 
-def _is_complete(given: str) -> bool:
-    try:
-        return str(uuid.UUID(given)) == given
-    except ValueError:
-        return False
-
-
-def _ambiguous(given: str, found: dict[str, Any]) -> str:
+def _ambiguous(given: str, found: dict[str, Any], names: str) -> str:
     several = f"more than {SHOWN_CANDIDATES}" if len(found) > SHOWN_CANDIDATES else str(len(found))
     shown = [f"  {one_line(id_)}  {one_line(text, 60)}" for id_, text in list(found.items())[:SHOWN_CANDIDATES]]
     more = ["  …"] * (len(found) > SHOWN_CANDIDATES)
     needed = len(given) + 1
     while len({id_[:needed] for id_ in found}) < len(found):
         needed += 1
-    advice = f"the ids of {several} memories begin with {one_line(given)}; give at least {needed} characters:"
+    advice = f"the ids of {several} {names} begin with {one_line(given)}; give at least {needed} characters:"
     return "\n".join([advice, *shown, *more])

@@ -11,7 +11,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.memory_ids import full_id, full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import (
     ask_confirmation,
     counted,
@@ -139,8 +139,10 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
 @click.pass_obj
 def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     """Show a run with its proposals; RUN is the id of the run or of its job."""
+    client = invocation.client()
+    run_id = full_pipeline_id(client, run_id, "run", agent=agent)
     with named_if_unknown(run_id, kind="run"):
-        answer = invocation.client().get(_run_path(run_id), agentId=agent)
+        answer = client.get(_run_path(run_id), agentId=agent)
     proposals = answer.records("proposals")
     run: dict[str, Any] = answer.body["run"]
     if not run.get("id"):
@@ -177,6 +179,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
     Memories that were changed since the run are kept and listed; then the exit code is 1.
     """
     client = invocation.client()
+    run_id = full_pipeline_id(client, run_id, "run", agent=agent)
     if not yes:
         with named_if_unknown(run_id, kind="run"):
             found = client.get(_run_path(run_id), agentId=agent)
@@ -237,9 +240,11 @@ def requeue(
         raise click.UsageError("give jobs or kinds, not both")
     if len(ids) > MAX_REQUEUED:
         raise click.UsageError(f"at most {MAX_REQUEUED} jobs at a time")
+    client = invocation.client()
+    ids = tuple(full_pipeline_id(client, given, "dead_job", "job", agent=agent) for given in ids)
     chosen = {"ids": list(ids) or None, "kinds": list(kinds) or None}
     body = {**chosen, "limit": None if ids else limit, "agentId": agent}
-    answer = invocation.client().send("POST", "/api/pipeline/requeue", body)
+    answer = client.send("POST", "/api/pipeline/requeue", body)
     answer.confirm("success", True)
     refused = answer.records("refused")
     requeued = answer.body["requeued"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memory_ids import named_if_unknown
+from signet_actors.cli.memory_ids import full_pipeline_id, named_if_unknown
 from signet_actors.cli.presentation import on_terminal, one_line, print_message, print_result
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_table
@@ -103,7 +103,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
 @click.pass_obj
 def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
     """Apply a proposal, if its memory has not changed since the model saw it."""
-    answer = _decide(invocation, proposal_id, "approve", reason, agent)
+    proposal_id, answer = _decide(invocation, proposal_id, "approve", reason, agent)
     answer.confirm("status", "approved")
     if invocation.as_json:
         print_answer(answer)
@@ -123,7 +123,7 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent:
 @click.pass_obj
 def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
     """Reject a proposal permanently."""
-    answer = _decide(invocation, proposal_id, "reject", reason, agent)
+    proposal_id, answer = _decide(invocation, proposal_id, "reject", reason, agent)
     answer.confirm("status", "rejected")
     if invocation.as_json:
         print_answer(answer)
@@ -132,10 +132,15 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: 
     print_result(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
 
 
-def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> DaemonReply:
+def _decide(
+    invocation: Invocation, given: str, word: str, reason: str | None, agent: str | None
+) -> tuple[str, DaemonReply]:
+    """Send the decision; return the whole id of the proposal, and the reply."""
+    client = invocation.client()
+    proposal_id = full_pipeline_id(client, given, "proposal", agent=agent)
     path = fill_path(f"/api/memory/review-queue/{{id}}/{word}", {"id": proposal_id})
     with named_if_unknown(proposal_id, kind="proposal"):
-        return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
+        return proposal_id, client.send("POST", path, {"reason": reason, "agentId": agent})
 
 
 def _in_state(state: str) -> str:

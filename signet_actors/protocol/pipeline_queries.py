@@ -8,6 +8,8 @@ Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from signet_actors.protocol.memories import ReadScope
@@ -196,5 +198,28 @@ class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):
     offset: int = 0
 
 
-PipelineQuery = GetPipelineStatus | ListReviews | GetRun | ListRuns
-PipelineAnswer = PipelineStatus | ReviewsListed | RunFound | RunsListed
+class PipelineId(msgspec.Struct, frozen=True):
+    """The id of a run, a job or a proposal, and the beginning of what it stands for; None if that is forgotten."""
+
+    id: str
+    about: str | None
+    created_at: str
+
+
+class PipelineIdsFound(Message, frozen=True, tag="searcher.pipeline_ids_found"):
+    """What was found, by id."""
+
+    found: list[PipelineId]
+
+
+class FindPipelineIds(Request[PipelineIdsFound], frozen=True, tag="searcher.find_pipeline_ids"):
+    """Find what belongs to memories that the caller may read, by the first characters of its id."""
+
+    kind: Literal["run", "job", "dead_job", "proposal"]
+    prefix: str
+    read: ReadScope
+    limit: int
+
+
+PipelineQuery = GetPipelineStatus | ListReviews | GetRun | ListRuns | FindPipelineIds
+PipelineAnswer = PipelineStatus | ReviewsListed | RunFound | RunsListed | PipelineIdsFound

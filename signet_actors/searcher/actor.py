@@ -17,7 +17,7 @@ from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
+from signet_actors.protocol.pipeline_queries import FindPipelineIds, GetPipelineStatus, GetRun, ListReviews, ListRuns
 from signet_actors.protocol.searcher import (
     ExportMemories,
     FindByPrefix,
@@ -436,6 +436,8 @@ class Searcher:
                 return pipeline.get_run(snapshot, query), []
             case ListRuns():
                 return pipeline.list_runs(snapshot, query), []
+            case FindPipelineIds():
+                return pipeline.find_ids(snapshot, query), []
             case GetTranscript():
                 return transcripts.get(snapshot, query), []
             case SearchSessions():

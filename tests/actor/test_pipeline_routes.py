@@ -673,6 +673,7 @@ def test_each_pipeline_route_requires_the_permission_of_its_effect() -> None:
     }
     assert asked == {
         ("GET", "/api/pipeline/status"): Permission.DIAGNOSTICS,
+        ("GET", "/api/pipeline/by-prefix"): Permission.RECALL,
         ("GET", "/api/pipeline/runs"): Permission.RECALL,
         ("GET", "/api/pipeline/runs/{run}"): Permission.RECALL,
         ("POST", "/api/pipeline/runs/{run}/undo"): Permission.MODIFY,

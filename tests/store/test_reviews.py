@@ -19,6 +19,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
 from signet_actors.protocol.pipeline_queries import (
+    FindPipelineIds,
     GetPipelineStatus,
     GetRun,
     KindQueue,
@@ -36,8 +37,9 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.searcher.queries import pipeline
+from signet_actors.store.reads import pipeline_ids
 from tests.support.pipeline_harness import PipelineHarness, add, change, configured, refused
-from tests.support.store_room import broken_invariants, kept_sound
+from tests.support.store_room import broken_invariants, kept_sound, plan_of
 
 ME = Principal(changed_by="mira", actor_type="operator")
 EVERYBODY = ReadScope()
@@ -316,6 +318,42 @@ def test_reviews_are_visible_only_to_agents_that_may_read_the_memory(room: Pipel
     (item,) = listed(room, owner).items
     assert (item.current_content, item.current_version) == ("The build uses Make", 2)
     assert room.ask(ApproveProposal(proposal, ME, read=owner)).status == "approved"
+
+
+def test_the_beginning_of_an_id_finds_runs_jobs_and_proposals_of_readable_memories(room: PipelineHarness) -> None:
+    proposal, _ = waiting(room, agent_id="cleo", visibility="private", scope="s")
+    run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
+    job_id, source = room.connection.execute("SELECT job_id, memory_id FROM pipeline_runs WHERE id = ?", (run_id,)).get
+    owner = ReadScope(agent_id="cleo")
+
+    def found(kind: Any, prefix: str, read: ReadScope = owner, limit: int = 10) -> list[tuple[str, str | None]]:
+        with room.reader.open_snapshot() as view:
+            rows = pipeline.find_ids(view, FindPipelineIds(kind, prefix, read, limit)).found
+        return [(row.id, row.about) for row in rows]
+
+    assert found("run", run_id[:5]) == [(run_id, "We have moved the build")]
+    assert found("run", job_id[:35]) == [(run_id, "We have moved the build")], "by the id of its job too"
+    assert found("job", job_id) == [(job_id, "extract, completed")]
+    assert found("proposal", proposal[:35]) == [(proposal, "The build does not use Make")]
+    for kind, prefix in (("run", run_id), ("run", job_id), ("job", job_id), ("proposal", proposal)):
+        assert found(kind, prefix, ReadScope(agent_id="bob")) == [], "another agent's"
+        assert found(kind, "zz") == found(kind, prefix + "0") == found(kind, "%") == []
+    assert found("dead_job", job_id) == []
+    room.connection.execute("UPDATE memory_jobs SET status = 'dead' WHERE id = ?", (job_id,))
+    assert found("dead_job", job_id[:35]) == [(job_id, "extract, dead")]
+    assert len(found("job", "", limit=2)) == 2
+    room.ask(ForgetMemory(id=source, reason="r", principal=ME, read=owner))
+    assert found("run", run_id) == [(run_id, None)]
+    assert found("proposal", proposal) == [(proposal, None)]
+    room.connection.execute("UPDATE memory_jobs SET status = 'completed' WHERE id = ?", (job_id,))
+
+
+def test_the_beginning_of_an_id_is_looked_up_by_index(room: PipelineHarness) -> None:
+    for kind, sql in pipeline_ids._BY_KIND.items():
+        steps = plan_of(room.connection, pipeline_ids._PAGE.format(sql.format(policy="m.agent_id = :rp_agent")))
+        searched = [step for step in steps if "(id>? AND id<?)" in step or "(job_id>? AND job_id<?)" in step]
+        assert len(searched) == (2 if kind == "run" else 1), steps
+        assert not any(step.startswith("SCAN") for step in steps if "CONSTANT" not in step), steps
 
 
 def test_the_review_queue_is_paged_oldest_first_and_by_state(room: PipelineHarness) -> None:

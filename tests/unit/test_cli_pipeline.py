@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATUS = "/api/pipeline/status"
-RUN = "/api/pipeline/runs/run-1"
+RUN_ID = "01a2059b-7c1e-7e35-9d6e-000000000001"
+JOB_ID = "01a2059b-7c1e-7e35-9d6e-000000000002"
+OTHER_JOB = "01a2059b-7c1e-7e35-9d6e-000000000003"
+PROPOSAL_ID = "01a2059b-7c1e-7e35-9d6e-000000000004"
+RUN = f"/api/pipeline/runs/{RUN_ID}"
+BY_PREFIX = "/api/pipeline/by-prefix"
 CALLS: dict[str, Any] = {
     "circuit": "closed",
     "waitsMs": 0,
@@ -90,7 +95,7 @@ SAID: dict[str, Any] = {
     "notes": ["decider: no answer within 1000 ms"],
 }
 PROPOSAL: dict[str, Any] = {
-    "id": "p1",
+    "id": PROPOSAL_ID,
     "ordinal": 0,
     "action": "add",
     "outcome": "created",
@@ -101,8 +106,8 @@ PROPOSAL: dict[str, Any] = {
 }
 RUN_SAID: dict[str, Any] = {
     "run": {
-        "id": "run-1",
-        "jobId": "job-1",
+        "id": RUN_ID,
+        "jobId": JOB_ID,
         "memoryId": "m1",
         "mode": "full",
         "provider": "ollama",
@@ -115,12 +120,12 @@ RUN_SAID: dict[str, Any] = {
     "proposals": [PROPOSAL],
 }
 UNDONE: dict[str, Any] = {
-    "runId": "run-1",
+    "runId": RUN_ID,
     "status": "undone",
     "results": [{"ordinal": 0, "action": "add", "status": "undone", "memoryId": "m5", "reason": None}],
 }
 ITEM: dict[str, Any] = {
-    "id": "p1",
+    "id": PROPOSAL_ID,
     "review_state": "pending",
     "action": "update",
     "reason": "contradiction",
@@ -209,7 +214,7 @@ def test_providers_explains_how_to_get_a_model_only_if_none_responds(
         (STATUS, ("pipeline",), SAID),
         (STATUS, ("providers",), SAID),
         ("/api/pipeline/runs", ("pipeline", "runs"), {"runs": [RUN_SAID["run"]]}),
-        (RUN, ("pipeline", "show", "run-1"), RUN_SAID),
+        (RUN, ("pipeline", "show", RUN_ID), RUN_SAID),
         ("/api/memory/review-queue", ("review", "list"), {"items": [ITEM], "total": 1}),
     ],
 )
@@ -235,7 +240,7 @@ def test_without_runs_the_list_is_empty(daemon: ScriptedDaemon, signet: Callable
 def test_runs_are_listed_one_per_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/pipeline/runs", {"runs": [RUN_SAID["run"]]})
     result = signet("pipeline", "runs", "--memory", "memory-1", "-n", "5", "--agent", "a")
-    assert result.stdout == "run-1\t2026-02-21T10:00:00.000Z\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
+    assert result.stdout == f"{RUN_ID}\t2026-02-21T10:00:00.000Z\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
     assert daemon.asked[-1].query == {"memory_id": "memory-1", "limit": "5", "agentId": "a"}
 
 
@@ -244,7 +249,7 @@ def test_a_run_is_shown_with_the_outcome_of_each_proposal(
 ) -> None:
     erased = {**PROPOSAL, "ordinal": 1, "outcome": "blocked", "reason": "pinned", "factContent": None}
     daemon.on("GET", RUN, {**RUN_SAID, "proposals": [PROPOSAL, erased]})
-    result = signet("pipeline", "show", "run-1")
+    result = signet("pipeline", "show", RUN_ID)
     assert "model: ollama qwen3:4b" in result.stdout
     assert "0\tadd\tcreated\t\tm5\tNoor prefers tabs\n" in result.stdout
     assert "1\tadd\tblocked\tpinned\tm5\t(erased)\n" in result.stdout
@@ -253,17 +258,17 @@ def test_a_run_is_shown_with_the_outcome_of_each_proposal(
 def test_an_undo_shows_the_changes_and_asks_first(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", RUN, RUN_SAID)
     daemon.on("POST", f"{RUN}/undo", UNDONE)
-    declined = signet("pipeline", "undo", "run-1", stdin="n\n")
+    declined = signet("pipeline", "undo", RUN_ID, stdin="n\n")
     assert declined.exit_code == 1
     assert "created: Noor prefers tabs" in declined.stderr
     assert [asked.method for asked in daemon.asked] == ["GET"]
-    result = signet("pipeline", "undo", "run-1", stdin="y\n")
+    result = signet("pipeline", "undo", RUN_ID, stdin="y\n")
     assert (result.exit_code, result.stdout) == (0, "Undid 1 of 1 change.\n")
 
 
 def test_an_undo_lists_the_reviews_that_it_closes(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "reviewsClosed": 2})
-    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Undid 1 of 1 change; 2 of its reviews closed.\n"
+    assert signet("pipeline", "undo", RUN_ID, "--yes").stdout == "Undid 1 of 1 change; 2 of its reviews closed.\n"
 
 
 def test_an_undo_that_kept_changes_lists_them_and_ends_with_1(
@@ -271,7 +276,7 @@ def test_an_undo_that_kept_changes_lists_them_and_ends_with_1(
 ) -> None:
     kept = {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"}
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "status": "already_undone", "results": [*UNDONE["results"], kept]})
-    result = signet("pipeline", "undo", "run-1", "--yes", "--agent", "a")
+    result = signet("pipeline", "undo", RUN_ID, "--yes", "--agent", "a")
     assert result.exit_code == 1
     assert result.stdout == "Already undone earlier: 1 of 2 changes.\n"
     assert "m6 (update) was kept: changed_since" in result.stderr
@@ -281,31 +286,93 @@ def test_an_undo_that_kept_changes_lists_them_and_ends_with_1(
 def test_an_id_of_a_run_cannot_change_the_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     result = signet("pipeline", "show", "../../status")
     assert (result.exit_code, result.stderr) == (1, "signet: run cannot be '../../status'.\n")
-    assert daemon.asked == []
+    assert [one.path for one in daemon.asked] == [BY_PREFIX], "where it is a value of the query"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "whole", "path"),
+    [
+        (("pipeline", "show"), "run", RUN_ID, RUN),
+        (("pipeline", "undo", "--yes"), "run", RUN_ID, f"{RUN}/undo"),
+        (("review", "approve"), "proposal", PROPOSAL_ID, f"/api/memory/review-queue/{PROPOSAL_ID}/approve"),
+        (("review", "reject"), "proposal", PROPOSAL_ID, f"/api/memory/review-queue/{PROPOSAL_ID}/reject"),
+    ],
+)
+def test_the_beginning_of_an_id_names_a_run_or_a_proposal(
+    daemon: ScriptedDaemon,
+    signet: Callable[..., Result],
+    arguments: tuple[str, ...],
+    kind: str,
+    whole: str,
+    path: str,
+) -> None:
+    daemon.on("GET", BY_PREFIX, {"found": [{"id": whole, "about": "x", "createdAt": "2026-02-21T10:00:00.000Z"}]})
+    signet(*arguments, whole[:35], "--agent", "alice")
+    assert daemon.asked[0].query == {"kind": kind, "prefix": whole[:35], "limit": "11", "agentId": "alice"}
+    assert daemon.asked[1].path == path
+
+
+def test_the_beginning_of_an_id_names_a_dead_job_before_any_other(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    job = {"id": JOB_ID, "about": "extract, dead", "createdAt": "2026-02-21T10:00:00.000Z"}
+    daemon.script("GET", BY_PREFIX, {"found": [job]}, {"found": []}, {"found": [{**job, "id": OTHER_JOB}]})
+    signet("pipeline", "requeue", JOB_ID[:8], OTHER_JOB[:35])
+    assert [one.query.get("kind") for one in daemon.asked] == ["dead_job", "dead_job", "job", None]
+    assert daemon.asked[-1].body == {"ids": [JOB_ID, OTHER_JOB]}
+
+
+def test_an_ambiguous_beginning_of_an_id_lists_what_it_may_mean(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    when = "2026-02-21T10:00:00.000Z"
+    two = [
+        {"id": JOB_ID, "about": "embed, dead", "createdAt": when},
+        {"id": OTHER_JOB, "about": None, "createdAt": when},
+    ]
+    daemon.on("GET", BY_PREFIX, {"found": two})
+    result = signet("pipeline", "requeue", JOB_ID[:6])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"signet: the ids of 2 jobs begin with {JOB_ID[:6]}; give at least 36 characters:\n"
+        f"  {JOB_ID}  {when}, embed, dead\n  {OTHER_JOB}  {when}, (erased)\n"
+    )
+    assert "of 2 runs begin" in signet("pipeline", "show", RUN_ID[:6]).stderr
+    assert "of 2 proposals begin" in signet("review", "approve", PROPOSAL_ID[:6]).stderr
+
+
+def test_too_short_a_beginning_of_an_id_is_refused_with_the_command_that_shows_ids(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    result = signet("review", "reject", "01a20")
+    assert (result.exit_code, daemon.asked) == (2, [])
+    assert "give at least its first 6 characters (`signet review list` shows the ids)" in result.stderr
 
 
 def test_requeue_prints_requeued_jobs_and_reports_the_others(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    refused = [{"jobId": "b", "reason": "not_dead"}]
-    daemon.on("POST", "/api/pipeline/requeue", {"success": True, "requeued": ["a"], "refused": refused, "more": True})
-    result = signet("pipeline", "requeue", "a", "b")
-    assert (result.exit_code, result.stdout) == (1, "a\n")
-    assert "b was not requeued: not_dead" in result.stderr
-    assert daemon.asked[0].body == {"ids": ["a", "b"]}
+    refused = [{"jobId": OTHER_JOB, "reason": "not_dead"}]
+    daemon.on(
+        "POST", "/api/pipeline/requeue", {"success": True, "requeued": [JOB_ID], "refused": refused, "more": True}
+    )
+    result = signet("pipeline", "requeue", JOB_ID, OTHER_JOB)
+    assert (result.exit_code, result.stdout) == (1, f"{JOB_ID}\n")
+    assert f"{OTHER_JOB} was not requeued: not_dead" in result.stderr
+    assert daemon.asked[0].body == {"ids": [JOB_ID, OTHER_JOB]}
     result = signet("pipeline", "requeue", "--kind", "extract", "-n", "3")
-    assert (result.exit_code, result.stdout) == (0, "a\n")
+    assert (result.exit_code, result.stdout) == (0, f"{JOB_ID}\n")
     assert "There are more dead jobs" in result.stderr
     assert daemon.asked[1].body == {"kinds": ["extract"], "limit": 3}
-    assert signet("pipeline", "requeue", "a", "--agent", "alice").exit_code == 1
-    assert daemon.asked[2].body == {"ids": ["a"], "agentId": "alice"}
-    assert signet("pipeline", "requeue", "a", "--kind", "extract").exit_code == 2
+    assert signet("pipeline", "requeue", JOB_ID, "--agent", "alice").exit_code == 1
+    assert daemon.asked[2].body == {"ids": [JOB_ID], "agentId": "alice"}
+    assert signet("pipeline", "requeue", JOB_ID, "--kind", "extract").exit_code == 2
 
 
 def test_reviews_are_listed_with_both_texts(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", "/api/memory/review-queue", {"items": [ITEM], "total": 1})
     result = signet("review", "list", "--state", "all")
-    assert result.stdout == "p1\tpending\tupdate\tcontradiction\tm2\talpha\tbeta\n"
+    assert result.stdout == f"{PROPOSAL_ID}\tpending\tupdate\tcontradiction\tm2\talpha\tbeta\n"
     assert daemon.asked[0].query["state"] == "all"
 
 
@@ -313,11 +380,11 @@ def test_reviews_are_listed_with_both_texts(daemon: ScriptedDaemon, signet: Call
 def test_a_review_is_decided_with_a_reason(
     daemon: ScriptedDaemon, signet: Callable[..., Result], word: str, said: str
 ) -> None:
-    path = f"/api/memory/review-queue/p1/{word}"
-    daemon.on("POST", path, {"id": "p1", "status": said, "already": False, "memoryId": "m2", "newVersion": 4})
-    result = signet("review", word, "p1", "-r", "checked", "--agent", "a")
+    path = f"/api/memory/review-queue/{PROPOSAL_ID}/{word}"
+    daemon.on("POST", path, {"id": PROPOSAL_ID, "status": said, "already": False, "memoryId": "m2", "newVersion": 4})
+    result = signet("review", word, PROPOSAL_ID, "-r", "checked", "--agent", "a")
     assert result.exit_code == 0, result.output
-    assert f"p1 is {said}" in result.stdout
+    assert f"{PROPOSAL_ID} is {said}" in result.stdout
     assert daemon.asked[0].body == {"reason": "checked", "agentId": "a"}
     assert daemon.asked[0].headers["idempotency-key"]
 
@@ -325,26 +392,26 @@ def test_a_review_is_decided_with_a_reason(
 def test_a_refused_approval_is_reported_with_reason_and_remedy(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    refusal = {"id": "p1", "status": "pinned", "error": "The memory is pinned", "code": "conflict"}
-    daemon.on("POST", "/api/memory/review-queue/p1/approve", refusal, status=409)
-    result = signet("review", "approve", "p1")
+    refusal = {"id": PROPOSAL_ID, "status": "pinned", "error": "The memory is pinned", "code": "conflict"}
+    daemon.on("POST", f"/api/memory/review-queue/{PROPOSAL_ID}/approve", refusal, status=409)
+    result = signet("review", "approve", PROPOSAL_ID)
     assert result.exit_code == 1
     edit = f"signet --url http://127.0.0.1:{daemon.port} edit ID"
     assert result.stderr.startswith(f"signet: The memory is pinned. Change it yourself with `{edit}`")
 
 
 CHANGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (f"{RUN}/undo", ("pipeline", "undo", "run-1", "--yes")),
+    (f"{RUN}/undo", ("pipeline", "undo", RUN_ID, "--yes")),
     ("/api/pipeline/requeue", ("pipeline", "requeue")),
-    ("/api/memory/review-queue/p1/approve", ("review", "approve", "p1")),
-    ("/api/memory/review-queue/p1/reject", ("review", "reject", "p1")),
+    (f"/api/memory/review-queue/{PROPOSAL_ID}/approve", ("review", "approve", PROPOSAL_ID)),
+    (f"/api/memory/review-queue/{PROPOSAL_ID}/reject", ("review", "reject", PROPOSAL_ID)),
 )
 READS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (STATUS, ("pipeline",)),
     (STATUS, ("providers",)),
     ("/api/pipeline/runs", ("pipeline", "runs")),
-    (RUN, ("pipeline", "show", "run-1")),
-    (RUN, ("pipeline", "undo", "run-1")),
+    (RUN, ("pipeline", "show", RUN_ID)),
+    (RUN, ("pipeline", "undo", RUN_ID)),
     ("/api/memory/review-queue", ("review", "list")),
 )
 SAYING_NOTHING: tuple[Any, ...] = (

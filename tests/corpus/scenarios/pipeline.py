@@ -57,6 +57,15 @@ STEPS = (
     ),
     get("the run with its proposals", "/api/pipeline/runs/<<run>>", view=sorted),
     get(
+        "the run by its id as its beginning",
+        "/api/pipeline/by-prefix?kind=run&prefix=<<run>>",
+        view=lambda body: [{**found, "about": found["about"][:20]} for found in body["found"]],
+    ),
+    get("no proposal by the beginning of an id", "/api/pipeline/by-prefix?kind=proposal&prefix=no-such"),
+    get("by too short a beginning of an id", "/api/pipeline/by-prefix?kind=job&prefix=12345"),
+    get("by the beginning of an id of an unknown kind", "/api/pipeline/by-prefix?kind=memory&prefix=123456"),
+    get("by the beginning of an id of no kind", "/api/pipeline/by-prefix?prefix=123456"),
+    get(
         "the memories afterwards", "/api/memories", view=lambda body: sorted(row["content"] for row in body["memories"])
     ),
     get("the pipeline's status", "/api/pipeline/status", view=sorted),

@@ -1,0 +1,57 @@
+"""Runs, jobs and proposals by the first characters of their ids.
+
+The ids lie between the prefix and the prefix followed by the highest code point: a range of the index on ``id``. Of a
+forgotten memory no text is shown.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.pipeline_queries import PipelineId
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.read_policy import readable_in_any_scope
+from signet_actors.store.reads.proposals import FACT_FORGOTTEN
+
+_ABOUT_CHARS = 200
+_HIGHEST_CHARACTER = "\U0010ffff"
+
+
+def _runs(column: str) -> str:
+    return (
+        f"SELECT r.id, CASE WHEN m.is_deleted = 0 THEN substr(m.content, 1, {_ABOUT_CHARS}) END, r.created_at"
+        " FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id"
+        f" WHERE {column} >= :first AND {column} < :last AND {{policy}}"
+    )
+
+
+def _jobs(state: str) -> str:
+    return (
+        "SELECT j.id, j.job_type || ', ' || j.status, j.created_at FROM memory_jobs j"
+        f" WHERE j.id >= :first AND j.id < :last AND {state}"
+        " AND (j.memory_id IS NULL OR EXISTS (SELECT 1 FROM memories m WHERE m.id = j.memory_id AND {policy}))"
+    )
+
+
+_BY_KIND: Final = {
+    "run": f"{_runs('r.id')} UNION {_runs('r.job_id')}",  # a run is found by its own id and by its job's
+    "job": _jobs("1 = 1"),
+    "dead_job": _jobs("j.status = 'dead'"),
+    "proposal": (
+        f"SELECT p.id, CASE WHEN {FACT_FORGOTTEN} THEN NULL ELSE substr(p.fact_content, 1, {_ABOUT_CHARS}) END,"
+        " p.created_at FROM memory_proposals p JOIN memories m ON m.id = p.memory_id"
+        " WHERE p.id >= :first AND p.id < :last AND p.review_state IS NOT NULL AND {policy}"
+    ),
+}
+_PAGE = "{} ORDER BY 1 LIMIT :limit"
+
+
+def by_prefix(snapshot: Snapshot, kind: str, prefix: str, read: ReadScope, limit: int) -> list[PipelineId]:
+    """Return the runs, jobs, dead jobs or proposals for review whose ids begin with ``prefix``, by id.
+
+    Left out is what belongs to a memory that the caller may not read.
+    """
+    policy, bindings = readable_in_any_scope(snapshot, read.agent_id)
+    bindings |= {"first": prefix, "last": prefix + _HIGHEST_CHARACTER, "limit": limit}
+    return [PipelineId(*row) for row in snapshot.rows(_PAGE.format(_BY_KIND[kind].format(policy=policy)), bindings)]
