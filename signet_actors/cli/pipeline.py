@@ -20,7 +20,7 @@ from signet_actors.cli.presentation import (
     print_message,
     print_result,
 )
-from signet_actors.cli.proposals import fact_text, print_proposals
+from signet_actors.cli.proposals import fact_text, print_proposals, print_rejected
 from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
 from signet_actors.cli.reply import print_answer, print_relations
 from signet_actors.cli.status import duration
@@ -138,7 +138,7 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
 @shared_options
 @click.pass_obj
 def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
-    """Show a run with its proposals; RUN is the id of the run or of its job."""
+    """Show a run: its proposals, the facts that it rejected, and why; RUN is the id of the run or of its job."""
     client = invocation.client()
     run_id = full_pipeline_id(client, run_id, "run", agent=agent)
     with named_if_unknown(run_id, kind="run"):
@@ -164,6 +164,7 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     )
     click.echo()
     print_proposals(proposals)
+    print_rejected(answer.body)
     print_relations(answer)
 
 

@@ -216,7 +216,7 @@ def _proposed_fact(metadata: Any) -> str:
 
 def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> None:
     """Print what the pipeline extracted from the memory, newest run first; nothing if it has no runs."""
-    from signet_actors.cli.proposals import print_proposals  # noqa: PLC0415 - not needed to remember or recall
+    from signet_actors.cli.proposals import print_proposals, print_rejected  # noqa: PLC0415 - not needed to remember or recall
 
     runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN, agentId=agent).records("runs")
     for run in runs:
@@ -225,4 +225,5 @@ def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> N
         undone = ", undone" if run.get("undoneAt") else ""
         print_wrapped(f"run {run.get('id')} ({run.get('mode')}, {time_text(run.get('createdAt'))}{undone})", indent=2)
         print_proposals(answer.records("proposals"), numbered=False)
+        print_rejected(answer.body)
         print_relations(answer)

@@ -79,15 +79,33 @@ class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
     target_type: str | None
 
 
-class RunReply(msgspec.Struct, frozen=True):
-    """A run with its proposals in order, and the relations between entities that it found.
+class RejectedReport(msgspec.Struct, frozen=True):
+    """The beginning of a fact that never became a proposal, with the ``reason``.
 
-    The relations are kept as long as its job, and hidden while its memory is forgotten.
+    ``echo_…``: it repeats what a recall had returned; ``repeated``: an earlier fact of the run; ``prompt_…``: the
+    prompt; ``undecided``: the model gave no usable decision. Else it is no fact.
+    """
+
+    content: str
+    type: str
+    confidence: float
+    reason: str
+
+
+class RunReply(msgspec.Struct, frozen=True, rename="camel"):
+    """A run with its proposals in order, what it rejected before, and the relations between entities that it found.
+
+    ``turnedAway`` counts by reason what never became a proposal; without ``rejected`` facts it is the memory itself, or
+    the run is of an earlier release. ``warnings`` are about the model's answers. All but the proposals is kept as long
+    as its job, and hidden while its memory is forgotten.
     """
 
     run: RunReport
     proposals: list[ProposalReport]
     entities: list[RelationReport]
+    rejected: list[RejectedReport] = []
+    turned_away: dict[str, int] = {}
+    warnings: list[str] = []
 
 
 class UndoResult(msgspec.Struct, frozen=True, rename="camel"):

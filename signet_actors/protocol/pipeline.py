@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from signet_actors.domain.extraction.facts import EntityTriple
+from signet_actors.domain.extraction.facts import EntityTriple, RejectedFact
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.protocol.memories import ReadScope
@@ -170,7 +170,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     ``mode`` is a name of ``domain.extraction.gates.PipelineMode``. The writer's own configuration may be stricter,
     never more permissive. ``mode`` and ``autonomous_frozen`` are those at the start of the run.
     ``repaired`` and ``dropped`` are the parser's counts. ``turned_away`` counts by reason what never became a proposal
-    (echoes, questions, boilerplate).
+    (echoes, questions, boilerplate); ``rejected`` are the facts among it, and those that no model decided on.
     """
 
     job_id: str
@@ -190,6 +190,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     repaired: int = 0
     dropped: int = 0
     turned_away: dict[str, int] = {}
+    rejected: tuple[RejectedFact, ...] = ()
     autonomous_frozen: bool = False
 
 

@@ -165,15 +165,28 @@ class Relation(msgspec.Struct, frozen=True):
     target_type: str | None = None
 
 
+class RejectedRow(msgspec.Struct, frozen=True):
+    """The beginning of a fact that never became a proposal, and why; kept with the job's result."""
+
+    content: str
+    type: str
+    confidence: float
+    reason: str
+
+
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
     """The run with its proposals in order; None if it does not exist or the caller may not read its memory.
 
-    ``entities`` is also empty when the job was purged, and while the memory is forgotten.
+    ``entities``, ``rejected``, ``turned_away`` (what never became a proposal, by reason) and ``warnings`` (about the
+    model's answers) are also empty when the job was purged, and while the memory is forgotten.
     """
 
     run: RunRow | None
     proposals: list[ProposalRow] = []
     entities: list[Relation] = []
+    rejected: list[RejectedRow] = []
+    turned_away: dict[str, int] = {}
+    warnings: list[str] = []
 
 
 class GetRun(Request[RunFound], frozen=True, tag="searcher.get_run"):

@@ -52,6 +52,7 @@ from signet_actors.protocol.pipeline_queries import (
     PipelineStatus,
     ProposalRow,
     ProviderUsage,
+    RejectedRow,
     Relation,
     ReviewItem,
     ReviewsListed,
@@ -418,7 +419,9 @@ def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
 
 
 def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
-    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], [Relation("homelab", "uses", "Traefik", 0.9, "system")])
+    relations = [Relation("homelab", "uses", "Traefik", 0.9, "system")]
+    rejected = [RejectedRow("Is it raining?", "fact", 0.9, "question")]
+    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], relations, rejected, {"question": 1}, ["cut off"])
     said = api.request("GET", "/api/pipeline/runs/run-1").json
     assert said["run"]["provider"] == "ollama"
     (proposal,) = said["proposals"]
@@ -437,6 +440,8 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
             "targetType": None,
         }
     ]
+    assert said["rejected"] == [{"content": "Is it raining?", "type": "fact", "confidence": 0.9, "reason": "question"}]
+    assert (said["turnedAway"], said["warnings"]) == ({"question": 1}, ["cut off"])
 
 
 def test_a_run_that_the_caller_may_not_read_is_404(api: MemoryApi) -> None:

@@ -12,6 +12,11 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.timestamps import iso
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline_queries import GetRun, RunFound
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, RecoverMemory
+from signet_actors.searcher.queries import pipeline
 from tests.support.injection_harness import InjectionHarness
 from tests.support.pipeline_harness import configured
 from tests.support.scripted_model import data_of
@@ -93,3 +98,62 @@ def test_a_memory_recalled_long_before_the_note_causes_no_echo(room: InjectionHa
     room.model.facts = [TOLD, NEWS]
     room.work()
     assert turned_away(room) == {}
+
+
+ME = Principal(changed_by="mira", actor_type="operator")
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def the_run_on(room: InjectionHarness, memory_id: str) -> RunFound:
+    run_id = room.value("SELECT id FROM pipeline_runs WHERE memory_id = ?", memory_id)
+    with room.reader.open_snapshot() as view:
+        return pipeline.get_run(view, GetRun(run_id, ReadScope()))
+
+
+def test_a_run_lists_the_facts_that_it_rejected_with_their_reasons(room: InjectionHarness) -> None:
+    told = room.remember(TOLD, source_type=DERIVED)
+    recall(room, told.id)
+    room.clock.advance(60_000)
+    source = room.remember(f"You told me: {TOLD} {NEWS} Then there were questions and the log of a test.")
+    question = f"Where is the key {TOKEN} of the firewall used by anyone?"
+    log = "PASSED tests/test_gateway.py::test_the_port " + "of the gateway " * 40
+    room.model.facts = [TOLD, NEWS, question, log, NEWS]
+    room.model.decides = {"action": "add", "targetId": None, "confidence": 0.9, "reason": "It is new."}
+    room.work()
+    found = the_run_on(room, source.id)
+    assert [row.fact_content for row in found.proposals] == [NEWS]
+    rejected = {row.reason: row.content for row in found.rejected}
+    assert rejected.keys() == {"question", "tool_output", "echo_exact"}
+    assert found.turned_away == {"question": 1, "tool_output": 1, "echo_exact": 1}
+    assert rejected["echo_exact"] == TOLD
+    assert rejected["question"].startswith("Where is the key [REDACTED")
+    assert TOKEN not in str(found)
+    assert (len(rejected["tool_output"]), rejected["tool_output"][-1]) == (300, "…")
+
+
+def test_a_fact_that_no_model_decides_on_is_listed_as_undecided(room: InjectionHarness) -> None:
+    room.remember("The gateway of the homelab listens on some port.")
+    room.work()
+    source = room.remember("The gateway of the homelab listens on port 3850 now.")
+    room.model.facts = ["The gateway of the homelab listens on port 3850 now."]
+    room.model.decides = "I would rather not say."
+    room.work()
+    found = the_run_on(room, source.id)
+    assert found.proposals == []
+    assert [(row.reason, row.content) for row in found.rejected] == [("undecided", room.model.facts[0])]
+    assert found.turned_away == {}
+    assert found.warnings
+
+
+def test_the_rejected_facts_of_a_run_are_hidden_and_erased_with_their_memory(room: InjectionHarness) -> None:
+    source = room.remember("The zebra moved to quartz street, and who would have thought that?")
+    room.model.facts = ["Who would have thought that the zebra moves?"]
+    room.work()
+    assert [row.reason for row in the_run_on(room, source.id).rejected] == ["question"]
+    room.ask(ForgetMemory(id=source.id, reason="r", principal=ME))
+    hidden = the_run_on(room, source.id)
+    assert (hidden.rejected, hidden.turned_away, hidden.warnings) == ([], {}, [])
+    room.ask(RecoverMemory(id=source.id, reason="r", principal=ME))
+    assert len(the_run_on(room, source.id).rejected) == 1
+    room.ask(ForgetMany(targets=(ForgetTarget(source.id),), reason="r", principal=ME, hard=True))
+    assert room.value("SELECT count(*) FROM memory_jobs WHERE result LIKE '%zebra%'") == 0

@@ -150,14 +150,20 @@ def test_show_prints_fields_text_and_optionally_the_history(
     run = {"id": "run-1", "mode": "full", "createdAt": "2026-02-21T10:00:00.000Z", "undoneAt": None}
     daemon.on("GET", "/api/pipeline/runs", {"runs": [run]})
     fact = {"action": "add", "outcome": "created", "resultMemoryId": "m5", "factContent": "Noor uses vim"}
+    question = {"reason": "question", "content": "Does Noor use vim?"}
     relation = {"source": "Noor", "relationship": "uses", "target": "vim\x1b[2J"}
-    daemon.on("GET", "/api/pipeline/runs/run-1", {"run": run, "proposals": [fact], "entities": [relation]})
+    daemon.on(
+        "GET",
+        "/api/pipeline/runs/run-1",
+        {"run": run, "proposals": [fact], "rejected": [question], "entities": [relation]},
+    )
     result = signet("show", ID, "--history", "--agent", "alice")
     assert f"id: {ID}" in result.stdout
     assert "\nUser prefers vim keybindings\n" in result.stdout
     assert "updated\tcli\ttypo\ta → b" in result.stdout
     assert "none\tpipeline-shadow\tshadow\tproposed add: Noor uses vim\n" in result.stdout
     assert "run run-1 (full, 2026-02-21T10:00:00.000Z)\nadd\tcreated\t\tm5\tNoor uses vim\n" in result.stdout
+    assert "\nrejected\tquestion\tDoes Noor use vim?\n" in result.stdout
     assert "relation: Noor uses vim\\u001b[2J\n" in result.stdout
     assert [asked.query["agentId"] for asked in daemon.asked] == ["alice"] * 4
     assert daemon.asked[2].query["memory_id"] == ID

@@ -255,6 +255,19 @@ def test_a_run_is_shown_with_the_outcome_of_each_proposal(
     assert "1\tadd\tblocked\tpinned\tm5\t(erased)\n" in result.stdout
 
 
+def test_a_run_is_shown_with_the_facts_that_it_rejected(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    rejected = [{"content": "Is it\x1b[2J raining?", "type": "fact", "confidence": 0.9, "reason": "question"}]
+    said = {**RUN_SAID, "rejected": rejected, "turnedAway": {"question": 1}, "warnings": ["Fact too short: vim"]}
+    too_short = {**RUN_SAID, "proposals": [], "rejected": [], "turnedAway": {"too_short": 1}}
+    daemon.script("GET", RUN, said, too_short)
+    result = signet("pipeline", "show", RUN_ID)
+    assert "0\tadd\tcreated\t\tm5\tNoor prefers tabs\nrejected\tquestion\tIs it\\u001b[2J raining?\n" in result.stdout
+    assert "warning: Fact too short: vim\n" in result.stdout
+    result = signet("pipeline", "show", RUN_ID)
+    assert result.stdout.endswith("\nrejected: 1 too_short\n")
+    assert result.stderr == "It proposed nothing.\n"
+
+
 def test_an_undo_shows_the_changes_and_asks_first(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("GET", RUN, RUN_SAID)
     daemon.on("POST", f"{RUN}/undo", UNDONE)

@@ -155,7 +155,20 @@ def runs(count: int) -> list[dict[str, Any]]:
 
 def run(daemon: ScriptedDaemon, count: int) -> None:
     one = runs(2)[1]
-    daemon.on("GET", f"/api/pipeline/runs/{one['id']}", {"run": one, "proposals": proposals(count), "entities": []})
+    reasons = ("question", "assistant_boilerplate", "echo_near")
+    rejected = [
+        {"content": TEXTS[number % len(TEXTS)], "type": "fact", "confidence": 0.9, "reason": reasons[number % 3]}
+        for number in range(count // 2)
+    ]
+    body = {
+        "run": one,
+        "proposals": proposals(count),
+        "entities": [],
+        "rejected": rejected,
+        "turnedAway": {} if rejected else {"too_short": 1},
+        "warnings": ["Fact too short: vim"] * min(count, 1),
+    }
+    daemon.on("GET", f"/api/pipeline/runs/{one['id']}", body)
 
 
 def shown(daemon: ScriptedDaemon, count: int) -> None:

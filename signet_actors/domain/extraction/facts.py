@@ -51,6 +51,13 @@ class Fact(Struct, frozen=True):
     confidence: float
 
 
+class RejectedFact(Struct, frozen=True):
+    """A fact that never became a proposal, and why."""
+
+    fact: Fact
+    reason: str
+
+
 class EntityTriple(Struct, frozen=True):
     """``source`` stands in ``relationship`` to ``target``. No name is empty; the types may be unknown."""
 

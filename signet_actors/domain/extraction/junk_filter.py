@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from signet_actors.domain.extraction.content_words import content_words
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
-from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.facts import Fact, RejectedFact
 from signet_actors.domain.extraction.injected_text import HEADINGS, OPENINGS
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.normalization import collapsed, content_hash
@@ -54,13 +54,6 @@ class JunkReason(StrEnum):
     QUESTION = "question"
     ASSISTANT_BOILERPLATE = "assistant_boilerplate"
     TOOL_OUTPUT = "tool_output"
-
-
-class RejectedFact(Struct, frozen=True):
-    """A rejected fact and the reason."""
-
-    fact: Fact
-    reason: JunkReason
 
 
 class FilterResult(Struct, frozen=True):

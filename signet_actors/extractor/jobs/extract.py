@@ -18,7 +18,13 @@ from msgspec import structs
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import EXTRACTION
-from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
+from signet_actors.domain.extraction.facts import (
+    ExtractionResult,
+    Fact,
+    RejectedFact,
+    parse_extraction,
+    worth_extracting,
+)
 from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.junk_filter import filter_junk
@@ -38,6 +44,8 @@ from signet_actors.runtime.sync_points import sync_point
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Encoded
 
+UNDECIDED = "undecided"
+"""Why a fact has no proposal if the model gave no usable decision on it."""
 _SLOTS_PER_CALL = 2
 """Jobs per model call: while one job waits for the model, the facts of another are decided on and written."""
 _MAX_CALLS_PER_FACT = 6
@@ -54,6 +62,13 @@ class _ModeAtStart(NamedTuple):
 
     mode: PipelineMode
     autonomous_frozen: bool
+
+
+class _Decisions(NamedTuple):
+    """What the decider replied about each fact that the junk filter kept, and the facts without a proposal."""
+
+    decided: Sequence[Decided] = ()
+    rejected: tuple[RejectedFact, ...] = ()
 
 
 class Extract:
@@ -91,7 +106,7 @@ class Extract:
         content, injected = without_injected(run.subject.content)
         if not worth_extracting(content):
             reason = "echo_marked" if injected else "too_short"
-            await self._apply(run, mode_at_start, ExtractionResult(), [], Counter({reason: 1}), None)
+            await self._apply(run, mode_at_start, ExtractionResult(), _Decisions(), Counter({reason: 1}), None)
             return
         settings = resources.pipeline.extraction
         prompt = extraction_prompt(content, resources.rng)
@@ -113,7 +128,13 @@ class Extract:
         decided = [_mark_suspicious(one, content) for one in decided]
         turned_away = Counter(str(junk.reason) for junk in facts.rejected)
         turned_away.update(one.echo for one in decided if one.echo is not None)
-        await self._apply(run, mode_at_start, result, decided, turned_away, vectors)
+        undecided = tuple(
+            RejectedFact(fact, one.echo or UNDECIDED)
+            for fact, one in zip(facts.kept, decided, strict=True)
+            if one.proposal is None
+        )
+        decisions = _Decisions(decided, (*facts.rejected, *undecided))
+        await self._apply(run, mode_at_start, result, decisions, turned_away, vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Encoded] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed job makes them then."""
@@ -181,7 +202,7 @@ class Extract:
         run: JobRun,
         mode_at_start: _ModeAtStart,
         result: ExtractionResult,
-        decided: list[Decided],
+        decisions: _Decisions,
         turned_away: Counter[str],
         vectors: tuple[AsyncEmbedder, Encoded] | None,
     ) -> None:
@@ -193,7 +214,7 @@ class Extract:
         frames: list[bytes] = []
         token_codes: list[bytes | None] = []
         warnings = list(result.warnings)
-        for index, one in enumerate(decided):
+        for index, one in enumerate(decisions.decided):
             warnings += one.warnings
             if one.proposal is None:
                 continue
@@ -225,6 +246,7 @@ class Extract:
                 repaired=result.repaired,
                 dropped=result.dropped,
                 turned_away=dict(turned_away),
+                rejected=decisions.rejected,
             ),
             frames,
         )

@@ -18,6 +18,7 @@ from signet_actors.operations.runs import (
     UNDO_RUN,
     ListRunsRequest,
     ProposalReport,
+    RejectedReport,
     RelationReport,
     RunListReply,
     RunReply,
@@ -49,6 +50,9 @@ async def get_run(call: Call[AgentFields]) -> HttpResponse:
             msgspec.convert(found.run, RunReport, from_attributes=True),
             msgspec.convert(found.proposals, list[ProposalReport], from_attributes=True),
             msgspec.convert(found.entities, list[RelationReport], from_attributes=True),
+            msgspec.convert(found.rejected, list[RejectedReport], from_attributes=True),
+            found.turned_away,
+            found.warnings,
         )
     )
 

@@ -21,6 +21,7 @@ from signet_actors.protocol.pipeline_queries import (
     ListRuns,
     PipelineIdsFound,
     PipelineStatus,
+    RejectedRow,
     Relation,
     ReviewItem,
     ReviewsListed,
@@ -33,10 +34,13 @@ from signet_actors.store.reads import jobs, pipeline, pipeline_ids, proposals
 MOST_CAUSES = 10
 
 
-class _JobResult(msgspec.Struct):
+class _JobResult(msgspec.Struct, rename="camel"):
     """What of a job's result is read here."""
 
     entities: list[Relation] = []
+    rejected: list[RejectedRow] = []
+    turned_away: dict[str, int] = {}
+    warnings: list[str] = []
 
 
 _result = msgspec.json.Decoder(_JobResult)
@@ -81,18 +85,26 @@ def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
     run = pipeline.run_by_id(snapshot, query.id, query.read)
     if run is None:
         return RunFound(None)
-    return RunFound(run, proposals.of_run(snapshot, run.id), _relations(snapshot, run.job_id))
+    result = _result_of(snapshot, run.job_id)
+    return RunFound(
+        run,
+        proposals.of_run(snapshot, run.id),
+        result.entities,
+        result.rejected,
+        result.turned_away,
+        result.warnings,
+    )
 
 
-def _relations(snapshot: Snapshot, job_id: str) -> list[Relation]:
-    """Return the relations in the job's result; empty if the memory is forgotten or the result has none."""
+def _result_of(snapshot: Snapshot, job_id: str) -> _JobResult:
+    """Return the job's result; an empty one if the memory is forgotten or it cannot be read."""
     encoded = jobs.result_of(snapshot, job_id)
     if encoded is None:
-        return []
+        return _JobResult()
     try:
-        return _result.decode(encoded).entities
+        return _result.decode(encoded)
     except msgspec.DecodeError:
-        return []
+        return _JobResult()
 
 
 def list_runs(snapshot: Snapshot, query: ListRuns) -> RunsListed:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from signet_actors.domain.extraction import gates
-from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
+from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS, short
 from signet_actors.domain.extraction.gates import GateOutcome, PipelineFlags, PipelineMode, ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
@@ -46,6 +46,7 @@ FENCED = "fenced"
 REASON_ERASED = "not kept: it may quote a memory that was erased"
 """The history's reason for a change whose own reason must not be stored."""
 _MAX_REASONS = 32
+_MAX_REJECTED_CHARS = 300
 
 
 class ProposalResult(NamedTuple):
@@ -433,7 +434,8 @@ def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str])
     """Return the result of the job.
 
     Departs: it counts the facts and does not repeat them. Their text is only in ``memory_proposals``, so that erasing a
-    memory has one place to clean (docs/reliability.md R23).
+    memory has one place to clean (docs/reliability.md R23). Of rejected facts, which are nowhere else, it contains the
+    beginning: like the relations, it is erased with the memory that they were extracted from.
     """
     warnings = [*command.warnings, *(warning for proposal in command.proposals for warning in proposal.warnings)]
     return {
@@ -448,6 +450,15 @@ def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str])
         "repaired": command.repaired,
         "dropped": command.dropped,
         "turnedAway": command.turned_away,
+        "rejected": [
+            {
+                "content": short(one.fact.content, _MAX_REJECTED_CHARS),
+                "type": one.fact.type,
+                "confidence": one.fact.confidence,
+                "reason": one.reason,
+            }
+            for one in command.rejected[:MAX_FACTS]
+        ],
     }
 
 
