@@ -171,9 +171,6 @@ def _import_other(
         progress.refused += len(edits.refusals)
         progress.refusals += edits.refusals
         found |= {"changed": edits.changed, "unchanged": edits.unchanged}
-        if not invocation.as_json:
-            changed = counted(edits.changed, "memory", "memories")
-            print_message(f"Changed {changed}, {edits.unchanged} unchanged.")
     for sentence in findings.unreadable:
         print_message(f"left out: {one_line(sentence)}")
     if findings.without_text:
@@ -442,17 +439,25 @@ def _report(invocation: Invocation, progress: ImportProgress, **found: Any) -> N
         print_message(f"{_place(line)}: its text has changed; the memory {one_line(line.get('id'))} was left as it is")
     if progress.differing > SHOWN_REFUSALS:
         print_message(f"… and {progress.differing - SHOWN_REFUSALS} more")
-    stored = counted(progress.memories, "memory", "memories")
-    parts = [
-        f"Imported {stored}"
-        + f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported),
-        f"{progress.deduped} existed already"
-        + f" ({progress.differing} with another text, left as it was)" * bool(progress.differing),
-        f"{progress.refused} refused",
-    ]
+    print_result(", ".join(_totals(progress, found)) + ".")
+
+
+def _totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
+    """Yield the parts of the closing sentence; of edited Markdown, first what became of the memories that it edits."""
+    of_entries = f" from {counted(progress.imported, 'entry', 'entries')}" * (progress.memories != progress.imported)
+    edited = "changed" in found
+    if edited:
+        yield f"Changed {counted(found['changed'], 'memory', 'memories')}"
+        yield f"{found['unchanged']} unchanged"
+        yield f"{progress.memories} new{of_entries}"
+    else:
+        yield f"Imported {counted(progress.memories, 'memory', 'memories')}{of_entries}"
+    if progress.deduped or not edited:
+        other_text = f" ({progress.differing} with another text, left as it was)" * bool(progress.differing)
+        yield f"{progress.deduped} existed already{other_text}"
+    yield f"{progress.refused} refused"
     if progress.redacted:
-        parts.append(f"secrets redacted in {progress.redacted}")
-    print_result(", ".join(parts) + ".")
+        yield f"secrets redacted in {progress.redacted}"
 
 
 def _place(line: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from signet_actors.cli.main import cli
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
-AGENTS = [f"agent-{number}" for number in range(8)]
+AGENTS = [f"agent-{number}" for number in range(9)]
 """One for each test; none reads what another one stores."""
 ISOLATED = "agents:\n  roster:\n" + "".join(f"    - {{name: {name}, read_policy: isolated}}\n" for name in AGENTS)
 
@@ -131,3 +131,19 @@ def test_the_directory_of_the_database_is_no_place_for_an_export(daemon: LiveDae
     result = CliRunner(env=environ).invoke(cli, ["export", "--markdown", str(inside)])
     assert (result.exit_code, "belongs to the workspace" in result.stderr) == (2, True)
     assert not inside.exists()
+
+
+def test_an_import_of_edits_says_in_one_sentence_what_became_of_the_files(shell: Shell, tmp_path: Path) -> None:
+    shell.api.remember("Deployments: never on Fridays")
+    shell.api.remember("The pager is on line two")
+    directory = tmp_path / "memories"
+    shell.run("export", "--markdown", str(directory))
+    edit(file_of(directory, "Fridays"), "never on Fridays", "on any day")
+    (directory / "added.md").write_text("The cellar floods in March.\n", encoding="utf-8")
+    address = ["--url", f"http://127.0.0.1:{shell.daemon.port}", "--agent", shell.agent]
+    command = [*address, "import", str(directory), "--from", "signet-markdown"]
+    result = CliRunner(env={"XDG_CACHE_HOME": str(shell.cache)}).invoke(cli, command)
+    assert result.stdout == "Changed 1 memory, 1 unchanged, 1 new, 0 refused.\n"
+    assert "hanged" not in result.stderr
+    again = CliRunner(env={"XDG_CACHE_HOME": str(shell.cache)}).invoke(cli, command)
+    assert again.stdout == "Changed 0 memories, 2 unchanged, 0 new, 1 existed already, 0 refused.\n"
