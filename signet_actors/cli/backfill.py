@@ -32,7 +32,7 @@ from signet_actors.cli.presentation import (
     progress_bar,
     size_text,
 )
-from signet_actors.cli.tables import print_table
+from signet_actors.cli.tables import Column, print_table
 from signet_actors.cli.times import SINCE, time_text
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode, OutcomeUnknown, RequestRefused, SignetError
@@ -291,7 +291,13 @@ def _show(invocation: Invocation, sessions: Sequence[PastSession], outcome: Outc
         print_json({"found": rows, "unchanged": outcome.unchanged, "leftOut": outcome.left_out})
         return
     print_table(
-        ("source", "project", "sessions", "size", "newest"),
+        (
+            "source",
+            Column("project", wrap=True),
+            Column("sessions", right=True),
+            Column("size", right=True),
+            Column("newest", drop=1),
+        ),
         [
             (source, project, len(group), _size(group), time_text(iso(max(one.modified_ms for one in group))))
             for (source, project), group in groups.items()
@@ -318,7 +324,9 @@ def _size(sessions: Sequence[PastSession]) -> str:
 
 def _period(sessions: Sequence[PastSession]) -> str:
     days = [iso(session.modified_ms)[:10] for session in sessions if session.modified_ms]
-    return f"{min(days)} to {max(days)}" if days else "of unknown date"
+    if not days:
+        return "of unknown date"
+    return min(days) if min(days) == max(days) else f"{min(days)} to {max(days)}"
 
 
 def _report(invocation: Invocation, outcome: Outcome) -> None:
@@ -337,6 +345,9 @@ def _report(invocation: Invocation, outcome: Outcome) -> None:
         )
         return
     _print_left_out(outcome)
+    if not any(asdict(outcome).values()):
+        print_result("There is nothing to store.")
+        return
     parts = [f"Stored {counted(outcome.stored, 'session')} ({counted(outcome.new_turns, 'new turn')})"]
     if outcome.nothing_new or outcome.unchanged:
         parts.append(f"{outcome.nothing_new + outcome.unchanged} had nothing new")

@@ -17,7 +17,7 @@ import msgspec
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.edited_text import edited_text
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import print_json, print_message, print_result
+from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
 from signet_actors.config.load import InvalidConfig, effective_mapping, load_config, restart_values
 from signet_actors.config.schema import Config
 from signet_actors.config.suggest import did_you_mean
@@ -83,9 +83,10 @@ def check(invocation: Invocation) -> None:
         print_json({"ok": True, "source": str(loaded.source) if loaded.source else None, "warnings": warnings})
         return
     for warning in warnings:
-        click.echo(f"warning: {warning}")
+        print_result(printable(f"warning: {warning}"))
     origin = str(loaded.source) if loaded.source else "no configuration file; the defaults"
-    print_result(f"The configuration is valid ({origin}).")
+    but = f", with {counted(len(warnings), 'warning')}" if warnings else ""
+    print_result(f"The configuration is valid{but} ({origin}).")
 
 
 @config.command("set")
@@ -112,6 +113,8 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
     _replace(file, before, after)
     if invocation.as_json:
         print_json({"path": str(file), "key": key, "changed": after != before})
+    elif after == before:
+        print_result(f"{file}: {key} has this value already; nothing was changed.")
     else:
         print_result(f"{file}: {key} is set. {_how_to_apply(invocation.workspace, before, after)}")
 

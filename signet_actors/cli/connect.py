@@ -64,7 +64,7 @@ NO_SDK = "install the extra `mcp` (in a checkout: `make install-mcp`), then conn
 
 
 @click.command()
-@click.argument("harness", required=False, type=click.Choice((*NAMES, GENERIC)))
+@click.argument("harness", metavar="[HARNESS]", required=False, type=click.Choice((*NAMES, GENERIC)))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
 @click.option("--check", is_flag=True, help="Run what is installed, and show what the agent would get.")
 @click.option(
@@ -92,7 +92,10 @@ def connect(
 
     Adds Signet's hooks and its memory tools to the program's settings, as far as it supports them, and changes nothing
     else in them. Without HARNESS, lists the programs that are on this machine and their state; with --check, checks all
-    that are connected. `generic` prints what any other program needs.
+    that are connected.
+
+    HARNESS is claude-code, codex, gemini, cursor, vscode, windsurf, opencode or openclaw; `generic` prints what any
+    other program needs.
     """
     chosen = [found for found in HARNESSES if found.name == harness]
     if plugin is not None:
@@ -147,7 +150,7 @@ def connect_one(
 
 
 @click.command()
-@click.argument("harness", type=click.Choice(NAMES))
+@click.argument("harness", metavar="HARNESS", type=click.Choice(NAMES))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
 @shared_options
 @click.pass_obj
@@ -155,7 +158,7 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     """Remove Signet from the settings of a program.
 
     This removes its hooks, its memory tools and its identity files. If nothing else has changed a file since
-    `signet connect`, it has its former content again, byte for byte.
+    `signet connect`, it has its former content again, byte for byte. HARNESS is a name as in `signet connect`.
     """
     chosen = next(found for found in HARNESSES if found.name == harness)
     changes = chosen.disconnecting(invocation.environ)
@@ -287,7 +290,7 @@ def _list(invocation: Invocation) -> None:
         return
     home = Path(invocation.environ.get("HOME") or "~").expanduser()
     print_table(
-        ("harness", "found", Column("state", wrap=True), Column("file", wrap=True)),
+        ("harness", "found", Column("state", wrap=True), Column("file", drop=1, wrap=True)),
         [(*row, _below_home(path, home)) for *row, path in rows],
     )
     for found in HARNESSES:

@@ -23,6 +23,7 @@ from signet_actors.cli.presentation import (
     print_bytes,
     print_message,
     printable,
+    wrapped,
 )
 from signet_actors.errors import ExitCode, RequestRefused, SignetError
 from signet_actors.runtime.processes.terminal import open_standard_streams
@@ -128,6 +129,10 @@ class SignetGroup(click.Group):
         except KeyboardInterrupt:
             click.echo(err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except click.UsageError as error:
+            if not sys.stderr.isatty():
+                raise
+            raise click.UsageError(wrapped(error.format_message(), taken=len("Error: ")), error.ctx) from error
         except SignetError as error:
             failure = error
         except UnicodeEncodeError:  # a limit of standard output, not a malformed reply

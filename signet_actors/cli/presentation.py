@@ -129,15 +129,16 @@ def size_text(count: Any) -> str:
 
 def print_message(text: str) -> None:
     """Print a message for the user to standard error. A terminal's lines are wrapped."""
-    click.echo(_wrapped(text) if sys.stderr.isatty() else printable(text), err=True)
+    click.echo(wrapped(text) if sys.stderr.isatty() else printable(text), err=True)
 
 
 def print_result(text: str) -> None:
     """Print what the command did. A terminal's lines are wrapped."""
-    click.echo(_wrapped(text) if on_terminal() else text)
+    click.echo(wrapped(text) if on_terminal() else text)
 
 
-def _wrapped(text: str, *, taken: int = 0) -> str:
+def wrapped(text: str, *, taken: int = 0) -> str:
+    """Return the text as printable lines that fit a terminal beside ``taken`` cells."""
     from signet_actors.cli.wrapping import terminal_width, wrap_message  # noqa: PLC0415 - only on a terminal
 
     return wrap_message(printable(text), terminal_width() - taken)
@@ -148,7 +149,7 @@ def ask_confirmation(question: str, *, instead: str = "use --yes to skip the que
 
     ``instead``: what the user can do if there is no input.
     """
-    shown = _wrapped(question, taken=len(" [y/N]: ")) if sys.stderr.isatty() else printable(question)
+    shown = wrapped(question, taken=len(" [y/N]: ")) if sys.stderr.isatty() else printable(question)
     try:
         return click.confirm(shown, default=False, err=True)
     except click.Abort as abort:

@@ -57,15 +57,16 @@ def show_status(invocation: Invocation, agent: str | None) -> None:
         )
     )
     if versions:
+        changed = "by you" if on_terminal() else "changed by you"
         click.echo()
         print_table(
-            ("former version", "kept", Column("size", right=True), ""),
+            ("former version", Column("kept", drop=1), Column("size", right=True), "changed"),
             [
                 (
                     version.get("name"),
                     time_text(version.get("keptAt")),
                     size_text(version.get("bytes")),
-                    "changed by you" if version.get("edited") else "",
+                    changed if version.get("edited") else "",
                 )
                 for version in versions
             ],
@@ -99,7 +100,8 @@ def _report(invocation: Invocation, answer: DaemonReply) -> None:
     elif body["running"]:
         print_message("MEMORY.md is still being made. `signet synthesis status` shows when that ends.")
     elif body.get("lastError"):
-        print_message(f"MEMORY.md was not made: {printable(str(body['lastError']))}. The present file is unchanged.")
+        reason = printable(str(body["lastError"])).rstrip(".")
+        print_message(f"MEMORY.md was not made: {reason}. The present file is unchanged.")
     else:
         print_result(f"{printable(answer.text('path'))} is up to date, {body.get('chars')} characters.")
         print_message("`signet synthesis diff` shows what changed.")
