@@ -11,19 +11,18 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 
 from signet_actors.domain.identity_block import identity_block
+from signet_actors.retention.work_process import WorkProcess
 from signet_actors.runtime.connected_harnesses import Target, read_connected, targets_of
 from signet_actors.runtime.harness_file import NotOurs, put_block
 from signet_actors.runtime.identity_files import read_identity
 
 LIMIT_S = 30
-_STOP_WAIT_S = 1.0
 
 
 class SyncResult(msgspec.Struct):
@@ -33,40 +32,17 @@ class SyncResult(msgspec.Struct):
     problems: dict[str, str] = {}
 
 
-class WorkspaceSync:
+class WorkspaceSync(WorkProcess[SyncResult]):
     """The process. It ends by itself after ``LIMIT_S``, unless a file system hangs."""
 
     def __init__(self, workspace: Path, *, harness_files: bool) -> None:
         options = ["--harness-files"] if harness_files else []
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "signet_actors.retention.workspace_sync", str(workspace), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        super().__init__(
+            "signet_actors.retention.workspace_sync",
+            [str(workspace), *options],
+            SyncResult,
+            lambda reason: SyncResult(problems={"": reason}),
         )
-
-    def poll(self) -> SyncResult | None:
-        """Return the result, or None while the process runs. The output fits into the pipe, so writing never blocks."""
-        code = self._process.poll()
-        if code is None:
-            return None
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
-            output = pipe.read()
-        try:
-            return msgspec.json.decode(output, type=SyncResult)
-        except msgspec.MsgspecError:
-            return SyncResult(problems={"": f"the process failed (exit code {code})"})
-
-    def stop(self) -> None:
-        """Kill the process if it still runs. One that a hanging file system keeps is left alone."""
-        self._process.kill()
-        try:
-            self._process.wait(_STOP_WAIT_S)
-        except subprocess.TimeoutExpired:
-            return
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 def main(arguments: list[str]) -> int:
