@@ -29,6 +29,7 @@ from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.git_findings import git_findings
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.invocation import shared_options
@@ -485,4 +486,5 @@ CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     provider_findings,
     model_findings,
     harness_findings,
+    git_findings,
 )

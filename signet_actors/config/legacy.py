@@ -81,7 +81,6 @@ IGNORED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
             "plugins",
             "connectors",
             "dashboard",
-            "git",
             "update",
             "updates",
             "inference",

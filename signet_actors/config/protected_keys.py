@@ -27,6 +27,8 @@ def protected_changes(former: Config, new: Config) -> list[str]:
         ("projects.only", _opens_a_directory(former.projects.only, new.projects.only)),
         ("gateway.allowedHosts", not set(new.gateway.allowed_hosts) <= set(former.gateway.allowed_hosts)),
         ("gateway.requireOwner", former.gateway.require_owner and not new.gateway.require_owner),
+        ("git.autoSync", new.git.auto_sync and not former.git.auto_sync),
+        ("git.remote", new.git.remote != former.git.remote),
         ("redaction.memories", former.redaction.memories and not new.redaction.memories),
     )
     return [

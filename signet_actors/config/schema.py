@@ -41,6 +41,7 @@ from signet_actors.config.field_forms import (
     ranged,
     text,
 )
+from signet_actors.config.git_schema import GitConfig
 from signet_actors.config.hooks_schema import HooksConfig
 from signet_actors.config.pipeline_schema import MemoryConfig
 
@@ -480,6 +481,7 @@ class Config(Struct, frozen=True, rename="camel"):
     transcripts: TranscriptsConfig = TranscriptsConfig()
     projects: ProjectsConfig = ProjectsConfig()
     harness_files: HarnessFilesConfig = HarnessFilesConfig()
+    git: GitConfig = GitConfig()
     memory: MemoryConfig = MemoryConfig()
     agents: AgentsConfig = AgentsConfig()
     auth: AuthConfig = AuthConfig()

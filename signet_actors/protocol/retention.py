@@ -1,4 +1,4 @@
-"""The retention actor's mailbox: sweeps, backups, and their status.
+"""The retention actor's mailbox: sweeps, backups, their status, and the files of the workspace.
 
 Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/retention-sweep"; docs/reliability.md R16.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.workspace_git import GitAction, GitExchange, GitState
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.writer import Purged
 
@@ -117,5 +118,24 @@ class SyncHarnessFiles(Request[HarnessFilesSynced], frozen=True, tag="retention.
     """Bring the identity files in the files of harnesses up to date at once; answered when that is done."""
 
 
-RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups | SyncHarnessFiles
-RetentionReply = Swept | RetentionStatus | BackupState | HarnessFilesSynced | Failure
+class GitDone(Message, frozen=True, tag="retention.git_done"):
+    """The repository of the workspace after a request, and whether that succeeded; ``message`` says what was done.
+
+    ``problem``: why the daemon cannot commit at present.
+    """
+
+    state: GitState
+    success: bool
+    message: str
+    last_exchange: GitExchange | None
+    problem: str | None
+
+
+class RunGit(Request[GitDone], frozen=True, tag="retention.run_git"):
+    """Read the state of the workspace's repository, or exchange commits with its remote; answered when that is done."""
+
+    action: GitAction
+
+
+RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups | SyncHarnessFiles | RunGit
+RetentionReply = Swept | RetentionStatus | BackupState | HarnessFilesSynced | GitDone | Failure

@@ -12,6 +12,7 @@ from signet_actors.protocol.retention import RetentionRequest
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -40,7 +41,11 @@ def main() -> int:
     spool_drain = SpoolDrain(clock, log, Path(boot.workspace))
     workspace_files = WorkspaceFiles(clock, log, boot.config, Path(boot.workspace))
     session_notes = SessionNotes(writer, clock, log, Workspace(Path(boot.workspace)).memory_dir)
-    return loop.run(Retention(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes))
+    git_commits = GitCommits(clock, log, boot.config, Path(boot.workspace))
+    retention = Retention(
+        *(writer, clock, log, boot.config, backup, spool_drain, workspace_files, session_notes, git_commits)
+    )
+    return loop.run(retention)
 
 
 if __name__ == "__main__":

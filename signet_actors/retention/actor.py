@@ -17,11 +17,13 @@ from signet_actors.protocol.retention import (
     HarnessFilesSynced,
     RetentionRequest,
     RetentionStatus,
+    RunGit,
     SweepNow,
     Swept,
     SyncHarnessFiles,
 )
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
@@ -52,6 +54,7 @@ class Retention:
         spool_drain: SpoolDrain,
         workspace_files: WorkspaceFiles,
         session_notes: SessionNotes,
+        git_commits: GitCommits,
     ) -> None:
         self._clock = clock
         self._log = log
@@ -62,6 +65,7 @@ class Retention:
         self._spool_drain = spool_drain
         self._workspace_files = workspace_files
         self._session_notes = session_notes
+        self._git_commits = git_commits
         self._sync_waiters: list[tuple[int, Incoming[RetentionRequest]]] = []
         """Requests for a sync of files, each with the number of the run that answers it."""
         self._sweep_requests: list[Incoming[RetentionRequest]] = []
@@ -87,6 +91,8 @@ class Retention:
                     incoming.reply(self._backup.state())
                 case SyncHarnessFiles():
                     self._sync_waiters.append((self._workspace_files.sync_now(), incoming))
+                case RunGit(action=action):
+                    self._git_commits.request(action, incoming.reply)
                 case _:
                     assert_never(incoming.body)
 
@@ -113,10 +119,12 @@ class Retention:
             self._reply_synced()
         if self._session_notes.due_ns <= self._clock.monotonic_ns():
             self._session_notes.step()
+        if self._git_commits.due_ns <= self._clock.monotonic_ns():
+            self._git_commits.step()
         self._reply_before_deadline()
         duties = (
             *(self._reaper, self._purge, self._backup, self._reconciliation),
-            *(self._spool_drain, self._workspace_files, self._session_notes),
+            *(self._spool_drain, self._workspace_files, self._session_notes, self._git_commits),
         )
         next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)
@@ -139,6 +147,7 @@ class Retention:
         self._backup.stop()
         self._spool_drain.stop()
         self._workspace_files.stop()
+        self._git_commits.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
         for incoming in self._sweep_requests:
@@ -151,6 +160,7 @@ class Retention:
         self._backup.reload(config)
         self._reconciliation.reload(config)
         self._workspace_files.reload(config)
+        self._git_commits.reload(config)
 
     def _begin_requested_sweep(self) -> None:
         """Reap leases and start one sweep for all pending requests."""

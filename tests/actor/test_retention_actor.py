@@ -36,6 +36,7 @@ from signet_actors.protocol.writer import GetWriterStatus, Purged, PurgeStep, Re
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.periodic.session_notes import SessionNotes
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
@@ -179,7 +180,9 @@ class Room:
         files = WorkspaceFiles(self.clock, self.log, self.config, Path("there is no workspace"))
         files.due_ns = backup.NEVER_NS  # it looks every second, and days pass here
         notes = SessionNotes(self.writer, self.clock, self.log, self.notes_dir)
-        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes)
+        git = GitCommits(self.clock, self.log, self.config, Path("there is no workspace"))
+        git.due_ns = backup.NEVER_NS
+        return Retention(self.writer, self.clock, self.log, self.config, duty, spool_drain, files, notes, git)
 
     def verify(self, name: str, last_seq: int) -> ScriptedCheck:
         self.checks.append(ScriptedCheck(name, last_seq))

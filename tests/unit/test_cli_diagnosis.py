@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -24,7 +25,7 @@ from signet_actors.config.yaml_file import parse_yaml
 from tests.support.scripted_daemon import ScriptedDaemon
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -118,23 +119,49 @@ def test_doctor_warns_of_files_readable_by_others(workspace: Path) -> None:
     assert found["remedy"] == f"chmod go-rwx {workspace / '.daemon'}"
 
 
-def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaemon) -> None:
+def test_doctor_says_why_the_workspace_is_not_committed(
+    workspace: Path, daemon: ScriptedDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = str(free_port())
+    assert "git" not in findings(signet(workspace, "doctor", "--json", SIGNET_PORT=port)), "it is off by default"
+    (workspace / "agent.yaml").write_text("git:\n  autoCommit: true\n")
+    assert findings(signet(workspace, "doctor", "--json", SIGNET_PORT=port))["git"][0]["state"] == "ok"
+    with running_daemon(workspace, daemon):
+        daemon.script("GET", "/api/git/status", {"problem": "a merge is in progress", "lastCommit": None})
+        (found,) = findings(signet(workspace, "doctor", "--json"))["git"]
+        assert (found["state"], "a merge is in progress" in found["detail"]) == ("warn", True)
+        daemon.script("GET", "/api/git/status", {"problem": None, "lastCommit": {"at": "2026-11-24T09:12:44+00:00"}})
+        (found,) = findings(signet(workspace, "doctor", "--json"))["git"]
+        assert (found["state"], "2026-11-24" in found["detail"]) == ("ok", True)
+    monkeypatch.setenv("PATH", str(workspace))
+    (found,) = findings(signet(workspace, "doctor", "--json", SIGNET_PORT=port))["git"]
+    assert (found["state"], "not installed" in found["detail"]) == ("warn", True)
+
+
+@contextlib.contextmanager
+def running_daemon(workspace: Path, daemon: ScriptedDaemon) -> Iterator[None]:
+    """Make the workspace look like that of ``daemon``, which runs."""
     home = workspace / ".daemon"
     home.mkdir(mode=0o700)
     (home / "address").write_text(json.dumps({"host": "127.0.0.1", "port": daemon.port, "pid": 1}))
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, b"1\n")  # the holder, as the address names it
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaemon) -> None:
     not_ready = {"error": "Not ready: writer is being restarted", "code": "unavailable"}
     daemon.on("GET", "/health/ready", not_ready, status=503)
     writer = {"name": "writer", "state": "restarting", "detail": "exit code 74"}
     daemon.on("GET", "/api/status", {"actors": [writer, {"name": "extractor", "state": "starting"}]})
     unavailable = {"provider": "ollama", "model": "m", "dimensions": 768, "available": False, "error": "refused"}
     daemon.on("GET", "/api/embeddings/status", unavailable)
-    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.write(descriptor, b"1\n")  # the holder, as the address names it
-    try:
+    with running_daemon(workspace, daemon):
         result = signet(workspace, "doctor", "--json")
-    finally:
-        os.close(descriptor)
     assert result.exit_code == 1
     found = findings(result)
     assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"

@@ -16,7 +16,9 @@ import secrets
 import stat
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import CONFIG_FILE_NAME, IDENTITY_FILE_NAMES, Workspace
@@ -36,6 +38,9 @@ from signet_actors.operations.request_fields import NoFields
 from signet_actors.runtime.file_draft import FileDraft
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.messaging.requests import mark_sent
+
+if TYPE_CHECKING:
+    from signet_actors.config.load import LoadedConfig
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024
@@ -58,7 +63,7 @@ async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
     abandoned = threading.Event()
     mark_sent()
     try:
-        warnings = await asyncio.to_thread(_replace, call.state, name, data, abandoned)
+        warnings = await asyncio.to_thread(_write, call.state, name, data, abandoned)
     except asyncio.CancelledError:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
@@ -119,29 +124,55 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
-    """Write ``data`` to the file, save the previous file in ``.daemon/previous``, and return the loader's warnings.
+def edit_config(state: GatewayState, values: Mapping[str, Any], abandoned: threading.Event) -> tuple[Config, list[str]]:
+    """Set keys of agent.yaml by their dotted names; return the configuration of the file, and the loader's warnings.
 
-    Changes nothing once ``abandoned`` is set.
+    Comments and all other keys stay. Changes nothing once ``abandoned`` is set. Raises InvalidRequest, Conflict.
     """
-    workspace = state.workspace
-    target = workspace / name
+    from signet_actors.config.yaml_edit import with_value  # noqa: PLC0415 - a gateway starts without a YAML parser
+    from signet_actors.config.yaml_file import UnreadableYaml  # noqa: PLC0415 - see the previous line
+
+    target = state.workspace / CONFIG_FILE_NAME
+    with _replace_lock:
+        try:
+            text = _read(target).decode() if _target_exists(target) else ""
+            for key, value in values.items():
+                text = with_value(text, key.split("."), value)
+        except UnicodeDecodeError:
+            raise Conflict(f"{CONFIG_FILE_NAME} is not UTF-8 text") from None
+        except UnreadableYaml as error:
+            raise Conflict(f"{CONFIG_FILE_NAME}: {'; '.join(error.problems)}") from None
+        data = text.encode()
+        loaded = _validate(state.workspace, data, state.config)
+        _replace(state.workspace, CONFIG_FILE_NAME, data, abandoned)
+    return loaded.config, loaded.warnings
+
+
+def _write(state: GatewayState, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
+    """Write ``data`` to the file and return the loader's warnings. Changes nothing once ``abandoned`` is set."""
     with _replace_lock:
         _raise_if_abandoned(abandoned)
-        warnings = _validate(workspace, data, state.config) if name == CONFIG_FILE_NAME else []
-        previous = _target_exists(target)
-        with FileDraft(target, f".{name}.{secrets.token_hex(4)}.new") as draft:
-            draft.file.write(data)
-            draft.sync()
-            _raise_if_abandoned(abandoned)
-            if previous:
-                _save_previous(target, Workspace(workspace).daemon_dir / "previous")
-            draft.replace()
-        try:
-            fsync_path(workspace)
-        except OSError as error:
-            raise OutcomeUnknown("The file was replaced, but a crash may undo the change") from error
+        is_config = name == CONFIG_FILE_NAME
+        warnings = _validate(state.workspace, data, state.config).warnings if is_config else []
+        _replace(state.workspace, name, data, abandoned)
     return warnings
+
+
+def _replace(workspace: Path, name: str, data: bytes, abandoned: threading.Event) -> None:
+    """Replace the file, and save the previous one in ``.daemon/previous``. The caller holds the lock."""
+    target = workspace / name
+    previous = _target_exists(target)
+    with FileDraft(target, f".{name}.{secrets.token_hex(4)}.new") as draft:
+        draft.file.write(data)
+        draft.sync()
+        _raise_if_abandoned(abandoned)
+        if previous:
+            _save_previous(target, Workspace(workspace).daemon_dir / "previous")
+        draft.replace()
+    try:
+        fsync_path(workspace)
+    except OSError as error:
+        raise OutcomeUnknown("The file was replaced, but a crash may undo the change") from error
 
 
 def _raise_if_abandoned(abandoned: threading.Event) -> None:
@@ -149,8 +180,8 @@ def _raise_if_abandoned(abandoned: threading.Event) -> None:
         raise OutcomeUnknown("The request was cancelled before the file was replaced")
 
 
-def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
-    """Return the warnings of a configuration that the daemon could start with.
+def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
+    """Return the configuration, which the daemon could start with, and the loader's warnings.
 
     Raises InvalidRequest with every problem of an invalid configuration. Raises a 403 if the configuration sends texts
     or keys to other places than the current file does, or than ``running`` does if that file cannot be read. The loaded
@@ -180,7 +211,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
             code=ErrorCode.FORBIDDEN,
             field=changed[0],
         )
-    return loaded.warnings
+    return loaded
 
 
 def _target_exists(target: Path) -> bool:

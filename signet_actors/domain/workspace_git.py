@@ -1,0 +1,131 @@
+"""The workspace as a git repository: which files the daemon commits, which must never be in it, and its state.
+
+Source: docs/guides/identity.md "Former versions with git"; docs/decisions.md 28.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+GitAction = Literal["status", "commit", "pull", "push", "sync"]
+
+EXCLUDE_BEGIN: Final = "# signet: begin (kept by Signet)"
+EXCLUDE_END: Final = "# signet: end"
+EXCLUDED: Final = (
+    "/.daemon/",
+    "/.secrets/",
+    "/secrets/",
+    "/memory/*",
+    "!/memory/*.md",
+    "/memory/MEMORY.backup-*.md",
+    "/agents/*/memory/",
+    "/export/",
+    "/exports/",
+    "*.db",
+    "*.db-*",
+    "*.sqlite*",
+    "*.sock",
+    ".env",
+)
+"""What a person's own ``git add`` leaves out, too."""
+CONFIG_FILE: Final = "agent.yaml"
+_PRIVATE_DIRECTORIES: Final = (".daemon", ".secrets", "secrets")
+_PRIVATE_ENDS: Final = (".db", ".db-wal", ".db-shm", ".sqlite", ".sqlite3", ".sock")
+_LEFT_OUT: Final = ("secrets", "export", "exports", "backups", "spool", "node_modules")
+_KEPT_VERSION: Final = "MEMORY.backup-"
+_MAX_SUBJECT_CHARS: Final = 60
+
+
+class LastCommit(msgspec.Struct, frozen=True):
+    """The newest commit of the branch that is checked out; ``at`` is ISO text with an offset."""
+
+    id: str
+    at: str
+    author: str
+    subject: str
+
+
+class GitState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The repository of the workspace.
+
+    ``hasCredentials``: git can reach the remote without asking, as far as its configuration shows. ``remote`` is its
+    address without credentials. ``uncommittedChanges``: files that the daemon would commit. Commits that the branch has
+    more or fewer than the remote had at the last exchange; null if that is not known. ``problem``: why nothing can be
+    committed at present.
+    """
+
+    is_repo: bool = False
+    branch: str | None = None
+    remote: str | None = None
+    has_credentials: bool = False
+    uncommitted_changes: int = 0
+    unpushed_commits: int | None = None
+    unpulled_commits: int | None = None
+    last_commit: LastCommit | None = None
+    problem: str | None = None
+
+
+class GitExchange(msgspec.Struct, frozen=True):
+    """How the last pull, push or sync ended; ``at`` is ISO text."""
+
+    action: str
+    at: str
+    success: bool
+    message: str
+
+
+class GitOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, and the state after it. ``message`` says why not if ``success`` is false."""
+
+    state: GitState = GitState()
+    success: bool = True
+    message: str = ""
+    committed: list[str] = []
+
+
+def is_versioned(path: str) -> bool:
+    """Return whether the daemon commits the file: Markdown that is neither hidden, an export, nor a kept version."""
+    *directories, name = path.split("/")
+    if not name.endswith(".md") or name.startswith((".", _KEPT_VERSION)):
+        return False
+    if len(directories) >= 3 and directories[0] == "agents" and directories[2] == "memory":
+        return False
+    return not any(each.startswith(".") or each.lower() in _LEFT_OUT for each in directories)
+
+
+def is_private(path: str) -> bool:
+    """Return whether the file must never be in a repository: the database, secrets, and what only the daemon reads."""
+    first, *rest = path.split("/")
+    if first in _PRIVATE_DIRECTORIES or path.endswith(_PRIVATE_ENDS) or path.rpartition("/")[2] == ".env":
+        return True
+    return first == "memory" and not (len(rest) == 1 and rest[0].endswith(".md"))
+
+
+def with_exclusions(text: str) -> str:
+    """Return the text of ``info/exclude`` with our block as it is to be; every other line stays."""
+    lines = text.splitlines()
+    if EXCLUDE_BEGIN in lines and EXCLUDE_END in lines[lines.index(EXCLUDE_BEGIN) :]:
+        begin = lines.index(EXCLUDE_BEGIN)
+        del lines[begin : lines.index(EXCLUDE_END, begin) + 1]
+    return "\n".join((*lines, EXCLUDE_BEGIN, *EXCLUDED, EXCLUDE_END)) + "\n"
+
+
+def commit_message(paths: Sequence[str], at: str) -> str:
+    """Return a subject with the time and the first file, and a body that lists all of them."""
+    first = paths[0] if len(paths[0]) <= _MAX_SUBJECT_CHARS else f"{paths[0][: _MAX_SUBJECT_CHARS - 1]}…"
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    listed = "\n".join(paths) if len(paths) > 1 else ""
+    return f"Auto-commit {at}: {first}{more}\n" + (f"\n{listed}\n" if listed else "")
+
+
+def without_credentials(text: str) -> str:
+    """Return the text with no user and password in the addresses that it contains."""
+    parts = text.split("://")
+    for at, part in enumerate(parts[1:], 1):
+        address = part.split(None, 1)[0] if part.split(None, 1) else ""
+        authority = address.split("/", 1)[0]
+        parts[at] = part[authority.rfind("@") + 1 :]
+    return "://".join(parts)

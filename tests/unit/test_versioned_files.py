@@ -1,0 +1,84 @@
+"""Which files of the workspace the daemon commits, and which must never be in a repository.
+
+Source: docs/guides/identity.md "Former versions with git".
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from signet_actors.domain.workspace_git import (
+    EXCLUDE_BEGIN,
+    EXCLUDE_END,
+    commit_message,
+    is_private,
+    is_versioned,
+    with_exclusions,
+    without_credentials,
+)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("AGENTS.md", "MEMORY.md", "agents/bob/SOUL.md", "memory/2026-11-24-login-form.md", "notes/long/plan.md"),
+        *("skills/review/SKILL.md", "name with spaces.md", "über.md"),
+    ],
+)
+def test_markdown_of_the_workspace_is_committed(path: str) -> None:
+    assert is_versioned(path)
+    assert not is_private(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("memory/memories.db", "memory/memories.db-wal", ".daemon/secret", ".daemon/previous/AGENTS.md", "agent.yaml"),
+        *(".secrets/key.md", "secrets/key.md", "memory/spool/1.json", "memory/backups/x.md", ".hidden.md", ".git/x.md"),
+        *("memory/MEMORY.backup-20261124T060000000Z.md", "agents/bob/memory/MEMORY.backup-1.md", "exports/a/b.md"),
+        *("memory/harnesses.json", "memory/synthesis.json", "notes.txt", "nested/", "memory"),
+    ],
+)
+def test_nothing_else_is_committed(path: str) -> None:
+    assert not is_versioned(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["memory/memories.db", "memory/memories.db-wal", ".daemon/secret", "secrets/a", "memory/spool/1.json", "x/.env"],
+)
+def test_private_files_are_known(path: str) -> None:
+    assert is_private(path)
+
+
+def test_the_exclusions_are_renewed_and_the_other_lines_stay() -> None:
+    first = with_exclusions("# mine\n*.tmp\n")
+    assert first.startswith("# mine\n*.tmp\n" + EXCLUDE_BEGIN)
+    assert with_exclusions(first) == first
+    old = f"a\n{EXCLUDE_BEGIN}\n/former/\n{EXCLUDE_END}\nb\n"
+    assert with_exclusions(old) == "a\nb\n" + first.removeprefix("# mine\n*.tmp\n")
+    assert EXCLUDE_BEGIN in with_exclusions(f"{EXCLUDE_BEGIN}\nthe end is missing\n").split("missing\n")[1]
+
+
+def test_a_message_has_the_time_and_the_files() -> None:
+    assert commit_message(["AGENTS.md"], "2026-11-24T06:00:00Z") == "Auto-commit 2026-11-24T06:00:00Z: AGENTS.md\n"
+    several = commit_message(["A.md", "B.md", "C.md"], "2026-11-24T06:00:00Z")
+    assert several == "Auto-commit 2026-11-24T06:00:00Z: A.md and 2 more\n\nA.md\nB.md\nC.md\n"
+    assert len(commit_message(["x" * 500], "2026-11-24T06:00:00Z").splitlines()[0]) < 120
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("https://ada:token@example.org/x.git", "https://example.org/x.git"),
+        (
+            "could not read from 'https://to@ken@example.org/a@b' now",
+            "could not read from 'https://example.org/a@b' now",
+        ),
+        ("git@example.org:x.git", "git@example.org:x.git"),
+        ("/srv/x.git", "/srv/x.git"),
+        ("https://", "https://"),
+    ],
+)
+def test_no_credentials_are_shown(given: str, expected: str) -> None:
+    assert without_credentials(given) == expected
