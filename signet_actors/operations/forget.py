@@ -112,6 +112,7 @@ FORGET_MEMORIES: Final[Operation[ForgetRequest, ForgetPreviewReply | ForgetReply
     method="POST",
     paths=("/api/memory/forget",),
     request=ForgetRequest,
+    memory_ids=("ids",),
     example={"mode": "preview", "tags": ["scratch"], "limit": 20},
     replies={
         200: ForgetPreviewReply | ForgetReply,

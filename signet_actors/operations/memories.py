@@ -255,6 +255,7 @@ GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
     method="GET",
     paths=("/api/memory/{id}",),
     request=GetMemoryRequest,
+    memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY},
     replies={200: MemoryReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
@@ -263,7 +264,7 @@ GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
         name="memory_get",
         title="Read a memory",
         description="Read one memory in full by its id. Results of memory_search may be cut (`truncated`).",
-        fields={"id": "The id of a memory, from memory_search, memory_list or memory_store"},
+        fields={"id": "The id of a memory, or the beginning of it that a memory in your context shows"},
     ),
 )
 GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(
@@ -273,6 +274,7 @@ GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(
     method="GET",
     paths=("/api/memory/{id}/history",),
     request=GetHistoryRequest,
+    memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: HistoryReply, 404: HistoryProblem, **PROBLEMS},
     permission=Permission.RECALL,

@@ -110,6 +110,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
     method="PATCH",
     paths=("/api/memory/{id}",),
     request=PatchRequest,
+    memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 15:00", "reason": "new rule"},
     replies={200: PatchReply, 403: Refusal, **_CHANGE_PROBLEMS},
     permission=Permission.MODIFY,
@@ -122,7 +123,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
         description="Correct a stored memory: give its id, the fields to change and a reason. The former content stays "
         "in the history.",
         fields={
-            "id": "The id of the memory",
+            "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
             "content": "The new text",
             "type": TYPE_FOR_MODELS,
@@ -140,6 +141,7 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
     method="DELETE",
     paths=("/api/memory/{id}",),
     request=DeleteRequest,
+    memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY, "reason": "no longer true"},
     replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
     permission=Permission.FORGET,
@@ -154,7 +156,10 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
         title="Forget a memory",
         description="Forget one memory by its id, because it is wrong or no longer true. It can be recovered for some "
         "time. To correct a memory, use memory_modify instead.",
-        fields={"id": "The id of the memory", "reason": "Why; the history keeps it"},
+        fields={
+            "id": "The id of the memory, or the beginning of it that your context shows",
+            "reason": "Why; the history keeps it",
+        },
         destructive=True,
     ),
 )
@@ -165,6 +170,8 @@ RECOVER_MEMORY: Final[Operation[RecoverRequest, RecoverReply]] = Operation(
     method="POST",
     paths=("/api/memory/{id}/recover",),
     request=RecoverRequest,
+    memory_ids=("id",),
+    deleted_first=True,
     example={"id": EXAMPLE_MEMORY, "reason": "deleted by mistake"},
     replies={200: RecoverReply, **_CHANGE_PROBLEMS},
     permission=Permission.RECOVER,

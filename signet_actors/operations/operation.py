@@ -92,6 +92,8 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``lines``: the Struct of each line of a body of JSON Lines. The handler reads them, to refuse each line alone.
     - ``media_types``: those of a response that is not JSON.
     - ``reply_headers``: the headers of a response of status 200 that others do not have, each with its description.
+    - ``memory_ids``: parameters of the path and fields of the request that hold ids of memories, where the beginning of
+      an id counts as the id. Live memories count before deleted ones; with ``deleted_first`` after them.
     - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
     - ``tool``: None if models are not offered the operation.
     """
@@ -119,6 +121,8 @@ class Operation(Generic[RequestT, ReplyT]):
     reply_headers: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
     example: Mapping[str, Any] = field(default_factory=dict)
+    memory_ids: tuple[str, ...] = ()
+    deleted_first: bool = False
     performs: bool = False
     tool: Tool | None = None
 

@@ -152,6 +152,7 @@ LIST_RUNS: Final[Operation[ListRunsRequest, RunListReply]] = Operation(
     method="GET",
     paths=("/api/pipeline/runs",),
     request=ListRunsRequest,
+    memory_ids=("memory_id",),
     example={"memory_id": EXAMPLE_MEMORY, "limit": 20},
     replies={200: RunListReply, **PROBLEMS},
     permission=Permission.RECALL,

@@ -144,6 +144,7 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
     method="POST",
     paths=("/api/memory/feedback",),
     request=FeedbackRequest,
+    memory_ids=("ratings",),
     example={"sessionKey": "s-1", "feedback": {EXAMPLE_MEMORY: 0.8}},
     replies={200: FeedbackReply, **PROBLEMS},
     permission=Permission.REMEMBER,
@@ -158,7 +159,7 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
         "-1 misled. To correct a wrong memory, use memory_modify.",
         fields={
             "session_key": "The session that received the memories",
-            "ratings": "A score from -1 to 1 for each memory id",
+            "ratings": "A score from -1 to 1 for each memory id, or the beginning of it that your context shows",
         },
         idempotent=False,
     ),

@@ -181,6 +181,7 @@ EXPAND: Final[Operation[ExpandSummaryRequest, ExpandSummaryReply]] = Operation(
     method="POST",
     paths=("/api/sessions/summaries/expand",),
     request=ExpandSummaryRequest,
+    memory_ids=("id",),
     example={"id": EXAMPLE_MEMORY},
     replies={200: ExpandSummaryReply, 403: Problem, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,

@@ -242,6 +242,25 @@ class FindByPrefix(Request[FoundByPrefix], frozen=True, tag="searcher.find_by_pr
     deleted: bool | None = None
 
 
+class IdsResolved(Message, frozen=True, tag="searcher.ids_resolved"):
+    """For each beginning of an id the readable ids that it may mean; no more than one if it is clear."""
+
+    ids: list[list[str]]
+
+
+class ResolveIds(Request[IdsResolved], frozen=True, tag="searcher.resolve_ids"):
+    """Find the ids that begin with each of ``beginnings``, in any scope, at most ``limit`` for each.
+
+    An id that is given in full means itself. Deleted memories count only if no live one fits, with ``deleted_first``
+    live ones only if no deleted one fits.
+    """
+
+    beginnings: tuple[str, ...]
+    read: ReadScope
+    limit: int = 10
+    deleted_first: bool = False
+
+
 class HistoryFound(Message, frozen=True, tag="searcher.history_found"):
     """Events, oldest first; None if the memory does not exist or the caller may not read it."""
 
@@ -420,6 +439,7 @@ SearcherQuery = (
     | GetCommonWords
     | ListMemories
     | FindByPrefix
+    | ResolveIds
     | GetMemory
     | GetHistory
     | GetJob
@@ -445,6 +465,7 @@ SearcherReply = (
     | CommonWords
     | MemoryListed
     | FoundByPrefix
+    | IdsResolved
     | MemoryFound
     | HistoryFound
     | JobFound

@@ -34,6 +34,7 @@ from signet_actors.protocol.searcher import (
     ListMemories,
     ListTimeline,
     Recall,
+    ResolveIds,
     SearcherQuery,
     SearcherReply,
 )
@@ -400,6 +401,8 @@ class Searcher:
                 return memories.list_memories(reader, snapshot, query), []
             case FindByPrefix():
                 return memories.find_by_prefix(snapshot, query), []
+            case ResolveIds():
+                return memories.resolve_ids(snapshot, query), []
             case GetMemory():
                 return memories.get_memory(snapshot, query), []
             case GetHistory():

@@ -11,12 +11,14 @@ import pytest
 from signet_actors.config.pipeline_schema import GuardrailsConfig, MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config
 from signet_actors.errors import Busy, OutcomeUnknown, StorageFull
-from signet_actors.protocol.memories import HistoryEvent
+from signet_actors.protocol.memories import HistoryEvent, ReadScope
 from signet_actors.protocol.searcher import (
     GetHistory,
     HistoryFound,
+    IdsResolved,
     ListMemories,
     MemoryListed,
+    ResolveIds,
 )
 from signet_actors.protocol.writer import (
     ChunksRemembered,
@@ -25,6 +27,8 @@ from signet_actors.protocol.writer import (
     Remembered,
 )
 from tests.support.memory_api import MemoryApi
+
+FULL_ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 
 
 @pytest.fixture
@@ -153,6 +157,17 @@ def test_query_integers_are_parsed_leniently_and_clamped(api: MemoryApi, query: 
     assert api.request("GET", f"/api/memories?{query}").status == 200
     sent = api.bus.only(ListMemories).body
     assert (sent.limit, sent.offset) == (limit, offset)
+
+
+@pytest.mark.parametrize(("given", "lookups"), [(FULL_ID, 0), (FULL_ID[:35], 1), (FULL_ID[:8], 1), (FULL_ID[:7], 0)])
+def test_only_the_beginning_of_an_id_is_looked_up(api: MemoryApi, given: str, lookups: int) -> None:
+    api.bus.script[ResolveIds] = IdsResolved([[FULL_ID]])
+    api.bus.script[GetHistory] = HistoryFound([])
+    assert api.request("GET", f"/api/memory/{given}/history").status == 200
+    assert [sent.body for sent in api.bus.asked if isinstance(sent.body, ResolveIds)] == [
+        ResolveIds((given,), ReadScope("default"), limit=11)
+    ] * lookups
+    assert api.bus.only(GetHistory).body.memory_id == (FULL_ID if lookups else given)
 
 
 def test_the_history_is_camel_case_with_parsed_metadata(api: MemoryApi) -> None:

@@ -120,21 +120,22 @@ def test_every_tool_does_what_it_says(connect: Connect) -> None:
             question = {"query": f"when does the {word} cross?", "limit": 3, "session_key": word}
             found = await replied(client, "memory_search", **question)
             assert found["results"][0]["id"] == stored["id"]
-            rated = await replied(client, "memory_feedback", session_key=word, ratings={stored["id"]: 1})
+            rated = await replied(client, "memory_feedback", session_key=word, ratings={stored["id"][:18]: 1})
             assert (rated["accepted"], rated["rejected"]) == (1, 0)
             got = await replied(client, "memory_get", id=stored["id"])
             assert (got["content"], got["agent_id"]) == (f"The {word} crosses at noon", "ada")
+            assert (await replied(client, "memory_get", id=stored["id"][:18]))["id"] == stored["id"]
             listed = await replied(client, "memory_list", limit=1)
             assert [memory["id"] for memory in listed["memories"]] == [stored["id"]]
             changed = await replied(
-                client, "memory_modify", id=stored["id"], reason="it moved", content=f"The {word} crosses at one"
+                client, "memory_modify", id=stored["id"][:18], reason="it moved", content=f"The {word} crosses at one"
             )
             assert changed["status"] == "updated"
             contents = (await client.read_resource(f"signet://memory/{stored['id']}")).contents
             assert [one.text for one in contents] == [f"The {word} crosses at one"]
             prompt = await client.get_prompt("recall", {"question": f"when does the {word} cross?"})
             assert f"The {word} crosses at one" in prompt.messages[0].content.text
-            assert (await replied(client, "memory_forget", id=stored["id"], reason="done"))["status"] == "deleted"
+            assert (await replied(client, "memory_forget", id=stored["id"][:18], reason="done"))["status"] == "deleted"
             assert "memory_search and memory_list" in await refused(client, "memory_get", id=stored["id"])
 
     run(use())

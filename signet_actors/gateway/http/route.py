@@ -12,7 +12,7 @@ import asyncio
 import copy
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
@@ -25,6 +25,7 @@ from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
+from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
@@ -284,6 +285,10 @@ class Call(Generic[RequestT]):
         """
         return await self.state.bus.ask_writer(command, trace_id=self.trace_id)
 
+    async def full_ids(self, given: Iterable[str]) -> FullIds:
+        """Return what the beginnings among the ``given`` ids of memories mean for the caller. Raises SignetError."""
+        return await full_ids(self.ask_searcher, self.read, given, deleted_first=self.route.operation.deleted_first)
+
     def refuse_if_frozen(self) -> None:
         """Raise MutationsFrozen while the kill switch is active."""
         if self.state.config.memory.pipeline_v2.mutations_frozen:
@@ -437,9 +442,22 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             call.redactions = redactor.redactions
         if directories:
             await _replace_directories(call, directories)
+        if operation.memory_ids:
+            await _name_in_full(call, operation)
         return await handler(call)
 
     return tuple(Route(operation, path, endpoint) for path in operation.paths)
+
+
+async def _name_in_full(call: Call[Any], operation: Operation[Any]) -> None:
+    """Replace the beginnings of ids in the call's path and request by these ids. Raises SignetError."""
+    for name in operation.memory_ids:
+        value = call.path[name] if name in call.path else getattr(call.request, name)
+        found = await call.full_ids((value,) if isinstance(value, str) else value or ())
+        if found.meant and name in call.path:
+            call.path = {**call.path, name: found.of(value, name)}
+        elif found.meant:
+            call.request = msgspec.structs.replace(call.request, **{name: found.within(value, name)})
 
 
 async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.memory_ids import FullIds
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, redacted, serve
 from signet_actors.gateway.http.write_errors import outcome_text
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
@@ -32,9 +33,10 @@ async def modify(call: Call[ModifyRequest]) -> HttpResponse:
     patches: list[MemoryPatch] = []
     size = 0
     entries: list[ModifyResult | Kinds] = []  # a refusal, or the kinds of secrets redacted from a valid patch
+    found = await call.full_ids(filter(None, map(_given_id, call.request.patches)))
     for item in call.request.patches:
         try:
-            patch, redactions = await _read_item(call, item, frames)
+            patch, redactions = await _read_item(call, item, found, frames)
         except InvalidRequest as error:
             entries.append(_invalid_result(item, error))
         else:
@@ -63,7 +65,14 @@ async def modify(call: Call[ModifyRequest]) -> HttpResponse:
     return HttpResponse(ModifyReply(total=len(results), updated=updated, results=results))
 
 
-async def _read_item(call: Call[ModifyRequest], item: object, frames: list[bytes]) -> tuple[MemoryPatch, Kinds]:
+def _given_id(item: object) -> str | None:
+    named: Any = item.get("id") if isinstance(item, dict) else None
+    return named.strip() if isinstance(named, str) else None
+
+
+async def _read_item(
+    call: Call[ModifyRequest], item: object, found: FullIds, frames: list[bytes]
+) -> tuple[MemoryPatch, Kinds]:
     """Return the patch and the kinds of secrets that were cut out of it. Raises InvalidRequest."""
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
@@ -74,7 +83,7 @@ async def _read_item(call: Call[ModifyRequest], item: object, frames: list[bytes
     redactor = FieldRedactor(call.state)
     clean = redacted(redactor, fields)
     patch, redactions = await memory_patch(
-        call.state, clean.id, clean.reason or reason, clean, frames, trace_id=call.trace_id
+        call.state, found.of(clean.id, "id"), clean.reason or reason, clean, frames, trace_id=call.trace_id
     )
     common = call.redactions if fields.reason is None else ()
     return patch, redactions + common + redactor.redactions

@@ -18,6 +18,7 @@ from signet_actors.protocol.searcher import (
     GetJob,
     GetMemory,
     HistoryFound,
+    IdsResolved,
     JobFound,
     LegacySearch,
     LegacySearched,
@@ -25,6 +26,7 @@ from signet_actors.protocol.searcher import (
     ListMemories,
     MemoryFound,
     MemoryListed,
+    ResolveIds,
 )
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
@@ -67,6 +69,21 @@ def find_by_prefix(snapshot: Snapshot, query: FindByPrefix) -> FoundByPrefix:
     """Return the memories whose ids begin with the prefix."""
     found = stored.readable_by_prefix(snapshot, query.prefix, query.read, query.limit, deleted=query.deleted)
     return FoundByPrefix(memories=found)
+
+
+def resolve_ids(snapshot: Snapshot, query: ResolveIds) -> IdsResolved:
+    """Return the ids that each beginning may mean."""
+    return IdsResolved([_meant(snapshot, beginning, query) for beginning in query.beginnings])
+
+
+def _meant(snapshot: Snapshot, beginning: str, query: ResolveIds) -> list[str]:
+    if stored.is_readable(snapshot, beginning, query.read):
+        return [beginning]
+    for deleted in (query.deleted_first, not query.deleted_first):
+        found = stored.readable_ids(snapshot, beginning, query.read, query.limit, deleted=deleted)
+        if found:
+            return found
+    return []
 
 
 def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:

@@ -20,6 +20,7 @@ _PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _BY_PREFIX = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
+_IDS_BY_PREFIX = "SELECT m.id FROM memories m WHERE {} ORDER BY m.id LIMIT :limit"
 _PARTS = f"SELECT m.id, m.content FROM memories m WHERE m.source_id = :group AND m.source_type = '{CHUNK}' AND {{}}"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
 _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
@@ -63,14 +64,27 @@ def readable_by_id(snapshot: Snapshot, memory_id: str, read: ReadScope, *, inclu
 def readable_by_prefix(
     snapshot: Snapshot, prefix: str, read: ReadScope, limit: int, *, deleted: bool | None = None
 ) -> list[Memory]:
-    """Return the memories whose ids begin with ``prefix``, by id, in any scope; None for ``deleted``: live or not.
+    """Return the memories whose ids begin with ``prefix``, by id, in any scope; None for ``deleted``: live or not."""
+    where, bindings = _beginning_with(snapshot, prefix, read, deleted=deleted)
+    return [to_memory(row) for row in snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit})]
 
-    The ids lie between the prefix and the prefix followed by the highest code point: a range of the index on ``id``.
+
+def readable_ids(snapshot: Snapshot, prefix: str, read: ReadScope, limit: int, *, deleted: bool) -> list[str]:
+    """Return the ids that begin with ``prefix``, of live or of deleted memories, in order, in any scope."""
+    where, bindings = _beginning_with(snapshot, prefix, read, deleted=deleted)
+    return [found for (found,) in snapshot.rows(_IDS_BY_PREFIX.format(where), {**bindings, "limit": limit})]
+
+
+def _beginning_with(
+    snapshot: Snapshot, prefix: str, read: ReadScope, *, deleted: bool | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the condition that an id lies between the prefix and the prefix followed by the highest code point.
+
+    That is a range of the index on ``id``.
     """
     between = ("m.id >= :first AND m.id < :last", {"first": prefix, "last": prefix + _HIGHEST_CHARACTER})
     state = "1 = 1" if deleted is None else _DELETED if deleted else _LIVE
-    where, bindings = conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
-    return [to_memory(row) for row in snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit})]
+    return conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
 
 
 def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str]]:
