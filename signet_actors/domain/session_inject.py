@@ -28,9 +28,13 @@ MIN_LINE_CHARS: Final = 40
 """A line is not cut to less than this."""
 SHORT_ID_CHARS: Final = 18
 """Characters of an id that name one memory: the time in milliseconds, and 12 random bits."""
+MAX_KEY_CHARS: Final = 200
+"""A session key that is longer is not shown."""
 CUT: Final = "…"
 _MINUTE_MS: Final = 60_000
 _MAX_QUERY_CHARS: Final = 100
+_NOT_IN_KEYS: Final = frozenset('"<>[]\\ ')
+"""Characters that would end a mark, or that a model could not copy."""
 
 
 class IdentityFile(NamedTuple):
@@ -99,6 +103,18 @@ def date_section(now: datetime) -> str:
     return f"# Current Date & Time\n{now:%A}, {now:%B} {now.day}, {now.year} at {now:%H:%M} ({now.tzname() or 'UTC'})"
 
 
+def shown_key(key: str | None) -> str | None:
+    """Return the session key if a text can show it, else None."""
+    plain = key is not None and len(key) <= MAX_KEY_CHARS and key.isprintable() and _NOT_IN_KEYS.isdisjoint(key)
+    return key if plain else None
+
+
+def session_line(key: str | None, chars: int) -> str:
+    """Return the line that tells a model the key of its session; empty without a key, or if it is over ``chars``."""
+    line = "" if shown_key(key) is None else f'[signet:session | session_key="{key}"]'
+    return line if len(line) <= chars else ""
+
+
 def news(new_memories: int, idle_ms: int | None) -> str | None:
     """Return the line about what happened since the last session, None if none is known."""
     if idle_ms is None:
@@ -117,6 +133,7 @@ def session_start(
     memories: Sequence[Line],
     since: str | None,
     recovery: str = "",
+    session_key: str | None = None,
     limit: int = MAX_INJECT_CHARS,
     memory_chars: int = MEMORY_CHARS,
 ) -> SessionStart:
@@ -124,17 +141,19 @@ def session_start(
 
     What does not fit is left out by rank: constraints are kept longest, identity files shortest. A text with the full
     limit begins with the identity files; a shorter one begins with what is kept longest. ``recovery`` is a section.
+    The head names the session, if its key takes no more than a quarter of the limit.
     """
     binding = memory_lines(constraints, CONSTRAINT_CHARS)
     relevant = memory_lines(memories, memory_chars)
     if not (binding.ids or relevant.ids or files or recovery):
         return SessionStart("", ())
-    head = stub(now)
     sections: list[_Section] = []
+    head = stub(now)
     if since and limit >= MAX_INJECT_CHARS:
         head = f"{BANNER}\n{since}\n{date_section(now)}"
     elif since:
         sections.append(_Section(_NEWS_RANK, (since,)))
+    head = f"{head}\n{session_line(session_key, limit // 4)}".rstrip()
     sections += [_Section(file.rank, file_section(file, text)) for file, text in files]
     if relevant.ids:
         heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
@@ -187,10 +206,22 @@ def harmless(line: str) -> str:
     return _TAG.sub("< ", without_marks(line))
 
 
-def prompt_memories(terms: Sequence[str], method: str, shown: Shown) -> str:
-    """Return the text with the memories for a prompt."""
+def prompt_memories(
+    terms: Sequence[str], method: str, shown: Shown, *, session_key: str | None = None, limit: int = 0
+) -> str:
+    """Return the text with the memories for a prompt.
+
+    It asks for feedback about them if the session has a key and the lines leave room for it within ``limit``.
+    """
     query = " ".join(terms)[:_MAX_QUERY_CHARS]
-    return f'[signet:recall | query="{query}" | results={len(shown.ids)} | engine={method}]\n{shown.text}'
+    lines = f'[signet:recall | query="{query}" | results={len(shown.ids)} | engine={method}]\n{shown.text}'
+    if shown_key(session_key) is None:
+        return lines
+    asked = (
+        f'<memory-feedback>If they helped (1) or misled (-1) you: memory_feedback, session_key="{session_key}", ratings'
+        " by id</memory-feedback>"
+    )
+    return f"{lines}\n{asked}" if len(shown.text) + 1 + len(asked) <= limit else lines
 
 
 def _cut(text: str, chars: int) -> str:

@@ -32,6 +32,7 @@ from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
 from signet_actors.operations.request_fields import CallerFields, Importance, LongText, SelectionText, not_yet
+from signet_actors.operations.session_memories import Ratings
 
 MAX_INJECT_CHARS: Final = 24_000
 MAX_SUMMARY_CHARS: Final = 100_000
@@ -95,9 +96,11 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
     prompt: Prompt | None = None
     last_assistant_message: Prompt | None = None
     max_inject_chars: InjectLimit = None
-    memory_feedback: Annotated[Prompt | None, msgspec.Meta(), not_yet("is not used yet")] = msgspec.field(
-        default=None, name="memory_feedback"
-    )
+    memory_feedback: Annotated[
+        dict[str, float] | None,
+        Ratings(),
+        Meta(description="A score from -1 to 1 for each memory id, as `feedback` of `/api/memory/feedback`"),
+    ] = msgspec.field(default=None, name="memory_feedback")
 
 
 class HookRememberRequest(HookFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

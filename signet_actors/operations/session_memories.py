@@ -158,7 +158,7 @@ FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(
         description="Say how useful the memories were that this session received: 1 helped, 0 made no difference, "
         "-1 misled. To correct a wrong memory, use memory_modify.",
         fields={
-            "session_key": "The session that received the memories",
+            "session_key": "The session_key that your context shows",
             "ratings": "A score from -1 to 1 for each memory id, or the beginning of it that your context shows",
         },
         idempotent=False,

@@ -15,8 +15,10 @@ from signet_actors.config.schema import Config, GatewayConfig, RedactionConfig
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.routes.hooks import MAX_PROMPTS
 from signet_actors.gateway.sessions.table import CLAIM_MS
+from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.searcher import Recall
+from signet_actors.protocol.searcher import IdsResolved, Recall, ResolveIds
+from signet_actors.protocol.session_memories import FeedbackRecorded, Rating, RecordFeedback
 from signet_actors.protocol.sessions import (
     FindSessionStart,
     GetSession,
@@ -349,7 +351,9 @@ def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: Mem
     body = post(api, PROMPT, project="/p", sessionKey="s")
     assert body["inject"] == (
         '[signet:recall | query="editor user prefer" | results=1 | engine=hybrid]\n'
-        f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)"
+        f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)\n"
+        '<memory-feedback>If they helped (1) or misled (-1) you: memory_feedback, session_key="s", ratings by id'
+        "</memory-feedback>"
     )
     assert (body["memoryCount"], body["engine"], body["sessionKnown"]) == (1, "hybrid", False)
     assert body["queryTerms"] == ["editor", "user", "prefer"]
@@ -358,6 +362,35 @@ def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: Mem
     assert asked.filters == Filters(project="/p", or_no_project=True, importance_min=0.3)
     assert (asked.limit, asked.min_relevance, asked.received) == (5, 0.5, ())
     assert api.bus.told == [TouchMemories((ID,), "injected")]
+
+
+def test_feedback_that_comes_with_a_prompt_is_recorded(api: MemoryApi) -> None:
+    api.bus.script |= {ResolveIds: IdsResolved([[ID]]), RecordFeedback: FeedbackRecorded([ID])}
+    body = post(api, PROMPT, sessionKey="session:s", memory_feedback={ID[:18]: 0.5, "odd": "much"})
+    assert [warning.split(":")[0] for warning in body["warnings"]] == ["memory_feedback"], "the invalid entry"
+    assert body["memoryCount"] == 1
+    recorded = api.bus.only(RecordFeedback).body
+    assert (recorded.session_key, recorded.agent_id, recorded.ratings) == ("s", "default", (Rating(ID, 0.5),))
+    api.bus.script[RecordFeedback] = FeedbackRecorded([])
+    rejected = post(api, PROMPT, userMessage="ok", sessionKey="s", memory_feedback={ID: 1})
+    assert rejected["warnings"] == [f"memory_feedback: 1 not counted; {ACCEPTANCE_RULE}"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "warning"),
+    [
+        ({"memory_feedback": {ID: 1}}, "memory_feedback needs a sessionKey; it is ignored"),
+        ({"memory_feedback": "useful", "sessionKey": "s"}, "memory_feedback must be an object"),
+        ({"memory_feedback": {ID: 1}, "sessionKey": "s"}, "memory_feedback is not known to be stored: away"),
+    ],
+)
+def test_a_prompt_is_answered_whatever_becomes_of_its_feedback(
+    api: MemoryApi, fields: dict[str, Any], warning: str
+) -> None:
+    api.bus.script[RecordFeedback] = Unavailable("away")
+    body = post(api, PROMPT, **fields)
+    assert (body["memoryCount"], "skipped" in body) == (1, False)
+    assert [one[: len(warning)] for one in body["warnings"]] == [warning]
 
 
 def test_a_memory_is_offered_once_in_an_epoch_by_all_ways_together(api: MemoryApi) -> None:

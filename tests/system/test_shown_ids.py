@@ -59,6 +59,24 @@ def test_a_shown_id_reads_rates_changes_forgets_and_recovers_its_memory(daemon: 
     assert explained["id"] == stored
 
 
+def test_a_model_can_rate_what_a_prompt_showed_with_what_the_text_tells(daemon: LiveDaemon) -> None:
+    ada = daemon.agent("ada")
+    stored = ada.remember("The kestrel nests in the north tower")["id"]
+    prompt = {"harness": "codex", "sessionKey": "rated", "userPrompt": "where does the kestrel nest?"}
+    for _ in range(20):
+        inject = ada.post("/api/hooks/user-prompt-submit", prompt).ok()["inject"]
+        if inject:
+            break
+    assert "<memory-feedback>" in inject
+    key = inject.split('session_key="')[1].split('"')[0]
+    short = inject.split("(id ")[1].split(")")[0]
+    assert ada.post("/api/memory/feedback", {"session_key": key, "ratings": {short: 1}}).ok()["accepted"] == 1
+    reply = ada.post("/api/hooks/user-prompt-submit", {**prompt, "memory_feedback": {short: 0}}).ok()
+    assert "warnings" not in reply
+    (row,) = [row for row in ada.get(f"/api/sessions/{key}/memories").ok()["memories"] if row["id"] == stored]
+    assert (row["feedback"], row["feedbackCount"]) == (0.5, 2)
+
+
 def test_a_batch_takes_the_beginnings_of_ids(daemon: LiveDaemon) -> None:
     ada = daemon.agent("ada")
     stored, short = shown_id(daemon, "batch", "the kiosk sells maps")

@@ -160,11 +160,12 @@ def test_the_skill_names_tools_that_exist(home: Home, harness: str) -> None:
     assert about["name"] == Path(SKILL).parent.name
     assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", about["name"])
     assert 1 <= len(about["description"]) <= 1024
-    named = set(re.findall(r"`((?:signet_)?(?:memory|session)_\w+)`", body))
+    named = set(re.findall(r"`((?:signet_)?(?:memory|session)_\w+)`", body)) - {"session_key"}
     if harness == "openclaw":
         assert all(name.startswith("signet_") for name in named)
         named = {name.removeprefix("signet_") for name in named}
     assert {"memory_search", "memory_store", "memory_modify", "memory_forget"} <= named <= set(TOOLS)
+    assert "`session_key`" in body, "an argument, and no tool"
     assert len(body.splitlines()) < 500
 
 

@@ -135,15 +135,47 @@ def test_news_names_hours_and_days_and_is_absent_without_an_earlier_session() ->
     assert news(0, 100 * 3_600_000) == "[since last session: 0 new memories, last active 4d ago]"
 
 
-def test_injected_texts_are_removed_from_a_transcript() -> None:
-    prompt = prompt_memories(
-        ["staging", "port"], "hybrid", memory_lines([line("The port is 5433", tags=("ops",))], 500)
-    )
-    whole = start(
-        constraints=[line("never push on Friday")], memories=[line("the port is 5433")], files=[(MEMORY, "head")]
-    )
-    for injected in (prompt, whole.text, stub(NOW)):
+def test_the_head_names_the_session_if_there_is_something_to_say() -> None:
+    named = '[signet:session | session_key="agent:ada:s-1"]'
+    memories = [line("the port is 5433")]
+    assert start(memories=memories, session_key="agent:ada:s-1").text.startswith(f"{BANNER}\n{DATE}\n{named}\n\n## ")
+    assert start(session_key="agent:ada:s-1").text == ""
+    assert named not in start(memories=memories, session_key="agent:ada:s-1", limit=180).text
+    for unfit in (None, 'a"b', "a]", "a b", "a\nb", "<a>", "k" * 201):
+        assert "[signet:session" not in start(memories=memories, session_key=unfit).text
+        assert "<memory-feedback>" not in prompt_memories(["x"], "hybrid", SHOWN, session_key=unfit, limit=5000)
+
+
+SHOWN = memory_lines([line("The port is 5433")], 500)
+
+
+def test_a_prompts_memories_ask_for_feedback_if_there_is_room_for_it() -> None:
+    asked = prompt_memories(["x"], "hybrid", SHOWN, session_key="s-1", limit=500)
+    block = asked.removeprefix(prompt_memories(["x"], "hybrid", SHOWN)).lstrip("\n")
+    assert block.startswith("<memory-feedback>")
+    assert block.endswith("</memory-feedback>")
+    assert 'memory_feedback, session_key="s-1"' in block
+    fits = len(SHOWN.text) + 1 + len(block)
+    assert fits <= 250
+    assert prompt_memories(["x"], "hybrid", SHOWN, session_key="s-1", limit=fits) == asked
+    without = prompt_memories(["x"], "hybrid", SHOWN, session_key="s-1", limit=fits - 1)
+    assert without == prompt_memories(["x"], "hybrid", SHOWN)
+
+
+@pytest.mark.parametrize("session_key", [None, "s-1", "agent:ada:01a208b3-2318-7802-8a5f-bc64ce92bc00"])
+@pytest.mark.parametrize("since", [None, "[since last session: 2 new memories, last active 5h ago]"])
+def test_injected_texts_are_removed_from_a_transcript(session_key: str | None, since: str | None) -> None:
+    shown = memory_lines([line("The port is 5433", tags=("ops",))], 500)
+    prompt = prompt_memories(["staging", "port"], "hybrid", shown, session_key=session_key, limit=500)
+    parts: Any = {"constraints": [line("never push on Friday")], "memories": [line("the port is 5433")]}
+    parts |= {"since": since, "session_key": session_key}
+    whole = start(**parts, files=[(AGENTS, "Be kind."), (MEMORY, "head")])
+    lists = start(**parts)
+    for injected in (prompt, whole.text, lists.text, stub(NOW)):
         assert without_injected(f"User: hello\n{injected}")[0].strip() == "User: hello"
+        assert without_injected(f"User: hi\n{injected}\n\nUser: bye")[0].split() == ["User:", "hi", "User:", "bye"]
+    for injected in (prompt, lists.text):
+        assert without_injected(f"before {' '.join(injected.split())} after")[0].split() == ["before", "after"]
 
 
 def test_an_identity_file_with_headings_of_its_own_is_removed_from_a_transcript() -> None:
@@ -164,6 +196,7 @@ def test_an_identity_file_with_headings_of_its_own_is_removed_from_a_transcript(
         "Below ## Relevant Memories (auto-loaded | x) stands # Current Date & Time and ## Soul",
         "## ## Active Constraints",
         "[[END OF SIGNET x] [since last session: 5",
+        'It says [signet:session | session_key="s-2"] there',
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])

@@ -91,9 +91,10 @@ def plugin_files(harness: str, options: list[str]) -> dict[str, str]:
     }
     skill = SKILL.read_text(encoding="utf-8")
     if harness == OPENCLAW.name:
-        skill = skill.replace("`memory_", f"`{OPENCLAW_PREFIX}memory_").replace(
-            "`session_", f"`{OPENCLAW_PREFIX}session_"
-        )
+        from signet_actors.operations.tools import TOOLS  # noqa: PLC0415 - slow; other commands need it not
+
+        for name in TOOLS:
+            skill = skill.replace(f"`{name}`", f"`{OPENCLAW_PREFIX}{name}`")
     return {**texts, SKILL_PATH: skill}
 
 

@@ -20,6 +20,7 @@ _MAX_FEEDBACK_CHARS: Final = 20_000
 
 OPENINGS: Final = {
     "[signet:recall |": r'[^\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\]\n]{0,200}+\]',
+    "[signet:session |": r"[^\]\n]{0,300}\]",
     "[signet: memory does not work": r"[^\]\n]{0,1000}\]",
     "[memory active |": r"[^\]\n]{0,200}\]",
     "[since last session:": r"[^\]\n]{0,300}\]",
@@ -155,7 +156,7 @@ def _end(text: str, mark: re.Match[str]) -> int:
     if name == _FEEDBACK:
         end = text.find(_FEEDBACK_END, at, at + _MAX_FEEDBACK_CHARS)
         return end + len(_FEEDBACK_END) if end >= 0 else _line_end(text, at)
-    if name.startswith(("</", "[signet: ", "[memory", "[since", "[END")):
+    if name.startswith(("</", "[signet: ", "[signet:session", "[memory", "[since", "[END")):
         return at
     begin = at + len(text[at : at + 20]) - len(text[at : at + 20].lstrip())
     by_lines = "\n" in text[at:begin]

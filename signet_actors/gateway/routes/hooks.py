@@ -19,6 +19,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
 from signet_actors.gateway.routes.recall import offer_found, recall_memories, search_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
+from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
@@ -48,6 +49,7 @@ from signet_actors.operations.hooks import (
 )
 from signet_actors.operations.recall import RecallFields
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
+from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import RecalledRow
 from signet_actors.protocol.sessions import FindSessionStart
@@ -66,6 +68,7 @@ SUMMARY_TYPE: Final = "session_summary"
 SUMMARY_IMPORTANCE: Final = 0.8
 REFERENCE_CHARS: Final = 1500
 REFERENCE_WAIT_S: Final = 0.5
+FEEDBACK_WAIT_S: Final = 0.3
 NOTHING_FOUND: Final = "No matching memories found."
 GUIDELINES: Final = """\
 - Store what a later session needs and cannot read from the code: decisions and their reasons, preferences, rules,
@@ -112,6 +115,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         known = session.known if session.key is not None else UNSET
         if session.context is not None:
             session.context.awaits_summary = False
+        await _rate(call, session)
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
@@ -130,6 +134,27 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             call.state.prompts_in_flight -= 1
 
     return await run_hook(call, PROMPT_BUDGET_MS, work, UserPromptReply())
+
+
+async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
+    """Store the feedback that came with the prompt; a warning says if it could not be."""
+    ratings = call.request.memory_feedback
+    if not ratings:
+        return
+    if session.key is None:
+        call.warnings.append("memory_feedback needs a sessionKey; it is ignored")
+        return
+    try:
+        async with asyncio.timeout(FEEDBACK_WAIT_S):
+            full = (await call.full_ids(ratings)).within(ratings, "memory_feedback")
+            rejected = len(full) - await record_ratings(call, session.key, full)
+    except TimeoutError:
+        call.warnings.append("memory_feedback may not be stored")
+    except SignetError as error:
+        call.warnings.append(f"memory_feedback is not known to be stored: {error.detail}")
+    else:
+        if rejected:
+            call.warnings.append(f"memory_feedback: {rejected} not counted; {ACCEPTANCE_RULE}")
 
 
 async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession) -> UserPromptReply:
@@ -158,7 +183,7 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
     if rows and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
     return UserPromptReply(
-        inject=prompt_memories(terms.terms, found.method, shown) if rows else "",
+        inject=prompt_memories(terms.terms, found.method, shown, session_key=session.key, limit=limit) if rows else "",
         memory_count=len(rows),
         query_terms=list(terms.terms),
         engine=found.method,

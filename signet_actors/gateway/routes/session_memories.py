@@ -6,6 +6,7 @@ Source: docs/compatibility.md "Feedback"; docs/guides/hooks.md "Sessions".
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -30,17 +31,22 @@ from signet_actors.protocol.session_memories import ListSessionMemories, Rating,
 async def feedback(call: Call[FeedbackRequest]) -> HttpResponse:
     """Store the ratings of the memories that the session was offered."""
     request = call.request
+    accepted = await record_ratings(call, request.session_key, request.ratings)
+    return HttpResponse(FeedbackReply(recorded=accepted, accepted=accepted, rejected=len(request.ratings) - accepted))
+
+
+async def record_ratings(call: Call[Any], session_key: str, ratings: Mapping[str, float]) -> int:
+    """Store the ratings by full ids, and return how many the session was offered. Raises SignetError."""
     await _store_offers(call)
     done = await call.ask_writer(
         RecordFeedback(
-            session_key=request.session_key,
+            session_key=session_key,
             agent_id=call.agent_id,
-            ratings=tuple(Rating(memory_id, score) for memory_id, score in request.ratings.items()),
+            ratings=tuple(Rating(memory_id, score) for memory_id, score in ratings.items()),
             principal=call.principal,
         )
     )
-    accepted = len(done.accepted)
-    return HttpResponse(FeedbackReply(recorded=accepted, accepted=accepted, rejected=len(request.ratings) - accepted))
+    return len(done.accepted)
 
 
 async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:

@@ -95,6 +95,7 @@ async def _full_start(
         files=files,
         constraints=list(map(_line, found.constraints)),
         recovery=recovery,
+        session_key=session.key,
         memories=list(map(_line, found.memories)),
         since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
