@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,6 +25,8 @@ from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.encoder_thread import ENCODER_THREAD
 from signet_actors.gateway.limits import TEXT_EXECUTOR
 from signet_actors.gateway.state import GatewayState
+from signet_actors.operations.field_types import SecretRule
+from signet_actors.operations.request_reader import request_fields
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Encoded, Vectors, encode
@@ -40,6 +42,7 @@ MAX_UNBOUNDED_CHARS: Final = 16_384
 """A longer text is shed when too many texts wait. A shorter one takes a thread at most twenty milliseconds."""
 
 T = TypeVar("T")
+RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 
 
 class PreparedText(NamedTuple):
@@ -216,3 +219,33 @@ async def _inline_or_threaded(raw: str, work: Callable[[], T]) -> T:
     return await (
         TEXT_EXECUTOR.run_unbounded(work) if len(raw) <= MAX_UNBOUNDED_CHARS else TEXT_EXECUTOR.run_bounded(work)
     )
+
+
+def redacted(redactor: FieldRedactor, request: RequestT, *, ignored: list[str] | None = None) -> RequestT:
+    """Return ``request`` without the secrets in its fields. Raises InvalidRequest.
+
+    With a list ``ignored``, a value that would be refused counts as absent, and the list gets a warning. Handlers call
+    it only for what they read themselves: the items of a batch, the lines of an import.
+    """
+    changed: dict[str, Any] = {}
+    for each in request_fields(type(request)):
+        value = getattr(request, each.name)
+        if isinstance(value, msgspec.Struct):
+            clean: Any = redacted(redactor, value)
+        elif each.type.secret is SecretRule.KEEP or not value:
+            continue
+        elif each.type.secret is SecretRule.REFUSE:
+            try:
+                clean = redactor.identifier(value, each.spellings[0])
+            except InvalidRequest as error:
+                if ignored is None:
+                    raise
+                ignored.append(f"{error.detail}; the value is ignored")
+                clean = each.default
+        elif each.type.secret is SecretRule.DIGEST:
+            clean = redactor.digest(value)
+        else:
+            clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
+        if clean != value:
+            changed[each.name] = clean
+    return msgspec.structs.replace(request, **changed) if changed else request

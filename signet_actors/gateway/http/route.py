@@ -26,9 +26,9 @@ from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
-from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
-from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
+from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
@@ -483,33 +483,3 @@ def filters_of(request: FilterFields) -> Filters:
         project=request.project,
         source_type=request.source_type,
     )
-
-
-def redacted(redactor: FieldRedactor, request: RequestT, *, ignored: list[str] | None = None) -> RequestT:
-    """Return ``request`` without the secrets in its fields. Raises InvalidRequest.
-
-    With a list ``ignored``, a value that would be refused counts as absent, and the list gets a warning. Handlers call
-    it only for what they read themselves: the items of a batch, the lines of an import.
-    """
-    changed: dict[str, Any] = {}
-    for each in request_fields(type(request)):
-        value = getattr(request, each.name)
-        if isinstance(value, msgspec.Struct):
-            clean: Any = redacted(redactor, value)
-        elif each.type.secret is SecretRule.KEEP or not value:
-            continue
-        elif each.type.secret is SecretRule.REFUSE:
-            try:
-                clean = redactor.identifier(value, each.spellings[0])
-            except InvalidRequest as error:
-                if ignored is None:
-                    raise
-                ignored.append(f"{error.detail}; the value is ignored")
-                clean = each.default
-        elif each.type.secret is SecretRule.DIGEST:
-            clean = redactor.digest(value)
-        else:
-            clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
-        if clean != value:
-            changed[each.name] = clean
-    return msgspec.structs.replace(request, **changed) if changed else request

@@ -14,9 +14,9 @@ from msgspec import UNSET
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.memory_ids import FullIds
-from signet_actors.gateway.http.route import Call, HttpResponse, Route, redacted, serve
+from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.http.write_errors import outcome_text
-from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
+from signet_actors.gateway.ingest import FieldRedactor, redacted, redaction_fields
 from signet_actors.gateway.routes.memory_changes import memory_patch, unembedded_versions
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.batch_modify import MODIFY_MEMORIES, ModifyPatch, ModifyReply, ModifyRequest, ModifyResult

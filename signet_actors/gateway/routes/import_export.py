@@ -29,10 +29,9 @@ from signet_actors.gateway.http.route import (
     Route,
     TooManyValues,
     decode_json,
-    redacted,
     serve,
 )
-from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redaction_fields
+from signet_actors.gateway.ingest import FieldRedactor, chunks_of, redacted, redaction_fields
 from signet_actors.gateway.limits import TEXT_EXECUTOR, SearchesFirst
 from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
