@@ -1,7 +1,8 @@
 """The declaration of an operation: everything that a caller may ask is declared once, as one of these.
 
-Routing, decoding, permissions, the kill switch, redaction, idempotency, the API document, ``signet call``, the tools of
-MCP and the Python client follow from the declaration. ``gateway/http/route.py`` binds the gateway's handler to it.
+Routing, decoding, the kill switch, redaction, idempotency, the API document, ``signet call``, the tools of MCP and the
+Python client follow from the declaration. ``gateway/http/route.py`` binds the gateway's handler to it. Permission and
+rate limit are only documented: in local mode every caller has all permissions, and no rate limit is applied.
 
 Source: docs/architecture.md "How to add"; docs/decisions.md 40.
 """
@@ -79,9 +80,9 @@ class Operation(Generic[RequestT, ReplyT]):
     - ``example``: parameters of the path and fields of a request, as a caller names them. A test sends every example.
     - ``replies``: a body type for each status; None for a reply without a body.
     - ``method``, ``paths``: the first path is the documented one, the others are aliases. ``{name}`` is a parameter.
-    - ``permission``: None if the caller needs none (liveness only).
+    - ``permission``: what team mode will require; None if the caller needs none (liveness only).
     - ``served_by``: the process that does the work behind the gateway.
-    - ``rate``: the name of a rate bucket.
+    - ``rate``: the rate bucket that team mode will use.
     - ``keyed``: a second request with an effect under one ``Idempotency-Key`` gets the first reply. ``Call.ask_writer``
       passes the key on.
     - ``keeps_names``: it is a read, but the session keeps the harness and the project of the request, without secrets.

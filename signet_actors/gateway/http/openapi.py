@@ -38,6 +38,7 @@ A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 5
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
 A request with fields or parameters that have no effect is served; the response lists them in `warnings`
 (or in the header `x-signet-warnings` if the response is not a JSON object).
+`x-signet-permission` and `x-signet-rate-limit` are not enforced: in local mode every caller may do everything.
 Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (only at `/mcp`); every response has the
 header `x-signet-trace-id`.
 """
