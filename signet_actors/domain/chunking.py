@@ -14,9 +14,8 @@ from typing import Final
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.domain.windowed_search import windowed_matches
 
-MAX_CHUNKS = 2001
-"""Maximum chunks of one text; see ``chunk_target``."""
-_PLANNED_CHUNKS = 1000
+_PLANNED_CHUNKS: Final = 1000
+"""Half of the chunks that one text has at most; see ``chunk_target``."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _LIST_NUMBER = re.compile(r"\s{0,40}+\d{1,9}\.")
@@ -25,7 +24,7 @@ _INVISIBLE: Final = ""
 
 
 def chunk_target(chars: int, configured: int) -> int:
-    """Return the target size for which ``distinct_chunks`` makes at most ``MAX_CHUNKS`` chunks.
+    """Return the target size for which ``distinct_chunks`` makes at most ``2 * _PLANNED_CHUNKS + 1`` chunks.
 
     Up to some hundred thousand characters, that is the ``configured`` target. Longer texts get longer chunks, so that
     one text never occupies the writer for long. The bound holds because two adjacent chunks together exceed the target;

@@ -9,7 +9,7 @@ Source: docs/reliability.md R13.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 WINDOW: Final = 16_384
@@ -18,14 +18,12 @@ WINDOW: Final = 16_384
 _BLANK = re.compile(r"\s")
 
 
-def windowed_matches(
-    pattern: re.Pattern[str], text: str, reach: int, may_match: Callable[[int, int], bool] | None = None
-) -> Iterator[re.Match[str]]:
+def windowed_matches(pattern: re.Pattern[str], text: str, reach: int) -> Iterator[re.Match[str]]:
     """Yield the matches of ``pattern.finditer(text)``, provided that no match is longer than ``reach`` characters.
 
     A longer match is found if its first ``reach`` characters are a match by themselves, and is then yielded whole. So a
-    repetition at the end of a pattern may be unbounded, but not one in its middle. If ``may_match(begin, end)`` returns
-    False, that stretch is not searched. The pattern must not match the empty string.
+    repetition at the end of a pattern may be unbounded, but not one in its middle. The pattern must not match the empty
+    string.
     """
     size = len(text)
     if size <= WINDOW + reach:
@@ -35,7 +33,7 @@ def windowed_matches(
     end = WINDOW
     while at < size:
         limit = min(end + reach, size)
-        match = pattern.search(text, at, limit) if may_match is None or may_match(at, limit) else None
+        match = pattern.search(text, at, limit)
         if match is None or match.start() >= end:
             at, end = end, end + WINDOW
             continue

@@ -32,7 +32,7 @@ class FastembedEmbedder:
     token_codes: Final = None
     endpoint: Final = None
 
-    def __init__(self, model: str, dimensions: int, cache: Path | None = None) -> None:
+    def __init__(self, model: str, dimensions: int) -> None:
         """Load the model. ``model`` is a name that fastembed knows or a directory with an ONNX model.
 
         Raises ``ConfigError`` if the package is not installed, does not know the model or cannot load it.
@@ -47,7 +47,7 @@ class FastembedEmbedder:
                 "pip install 'signet-actors[fastembed]'"
             ) from error
         folder = Path(self.model).expanduser()
-        where: dict[str, Any] = {} if cache is None else {"cache_dir": str(cache)}
+        where: dict[str, Any] = {}
         try:
             if folder.is_dir():
                 self.model = local_model_name(folder)

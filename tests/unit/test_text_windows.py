@@ -39,20 +39,6 @@ def test_a_match_longer_than_the_window_is_returned_completely() -> None:
     assert found == ["k-" + "a" * 200, "k-" + "b" * 90]
 
 
-def test_a_part_without_a_mark_is_not_searched() -> None:
-    text = "." * 40 + "token" + "." * 40
-    asked: list[tuple[int, int]] = []
-
-    def maybe(begin: int, end: int) -> bool:
-        asked.append((begin, end))
-        return "token" in text[begin:end]
-
-    with patch.object(windowed_search, "WINDOW", 10):
-        found = [match.start() for match in windowed_matches(re.compile("t[a-z]+"), text, 8, maybe)]
-    assert found == [40]
-    assert all(end - begin <= 18 for begin, end in asked)
-
-
 @given(st.text(st.sampled_from("ab \n\u00a0"), max_size=80), st.integers(1, 9))
 def test_no_word_is_split_or_lost(text: str, window: int) -> None:
     with patch.object(windowed_search, "WINDOW", window):

@@ -203,16 +203,10 @@ class _ComparedText(Struct, frozen=True):
 
 
 class InjectedMemories:
-    """Recently injected memories, prepared for comparison.
+    """Recently injected memories, prepared for comparison."""
 
-    ``source`` is the memory being processed. It is excluded even if a recall returned it meanwhile, because its own
-    facts are no echo of it.
-    """
-
-    def __init__(self, texts: Iterable[str], source: str = "") -> None:
-        source_hash = content_hash(source)
+    def __init__(self, texts: Iterable[str]) -> None:
         stored = {content_hash(text): text for text in map(collapsed, texts)}
-        stored.pop(source_hash, None)
         latest = list(stored.items())[-MAX_INJECTED:]
         self._hashes = {hash_ for hash_, _ in latest}
         self._compared = [self._compared_text(text[:_MAX_CHECKED_CHARS]) for _, text in latest]
@@ -268,11 +262,10 @@ def echo_of_recalled(fact: str, written_at: str, candidates: Iterable[Candidate]
     return InjectedMemories(texts).echo_reason(fact) if texts else None
 
 
-NOTHING_INJECTED: Final = InjectedMemories(())
 _EXAMPLES: Final = InjectedMemories(PROMPT_EXAMPLES)
 
 
-def filter_junk(facts: Sequence[Fact], source: str, injected: InjectedMemories = NOTHING_INJECTED) -> FilterResult:
+def filter_junk(facts: Sequence[Fact], source: str) -> FilterResult:
     """Separate the facts of the memory ``source`` into those to keep and those to reject, with the reason.
 
     A fact that repeats an example of our prompt is rejected unless at least half of its words are also in ``source``. A
@@ -283,7 +276,7 @@ def filter_junk(facts: Sequence[Fact], source: str, injected: InjectedMemories =
     rejected: list[RejectedFact] = []
     source_words: frozenset[str] | None = None
     for fact in facts:
-        reason = junk_reason(fact.content) or injected.echo_reason(fact.content)
+        reason = junk_reason(fact.content)
         if reason is None and _EXAMPLES.echo_reason(fact.content):
             source_words = frozenset(content_words(source)) if source_words is None else source_words
             words = frozenset(content_words(fact.content))

@@ -23,7 +23,6 @@ from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, Selection
 from signet_actors.errors import ProviderError
 from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
-from signet_actors.providers.llm.cli_provider import Finder
 from signet_actors.providers.llm.guarded import GuardLimits
 from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider, how_to_start, server_address
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
@@ -50,20 +49,18 @@ class Selected:
     selection: Selection
 
 
-async def select_provider(
-    config: ExtractionConfig, environment: Mapping[str, str], *, find: Finder | None = None
-) -> Selected:
+async def select_provider(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
     """Select the provider for ``config``; the caller closes it. Takes at most about three seconds, never raises.
 
     A provider that the configuration names is returned even if it is unreachable; its circuit breaker handles that.
     """
     try:
-        return await _select(config, environment, find)
+        return await _select(config, environment)
     except ProviderError as error:
         return _no_provider(config, f"the provider {config.provider} cannot be used: {error.detail}")
 
 
-async def _select(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
+async def _select(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
     match config.provider:
         case "none":
             return _no_provider(
@@ -82,12 +79,12 @@ async def _select(config: ExtractionConfig, environment: Mapping[str, str], find
         case "claude-code":
             return await _named(
                 config,
-                ClaudeCodeProvider(config.model, environment=environment, key_variable=config.api_key_env, find=find),
+                ClaudeCodeProvider(config.model, environment=environment, key_variable=config.api_key_env),
             )
         case "opencode":
             return await _named(
                 config,
-                OpencodeProvider(config.model, environment=environment, key_variable=config.api_key_env, find=find),
+                OpencodeProvider(config.model, environment=environment, key_variable=config.api_key_env),
             )
 
 
