@@ -32,7 +32,7 @@ from signet_actors.domain.extraction.masking import masked_extraction
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
-from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import extraction_prompt
 from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.control import UP
@@ -71,34 +71,28 @@ class _Decisions(NamedTuple):
     rejected: tuple[RejectedFact, ...] = ()
 
 
-class Extract:
+class Extract(ModelJob):
     """The kind ``extract``; a job's result is sent to the writer in one message."""
 
     name = jobs.EXTRACT
 
     def __init__(self, resources: Resources) -> None:
-        self._resources = resources
+        super().__init__(resources)
         self._decider_pause_until_ns = 0
         self._decider_pause_reason = ""
 
     def slots(self, config: Config) -> int:
         return _SLOTS_PER_CALL * config.memory.pipeline_v2.extraction.concurrency
 
-    def limit(self) -> int:
-        return model_limit(self._resources.model, self.slots(self._resources.actor.config))
-
     def pause(self, config: Config) -> Pause | None:
-        if not config.memory.pipeline_v2.enabled:
-            return Pause("memory.pipelineV2.enabled is false")
+        waits = self._decider_pause() if config.memory.pipeline_v2.enabled else None
+        return waits or super().pause(config)
+
+    def _decider_pause(self) -> Pause | None:
         if not any(child.role == "decider" and child.state == UP for child in self._resources.actor.tree.children):
             return Pause("the decider is not up")
         left_ns = self._decider_pause_until_ns - self._resources.actor.clock.monotonic_ns()
-        if left_ns > 0:
-            return Pause(self._decider_pause_reason, left_ns // 1_000_000 + 1)
-        return model_pause(self._resources.model)
-
-    def healthy_since(self, moment_ns: int) -> bool:
-        return self._resources.model.healthy_since(moment_ns)
+        return Pause(self._decider_pause_reason, left_ns // 1_000_000 + 1) if left_ns > 0 else None
 
     async def work(self, run: JobRun) -> None:
         resources = self._resources

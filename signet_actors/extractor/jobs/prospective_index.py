@@ -5,7 +5,7 @@ Source: memory-pipeline.txt "Prospective Indexing (Hints)".
 
 from __future__ import annotations
 
-from signet_actors.config.schema import Config
+from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import HINTS
 from signet_actors.domain.extraction.facts import worth_extracting
@@ -13,38 +13,20 @@ from signet_actors.domain.extraction.hints import parse_hints
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.masking import masked_all
 from signet_actors.errors import UnusableAnswer
-from signet_actors.extractor.job_runner import JobRun, Pause
-from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.job_runner import JobRun
+from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import hints_prompt
-from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.pipeline import StoreHints
 
-_SLOTS = 2
 
-
-class ProspectiveIndex:
+class ProspectiveIndex(ModelJob):
     """The kind ``prospective_index``."""
 
     name = jobs.PROSPECTIVE_INDEX
+    at_once = 2
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-
-    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
-        return _SLOTS
-
-    def limit(self) -> int:
-        return model_limit(self._resources.model, _SLOTS)
-
-    def pause(self, config: Config) -> Pause | None:
-        if not config.memory.pipeline_v2.enabled:
-            return Pause("memory.pipelineV2.enabled is false")
-        if not config.memory.pipeline_v2.hints.enabled:
-            return Pause("memory.pipelineV2.hints.enabled is false")
-        return model_pause(self._resources.model)
-
-    def healthy_since(self, moment_ns: int) -> bool:
-        return self._resources.model.healthy_since(moment_ns)
+    def switched_off(self, pipeline: PipelineV2Config) -> str | None:
+        return super().switched_off(pipeline) or (None if pipeline.hints.enabled else "hints.enabled is false")
 
     async def work(self, run: JobRun) -> None:
         settings = self._resources.pipeline.hints

@@ -9,51 +9,33 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.config.schema import Config
+from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import SESSION_SCORE
 from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.session_score import SHORT_ID_CHARS, parse_session_score, short_ids
 from signet_actors.domain.session_summaries import SummaryPart
 from signet_actors.errors import UnusableAnswer
-from signet_actors.extractor.job_runner import JobRun, Pause
-from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.job_runner import JobRun
+from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import session_score_prompt
-from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.session_samples import read_sample
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.session_scores import StoreScore
 
-_SLOTS: Final = 1
 _READ_MS: Final = 10_000
 MAX_JUDGED: Final = 50
 END_CHARS: Final = 4_000
 
 
-class ScoreSession:
+class ScoreSession(ModelJob):
     """The kind ``score_session``."""
 
     name = jobs.SCORE_SESSION
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-
-    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
-        return _SLOTS
-
-    def limit(self) -> int:
-        return model_limit(self._resources.model, _SLOTS)
-
-    def pause(self, config: Config) -> Pause | None:
-        if not config.memory.pipeline_v2.enabled:
-            return Pause("memory.pipelineV2.enabled is false")
-        if not config.memory.pipeline_v2.summary.enabled:
-            return Pause("memory.pipelineV2.summary.enabled is false")
-        return model_pause(self._resources.model)
-
-    def healthy_since(self, moment_ns: int) -> bool:
-        return self._resources.model.healthy_since(moment_ns)
+    def switched_off(self, pipeline: PipelineV2Config) -> str | None:
+        return super().switched_off(pipeline) or (None if pipeline.summary.enabled else "summary.enabled is false")
 
     async def work(self, run: JobRun) -> None:
         resources = self._resources

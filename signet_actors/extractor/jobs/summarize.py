@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.config.schema import Config
+from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import SESSION_SUMMARY
@@ -34,10 +34,9 @@ from signet_actors.domain.session_summaries import (
     title_of,
 )
 from signet_actors.errors import SignetError, UnusableAnswer
-from signet_actors.extractor.job_runner import JobRun, Pause
-from signet_actors.extractor.jobs.availability import model_limit, model_pause
+from signet_actors.extractor.job_runner import JobRun
+from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import session_parts_prompt, session_summary_prompt
-from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.session_notes import write_note
 from signet_actors.extractor.session_samples import read_sample
 from signet_actors.protocol.leases import CompleteJob
@@ -46,29 +45,18 @@ from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 from signet_actors.runtime.sync_points import sync_point
 
-_SLOTS: Final = 1
 _TRIES: Final = 2
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _FULL_PAUSE_S: Final = 2.0
 TRANSCRIPT_GONE: Final = '{"skipped":"transcript_gone"}'
 
 
-class Summarize:
+class Summarize(ModelJob):
     """The kind ``summarize``."""
 
     name = jobs.SUMMARIZE
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-
-    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
-        return _SLOTS
-
-    def limit(self) -> int:
-        return model_limit(self._resources.model, _SLOTS)
-
-    def pause(self, config: Config) -> Pause | None:
-        pipeline = config.memory.pipeline_v2
+    def switched_off(self, pipeline: PipelineV2Config) -> str | None:
         reasons = {
             "enabled is false": not pipeline.enabled,
             "mutationsFrozen is true": pipeline.mutations_frozen,
@@ -76,13 +64,7 @@ class Summarize:
             "confirm is review": pipeline.confirm == "review",
             "summary.enabled is false": not pipeline.summary.enabled,
         }
-        for reason, holds in reasons.items():
-            if holds:
-                return Pause(f"memory.pipelineV2.{reason}")
-        return model_pause(self._resources.model)
-
-    def healthy_since(self, moment_ns: int) -> bool:
-        return self._resources.model.healthy_since(moment_ns)
+        return next((reason for reason, holds in reasons.items() if holds), None)
 
     async def work(self, run: JobRun) -> None:
         part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)

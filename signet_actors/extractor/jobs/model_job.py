@@ -1,0 +1,39 @@
+"""What the kinds of jobs that need the language model have in common: how many run at once, and when they pause."""
+
+from __future__ import annotations
+
+from signet_actors.config.pipeline_schema import PipelineV2Config
+from signet_actors.config.schema import Config
+from signet_actors.extractor.job_runner import Pause
+from signet_actors.extractor.resources import Resources
+
+
+class ModelJob:
+    """A kind of ``at_once`` jobs that pauses while its model cannot be asked."""
+
+    at_once = 1
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed, unless a kind says otherwise
+        return self.at_once
+
+    def limit(self) -> int:
+        """Return 1 while the circuit breaker is half open, else all slots."""
+        return 1 if self._resources.model.trying else self.slots(self._resources.actor.config)
+
+    def pause(self, config: Config) -> Pause | None:
+        """Return a pause while no call would be made: an outage is not a failure of the job (docs/decisions.md 14)."""
+        reason = self.switched_off(config.memory.pipeline_v2)
+        if reason is not None:
+            return Pause(f"memory.pipelineV2.{reason}")
+        waits = self._resources.model.waits()
+        return None if waits is None else Pause(*waits)
+
+    def switched_off(self, pipeline: PipelineV2Config) -> str | None:
+        """Return the key and the value that switch this kind off, None if it is on."""
+        return None if pipeline.enabled else "enabled is false"
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        return self._resources.model.healthy_since(moment_ns)
