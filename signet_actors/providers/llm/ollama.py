@@ -7,7 +7,7 @@ because a change reloads the model. Thinking is switched off, because small mode
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from signet_actors.providers.llm.provider import (
     MAX_ANSWER_BYTES,
     Availability,
     Generated,
+    counted,
     estimated_tokens,
 )
 from signet_actors.providers.llm.structured_output import StructuredOutput
@@ -81,13 +82,10 @@ class OllamaProvider:
         if foreign is not None:
             raise ProviderError(ProviderErrorKind.UNAVAILABLE, foreign)
 
-        def send(wanted: AnswerFormat | None, within_ms: int) -> Awaitable[Generated]:
-            return self._generate(prompt, within_ms, max_tokens, wanted)
-
-        return await self._structured.generate(send, answer, timeout_ms)
+        return await self._structured.generate(partial(self._generate, prompt, max_tokens), answer, timeout_ms)
 
     async def _generate(
-        self, prompt: str, timeout_ms: int, max_tokens: int | None, wanted: AnswerFormat | None
+        self, prompt: str, max_tokens: int | None, wanted: AnswerFormat | None, timeout_ms: int
     ) -> Generated:
         options: dict[str, float] = {"temperature": 0, "num_ctx": _context(prompt, max_tokens or _ANSWER_TOKENS)}
         if max_tokens is not None:
@@ -104,14 +102,7 @@ class OllamaProvider:
         answer = await self._calls.post("/api/generate", body, _Answer, timeout_ms=timeout_ms)
         if not answer.response.strip():
             raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama returned no text (model {self.model})")
-        counted_in, counted_out = token_count(answer.prompt_eval_count), token_count(answer.eval_count)
-        return Generated(
-            answer.response,
-            counted_in if counted_in is not None else estimated_tokens(prompt),
-            counted_out if counted_out is not None else estimated_tokens(answer.response),
-            cost_microusd=0,
-            estimated=counted_in is None or counted_out is None,
-        )
+        return counted(prompt, answer.response, answer.prompt_eval_count, answer.eval_count, cost_microusd=0)
 
     async def available(self) -> Availability:
         foreign = None if self._named else await foreign_listener(self.endpoint)
@@ -145,11 +136,6 @@ def server_address(endpoint: str) -> str:
     """Return ``endpoint`` without the ``/v1`` or ``/api`` that users often copy along; the default if it is empty."""
     address = (endpoint or DEFAULT_ENDPOINT).rstrip("/")
     return address.removesuffix("/v1").removesuffix("/api").rstrip("/")
-
-
-def token_count(value: object) -> int | None:
-    """Return a token count from a server, None if it is not a valid count."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None
 
 
 def _context(prompt: str, answer_tokens: int) -> int:

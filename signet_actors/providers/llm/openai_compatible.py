@@ -6,7 +6,8 @@ Source: docs/decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -16,13 +17,12 @@ import msgspec
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
-from signet_actors.providers.llm.ollama import token_count
 from signet_actors.providers.llm.provider import (
     AVAILABILITY_TIMEOUT_MS,
     MAX_ANSWER_BYTES,
     Availability,
     Generated,
-    estimated_tokens,
+    counted,
 )
 from signet_actors.providers.llm.structured_output import StructuredOutput
 
@@ -85,13 +85,10 @@ class OpenAiCompatibleProvider:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        def send(wanted: AnswerFormat | None, within_ms: int) -> Awaitable[Generated]:
-            return self._generate(prompt, within_ms, max_tokens, wanted)
-
-        return await self._structured.generate(send, answer, timeout_ms)
+        return await self._structured.generate(partial(self._generate, prompt, max_tokens), answer, timeout_ms)
 
     async def _generate(
-        self, prompt: str, timeout_ms: int, max_tokens: int | None, wanted: AnswerFormat | None
+        self, prompt: str, max_tokens: int | None, wanted: AnswerFormat | None, timeout_ms: int
     ) -> Generated:
         body: dict[str, Any] = {
             "model": self.model,
@@ -110,14 +107,7 @@ class OpenAiCompatibleProvider:
                 ProviderErrorKind.MALFORMED, f"the OpenAI-compatible server returned no text (model {self.model})"
             )
         usage = answer.usage or _Usage()
-        counted_in, counted_out = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
-        return Generated(
-            text,
-            counted_in if counted_in is not None else estimated_tokens(prompt),
-            counted_out if counted_out is not None else estimated_tokens(text),
-            cost_microusd=_microusd(usage.cost),
-            estimated=counted_in is None or counted_out is None,
-        )
+        return counted(prompt, text, usage.prompt_tokens, usage.completion_tokens, cost_microusd=_microusd(usage.cost))
 
     async def available(self) -> Availability:
         return await server_lists_model(self._calls, self.model)

@@ -82,3 +82,22 @@ def estimated_tokens(text: str) -> int:
     """Estimate the tokens of ``text``: a quarter per ASCII character, one per other character."""
     ascii_chars = len(text) if text.isascii() else sum(char < "\x80" for char in text)
     return -(-ascii_chars // _CHARS_A_TOKEN) + (len(text) - ascii_chars)
+
+
+def counted(
+    prompt: str, text: str, prompt_tokens: object, text_tokens: object, *, cost_microusd: int | None
+) -> Generated:
+    """Return the answer ``text`` with the server's token counts, or with estimates if they are not valid."""
+    known = _token_count(prompt_tokens), _token_count(text_tokens)
+    return Generated(
+        text,
+        estimated_tokens(prompt) if known[0] is None else known[0],
+        estimated_tokens(text) if known[1] is None else known[1],
+        cost_microusd=cost_microusd,
+        estimated=None in known,
+    )
+
+
+def _token_count(value: object) -> int | None:
+    """Return a token count from a server, None if it is not a valid count."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None
