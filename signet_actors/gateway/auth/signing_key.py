@@ -8,12 +8,15 @@ Source: docs/decisions.md 28, 42; docs/security.md "Where the specification is u
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import stat
 from pathlib import Path
 
 from signet_actors.errors import ConfigError
+from signet_actors.runtime.file_draft import FileDraft
+from signet_actors.runtime.fsync import fsync_path
 
 KEY_BYTES = 32
 
@@ -41,24 +44,12 @@ def owner_token(path: Path) -> str:
 
 def _make(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            return
-    finally:
-        aside.unlink(missing_ok=True)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    with FileDraft(path, f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}") as draft:
+        draft.file.write(content)
+        draft.sync()
+        with contextlib.suppress(FileExistsError):
+            os.link(draft.path, path)
+    fsync_path(path.parent)
 
 
 def _read(path: Path, size: int) -> bytes:
