@@ -56,8 +56,8 @@ class ForgetRequest(FilterFields, frozen=True, kw_only=True, omit_defaults=True)
     confirm_token: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
 
 
-class ForgetCandidateBody(msgspec.Struct, frozen=True):
-    """A memory that would be forgotten, at this version."""
+class ForgetCandidate(msgspec.Struct, frozen=True):
+    """A memory that would be forgotten, at this version; ``score`` in [0, 1], 1.0 where nothing was ranked."""
 
     id: str
     score: float
@@ -71,7 +71,7 @@ class ForgetPreviewReply(msgspec.Struct, frozen=True, rename="camel"):
     count: int
     requires_confirm: bool
     confirm_token: str
-    candidates: list[ForgetCandidateBody]
+    candidates: list[ForgetCandidate]
     mode: Literal["preview"] = "preview"
 
 

@@ -65,7 +65,7 @@ class KindReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Dead jobs of one kind with the same error."""
+    """Dead jobs of one kind with the same error, the latest at ``lastAt``."""
 
     kind: str
     cause: str
@@ -157,7 +157,7 @@ class BudgetReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UsageReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Today's usage of one model; ``tokensReserved`` are those of calls that have not ended."""
+    """The usage of one model on one UTC day; ``tokensReserved`` are those of calls that have not ended."""
 
     day: str
     provider: str

@@ -115,7 +115,7 @@ class SessionMemoryBody(msgspec.Struct, frozen=True, rename="camel"):
     created_at: str
 
 
-class SessionMetricsBody(msgspec.Struct, frozen=True, rename="camel"):
+class SessionMetrics(msgspec.Struct, frozen=True, rename="camel"):
     """Counts and means over all memories that the session was offered; a mean without values is null."""
 
     offered: int
@@ -134,7 +134,7 @@ class SessionMemoriesReply(msgspec.Struct, frozen=True, rename="camel"):
     agent_id: str
     memories: list[SessionMemoryBody]
     count: int
-    metrics: SessionMetricsBody
+    metrics: SessionMetrics
 
 
 FEEDBACK: Final[Operation[FeedbackRequest, FeedbackReply]] = Operation(

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from signet_actors.operations.pipeline import DeadReport, UsageReport
+from signet_actors.operations.runs import RunReport
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Message, Request
 
@@ -35,28 +37,6 @@ class KindQueue(msgspec.Struct, frozen=True):
     stale_leases: int = 0
 
 
-class DeadCause(msgspec.Struct, frozen=True):
-    """Dead jobs of one kind with the same error, the latest at ``last_at``."""
-
-    kind: str
-    cause: str
-    count: int
-    last_at: str
-
-
-class ProviderUsage(msgspec.Struct, frozen=True):
-    """The usage of one model on one UTC day; reserved tokens are those of calls that have not ended."""
-
-    day: str
-    provider: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    tokens_reserved: int
-    cost_microusd: int
-
-
 class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):
     """The queue, the ten most frequent causes of dead jobs, the runs, and counters of today and of all days kept.
 
@@ -65,14 +45,14 @@ class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):
     """
 
     queues: list[KindQueue]
-    dead_causes: list[DeadCause]
+    dead_causes: list[DeadReport]
     runs: int
     runs_undone: int
     last_run_at: str | None
     reviews_pending: int
     today: dict[str, int]
     total: dict[str, int]
-    usage_today: list[ProviderUsage]
+    usage_today: list[UsageReport]
 
 
 class GetPipelineStatus(Request[PipelineStatus], frozen=True, tag="searcher.get_pipeline_status"):
@@ -137,23 +117,6 @@ class ListReviews(Request[ReviewsListed], frozen=True, tag="searcher.list_review
     offset: int = 0
 
 
-class RunRow(msgspec.Struct, frozen=True):
-    """A row of ``pipeline_runs``; ``counts`` maps outcomes to proposals, as of when the run was written."""
-
-    id: str
-    job_id: str
-    memory_id: str
-    agent_id: str
-    mode: str
-    provider: str
-    model: str
-    proposals: int
-    counts: dict[str, int]
-    created_at: str
-    undone_at: str | None
-    undone_by: str | None
-
-
 class Relation(msgspec.Struct, frozen=True):
     """A relation between two entities that a run found, kept with the job's result; types may be unknown."""
 
@@ -181,7 +144,7 @@ class RunFound(Message, frozen=True, tag="searcher.run_found"):
     model's answers) are also empty when the job was purged, and while the memory is forgotten.
     """
 
-    run: RunRow | None
+    run: RunReport | None
     proposals: list[ProposalRow] = []
     entities: list[Relation] = []
     rejected: list[RejectedRow] = []
@@ -199,7 +162,7 @@ class GetRun(Request[RunFound], frozen=True, tag="searcher.get_run"):
 class RunsListed(Message, frozen=True, tag="searcher.runs_listed"):
     """A page, newest first."""
 
-    runs: list[RunRow]
+    runs: list[RunReport]
 
 
 class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):

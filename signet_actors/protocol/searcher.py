@@ -10,6 +10,7 @@ import msgspec
 
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
+from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
@@ -371,15 +372,6 @@ class StoreStats(Message, frozen=True, tag="searcher.store_stats"):
 
 class GetStoreStats(Request[StoreStats], frozen=True, tag="searcher.get_store_stats"):
     """Count rows."""
-
-
-class ForgetCandidate(msgspec.Struct, frozen=True):
-    """A memory that a batch forget would delete; ``score`` in [0, 1], 1.0 where nothing was ranked."""
-
-    id: str
-    score: float
-    pinned: bool
-    version: int
 
 
 class ForgetCandidatesFound(Message, frozen=True, tag="searcher.forget_candidates_found"):

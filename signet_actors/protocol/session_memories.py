@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from signet_actors.operations.session_memories import SessionMetrics
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
 
@@ -67,18 +68,6 @@ class SessionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     feedback: float | None
     feedback_count: int
     created_at: str
-
-
-class SessionMetrics(msgspec.Struct, frozen=True):
-    """Counts and means over the memories that a session was offered; a mean without values is None."""
-
-    offered: int = 0
-    injected: int = 0
-    hit: int = 0
-    injected_and_hit: int = 0
-    rated: int = 0
-    mean_relevance: float | None = None
-    mean_feedback: float | None = None
 
 
 class SessionMemoriesFound(Message, frozen=True, tag="searcher.session_memories_found"):

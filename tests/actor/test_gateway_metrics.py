@@ -19,10 +19,11 @@ from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.operations.metrics import METRICS_MEDIA_TYPE
+from signet_actors.operations.pipeline import UsageReport
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
-from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus, ProviderUsage
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.bus_harness import eventually
 from tests.support.edge import EVERYBODY_UP, RunningEdge, echo, read_to_end
@@ -38,8 +39,8 @@ PIPELINE = PipelineStatus(
     today={"facts": 6, "turned_away.question": 2, "outcome.created": 5},
     total={"facts": 60},
     usage_today=[
-        ProviderUsage("2026-02-21", "ollama", "a", 3, 100, 10, 5, 0),
-        ProviderUsage("2026-02-21", "ollama", "b", 1, 1, 1, 1, 0),
+        UsageReport("2026-02-21", "ollama", "a", 3, 100, 10, 5, 0),
+        UsageReport("2026-02-21", "ollama", "b", 1, 1, 1, 1, 0),
     ],
 )
 REPORT = ProviderReport(

@@ -24,8 +24,10 @@ from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.operations.batch_modify import MODIFY_MEMORIES
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.operations.memory_changes import RECOVER_MEMORY
+from signet_actors.operations.pipeline import DeadReport, UsageReport
 from signet_actors.operations.recall import RECALL, SEARCH
 from signet_actors.operations.remember import REMEMBER
+from signet_actors.operations.runs import RunReport
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, JobRunnerState
@@ -43,7 +45,6 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.pipeline_queries import (
-    DeadCause,
     GetPipelineStatus,
     GetRun,
     KindQueue,
@@ -51,13 +52,11 @@ from signet_actors.protocol.pipeline_queries import (
     ListRuns,
     PipelineStatus,
     ProposalRow,
-    ProviderUsage,
     RejectedRow,
     Relation,
     ReviewItem,
     ReviewsListed,
     RunFound,
-    RunRow,
     RunsListed,
 )
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
@@ -81,7 +80,7 @@ STORE = PipelineStatus(
         ),
         KindQueue("of_a_later_release", pending=1),
     ],
-    dead_causes=[DeadCause("extract", "the answer is no JSON", 2, "2026-02-21T09:00:00.000Z")],
+    dead_causes=[DeadReport("extract", "the answer is no JSON", 2, "2026-02-21T09:00:00.000Z")],
     runs=9,
     runs_undone=1,
     last_run_at="2026-02-21T09:58:00.000Z",
@@ -89,8 +88,8 @@ STORE = PipelineStatus(
     today={"facts": 6, "turned_away.question": 2, "outcome.created": 5, "reason.low_fact_confidence": 1},
     total={"facts": 60, "fenced": 1},
     usage_today=[
-        ProviderUsage("2026-02-21", "ollama", "qwen3:4b", 7, 700, 70, 30, 0),
-        ProviderUsage("2026-02-21", "openai", "gpt", 1, 1, 1, 0, 5),
+        UsageReport("2026-02-21", "ollama", "qwen3:4b", 7, 700, 70, 30, 0),
+        UsageReport("2026-02-21", "openai", "gpt", 1, 1, 1, 0, 5),
     ],
 )
 ROWS = StoreStats(
@@ -122,7 +121,7 @@ SELECTION = Selection("auto", "ollama", "qwen3:4b", "it answers", True, "", endp
 MODEL = ModelState(SELECTION, REPORT, DailyLimits(calls=100, tokens=0))
 NOBODY = ModelState(Selection("auto", "none", "", "Ollama is not there", False, "ollama pull qwen3:4b"), None)
 RUNNER = JobRunnerState("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
-RUN = RunRow(
+RUN = RunReport(
     id="run-1",
     job_id="job-1",
     memory_id="m1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signet_actors.domain.feedback import clamped_score, feedback_type, running_mean
+from signet_actors.operations.session_memories import SessionMetrics
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.session_memories import (
@@ -14,7 +15,6 @@ from signet_actors.protocol.session_memories import (
     Rating,
     RecordFeedback,
     SessionMemoriesFound,
-    SessionMetrics,
 )
 from signet_actors.protocol.sessions import RecordSessions
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, PurgeStep
@@ -54,7 +54,9 @@ def test_what_a_session_was_offered_is_listed_in_order_with_metrics(room: StoreR
         ("two", "session_start", 2, False, 0),
         ("three", "prompt", 1, True, 1),
     ]
-    assert found.metrics == SessionMetrics(offered=3, injected=2, hit=2, injected_and_hit=2)
+    assert found.metrics == SessionMetrics(
+        offered=3, injected=2, hit=2, injected_and_hit=2, rated=0, mean_relevance=None, mean_feedback=None
+    )
     assert [row.id for row in listed(room, limit=1, offset=1).memories] == [two]
 
 

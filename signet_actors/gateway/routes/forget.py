@@ -23,7 +23,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
 from signet_actors.operations.forget import (
     FORGET_MEMORIES,
-    ForgetCandidateBody,
+    ForgetCandidate,
     ForgetPreviewReply,
     ForgetProblem,
     ForgetReply,
@@ -31,7 +31,7 @@ from signet_actors.operations.forget import (
     ForgetResult,
 )
 from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate
+from signet_actors.protocol.searcher import FindForgetCandidates
 from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten, ManyForgotten
 
 DEFAULT_LIMIT: Final = 20
@@ -67,8 +67,7 @@ async def forget(call: Call[ForgetRequest]) -> HttpResponse:
                 requires_confirm=requires_confirm,
                 confirm_token=_token(call, candidates),
                 candidates=[
-                    ForgetCandidateBody(id=c.id, score=round(c.score, 3), pinned=c.pinned, version=c.version)
-                    for c in candidates
+                    msgspec.structs.replace(candidate, score=round(candidate.score, 3)) for candidate in candidates
                 ],
             )
         )

@@ -33,7 +33,6 @@ from signet_actors.operations.pipeline import (
     PIPELINE_STATUS,
     BudgetReport,
     CallsReport,
-    DeadReport,
     FactFigures,
     Figures,
     JobRunnerReport,
@@ -52,7 +51,6 @@ from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import JobRunnerState
 from signet_actors.protocol.pipeline_queries import (
     KindQueue,
-    ProviderUsage,
 )
 
 _OF_SESSIONS: Final = (SUMMARIZE, SCORE_SESSION)
@@ -107,11 +105,11 @@ def render(snapshot: DaemonSnapshot) -> PipelineStatusReply:
             if model is not None and model.report is not None
         },
         jobs=None if jobs is None else [_kind(queue, now_ms) for queue in jobs],
-        dead=msgspec.convert(status and status.dead_causes, list[DeadReport] | None, from_attributes=True),
+        dead=None if status is None else status.dead_causes,
         lanes=None if extractor is None else [_runner(runner) for runner in extractor.runners],
         providers=ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
         budgets=_budgets(models, usage),
-        usage_today=msgspec.convert(usage, list[UsageReport] | None, from_attributes=True),
+        usage_today=usage,
         figures=None if status is None else Figures(today=_figures(status.today), kept=_figures(status.total)),
         decisions=None if decider is None else decider.decisions,
         runs=None if status is None else RunCounts(status.runs, status.runs_undone, status.last_run_at),
@@ -195,7 +193,7 @@ def _calls(report: ProviderReport) -> CallsReport:
     return msgspec.structs.replace(calls, recent=recent)
 
 
-def _budgets(models: Mapping[str, ModelState | None], usage: list[ProviderUsage] | None) -> list[BudgetReport]:
+def _budgets(models: Mapping[str, ModelState | None], usage: list[UsageReport] | None) -> list[BudgetReport]:
     """Return one budget for each provider; extraction and decision share the daily budget of a provider."""
     limits = {
         model.selection.name: model.limits

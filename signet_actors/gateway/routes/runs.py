@@ -22,7 +22,6 @@ from signet_actors.operations.runs import (
     RelationReport,
     RunListReply,
     RunReply,
-    RunReport,
     UndoReply,
     UndoRequest,
     UndoResult,
@@ -37,7 +36,7 @@ async def list_runs(call: Call[ListRunsRequest]) -> HttpResponse:
     listed = await call.ask_searcher(
         ListRuns(read=call.read, memory_id=request.memory_id, limit=request.limit, offset=request.offset)
     )
-    return HttpResponse(RunListReply(msgspec.convert(listed.runs, list[RunReport], from_attributes=True)))
+    return HttpResponse(RunListReply(listed.runs))
 
 
 async def get_run(call: Call[AgentFields]) -> HttpResponse:
@@ -47,7 +46,7 @@ async def get_run(call: Call[AgentFields]) -> HttpResponse:
         raise NotFound("Run not found")
     return HttpResponse(
         RunReply(
-            msgspec.convert(found.run, RunReport, from_attributes=True),
+            found.run,
             msgspec.convert(found.proposals, list[ProposalReport], from_attributes=True),
             msgspec.convert(found.entities, list[RelationReport], from_attributes=True),
             msgspec.convert(found.rejected, list[RejectedReport], from_attributes=True),

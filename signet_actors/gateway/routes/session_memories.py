@@ -22,7 +22,6 @@ from signet_actors.operations.session_memories import (
     ListSessionMemoriesRequest,
     SessionMemoriesReply,
     SessionMemoryBody,
-    SessionMetricsBody,
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.session_memories import ListSessionMemories, Rating, RecordFeedback
@@ -65,7 +64,7 @@ async def list_memories(call: Call[ListSessionMemoriesRequest]) -> HttpResponse:
             agent_id=agent_id,
             memories=memories,
             count=len(memories),
-            metrics=SessionMetricsBody(**msgspec.structs.asdict(found.metrics)),
+            metrics=found.metrics,
         )
     )
 

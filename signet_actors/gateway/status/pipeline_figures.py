@@ -8,9 +8,9 @@ from typing import Final
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.timestamps import epoch_ms
-from signet_actors.operations.pipeline import JunkReport
+from signet_actors.operations.pipeline import JunkReport, UsageReport
 from signet_actors.protocol.extractor import ExtractorStatus
-from signet_actors.protocol.pipeline_queries import KindQueue, PipelineStatus, ProviderUsage
+from signet_actors.protocol.pipeline_queries import KindQueue, PipelineStatus
 
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
 
@@ -51,7 +51,7 @@ def pending_by_kind(status: PipelineStatus | None) -> dict[str, int]:
     return {} if status is None else {queue.kind: queue.pending for queue in status.queues}
 
 
-def used(rows: Iterable[ProviderUsage], provider: str) -> tuple[int, int]:
+def used(rows: Iterable[UsageReport], provider: str) -> tuple[int, int]:
     """Return the calls and the tokens that count against the provider's limits of the day."""
     own = [row for row in rows if row.provider == provider]
     return (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, parse_deletions
 from signet_actors.domain.query_words import fts_match
 from signet_actors.domain.ranking.fusion import keyword_score
-from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate, ForgetCandidatesFound
+from signet_actors.operations.forget import ForgetCandidate
+from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidatesFound
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import forget as stored
 

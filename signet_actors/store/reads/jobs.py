@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.operations.pipeline import DeadReport
 from signet_actors.protocol.memories import Job
-from signet_actors.protocol.pipeline_queries import DeadCause
 from signet_actors.store.engine import Snapshot
 
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
@@ -92,9 +92,9 @@ def oldest_pending_by_kind(snapshot: Snapshot) -> list[tuple[str, str]]:
     return [(kind, created_at) for kind, created_at in snapshot.rows(_OLDEST_PENDING_BY_KIND)]
 
 
-def causes_of_dead(snapshot: Snapshot, limit: int) -> list[DeadCause]:
+def causes_of_dead(snapshot: Snapshot, limit: int) -> list[DeadReport]:
     """Return why jobs are dead, the most frequent causes first."""
-    return [DeadCause(*row) for row in snapshot.rows(_DEAD_CAUSES, {"limit": limit})]
+    return [DeadReport(*row) for row in snapshot.rows(_DEAD_CAUSES, {"limit": limit})]
 
 
 def result_of(snapshot: Snapshot, job_id: str) -> str | None:

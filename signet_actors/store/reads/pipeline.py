@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from signet_actors.operations.pipeline import UsageReport
+from signet_actors.operations.runs import RunReport
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.pipeline_queries import ProviderUsage, RunRow
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 
-_RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
+_RUN = ", ".join(f"r.{name}" for name in RunReport.__struct_fields__)
 _ONE_RUN = f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {{}}"
 _RUN_PAGE = f"{_ONE_RUN} ORDER BY r.seq DESC LIMIT :limit OFFSET :offset"
 _RUN_COUNT = "SELECT count(*) FROM pipeline_runs"
@@ -23,7 +24,7 @@ _COUNTERS = (
     " FROM pipeline_counters c GROUP BY c.name"
 )
 _USAGE = (
-    f"SELECT {', '.join(ProviderUsage.__struct_fields__)} FROM provider_usage WHERE day = :day ORDER BY provider, model"
+    f"SELECT {', '.join(UsageReport.__struct_fields__)} FROM provider_usage WHERE day = :day ORDER BY provider, model"
 )
 _counts = msgspec.json.Decoder(dict[str, int])
 
@@ -36,7 +37,7 @@ class RunTotals(NamedTuple):
     last_run_at: str | None
 
 
-def run_by_id(snapshot: Snapshot, run_or_job_id: str, read: ReadScope) -> RunRow | None:
+def run_by_id(snapshot: Snapshot, run_or_job_id: str, read: ReadScope) -> RunReport | None:
     """Return the run with this id or of the job with this id, if the caller may read its memory in any scope."""
     policy = readable_in_any_scope(snapshot, read.agent_id)
     where, bindings = conjunction(("r.id = :id OR r.job_id = :id", {"id": run_or_job_id}), policy)
@@ -44,7 +45,7 @@ def run_by_id(snapshot: Snapshot, run_or_job_id: str, read: ReadScope) -> RunRow
     return None if row is None else _run(row)
 
 
-def run_page(snapshot: Snapshot, read: ReadScope, *, memory_id: str | None, limit: int, offset: int) -> list[RunRow]:
+def run_page(snapshot: Snapshot, read: ReadScope, *, memory_id: str | None, limit: int, offset: int) -> list[RunReport]:
     """Return a page of the runs over readable memories, newest first; with an id, of that memory in any scope."""
     if memory_id is None:
         where, bindings = readable(snapshot, read)
@@ -65,11 +66,11 @@ def counters(snapshot: Snapshot, day: str) -> list[tuple[str, int, int]]:
     return [(name, total, of_day) for name, total, of_day in snapshot.rows(_COUNTERS, {"day": day})]
 
 
-def usage_of_day(snapshot: Snapshot, day: str) -> list[ProviderUsage]:
+def usage_of_day(snapshot: Snapshot, day: str) -> list[UsageReport]:
     """Return the use of each provider and model on the day."""
-    return [ProviderUsage(*row) for row in snapshot.rows(_USAGE, {"day": day})]
+    return [UsageReport(*row) for row in snapshot.rows(_USAGE, {"day": day})]
 
 
-def _run(row: Sequence[Any]) -> RunRow:
-    values = dict(zip(RunRow.__struct_fields__, row, strict=True))
-    return RunRow(**{**values, "counts": _counts.decode(values["counts"])})
+def _run(row: Sequence[Any]) -> RunReport:
+    values = dict(zip(RunReport.__struct_fields__, row, strict=True))
+    return RunReport(**{**values, "counts": _counts.decode(values["counts"])})

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from signet_actors.protocol.session_memories import ListSessionMemories, SessionMemory, SessionMetrics
+from signet_actors.operations.session_memories import SessionMetrics
+from signet_actors.protocol.session_memories import ListSessionMemories, SessionMemory
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
 
