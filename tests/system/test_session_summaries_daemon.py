@@ -262,6 +262,30 @@ def test_secrets_injected_text_and_orders_of_others_are_not_in_a_summary() -> No
                 assert bad not in text
 
 
+def test_what_tools_returned_and_memory_injected_in_a_session_of_gemini_is_not_in_the_prompt_for_its_summary() -> None:
+    records: list[dict[str, Any]] = [{"sessionId": "s-1", "projectHash": "8f2b9c1d", "kind": "main"}]
+    for number, turn in enumerate(turns("login form")):
+        kind = "user" if turn["role"] == "user" else "gemini"
+        content: list[dict[str, Any]] = [{"text": turn["content"]}]
+        if kind == "user":
+            content.append({"text": "<hook_context>- The port is 5433 (id 1)</hook_context>"})
+        record = {"id": f"m-{number}", "timestamp": f"2026-11-22T08:00:{number:02}.000Z", "type": kind}
+        result = [{"functionResponse": {"name": "read_file", "response": {"output": "SECRET_ROUTER = 7"}}}]
+        records += (
+            {**record, "content": content, "toolCalls": [{"name": "read_file", "result": result}]},
+            {**record, "id": f"r-{number}", "type": "user", "content": result},
+        )
+    transcript = "".join(json.dumps(record) + "\n" for record in records)
+    with pipeline(ScriptedModel(summaries=LOGIN)) as (daemon, provider):
+        body = {"harness": "gemini", "sessionKey": "s-1", "transcript": transcript}
+        assert daemon.api.post(END, body).ok()["queued"]
+        finished(daemon, "summarize")
+        (prompt,) = (asked.prompt for asked in asked_for_summaries(provider))
+        (shown,) = data_of(prompt)
+        assert "Step 5 of the login form is done" in shown
+        assert not any(text in prompt for text in ("SECRET_ROUTER", "5433", "functionResponse", "projectHash"))
+
+
 def test_a_session_that_is_too_long_for_a_prompt_is_summarized_part_by_part() -> None:
     joined = {"title": "Build the harbour crane", "summary": f"{SUMMARY}\n- The crane was built."}
     with pipeline(ScriptedModel(summaries={"It has": joined})) as (daemon, provider):
