@@ -25,6 +25,7 @@ MAX_CONTENT_CHARS = 16 << 20
 MAX_INJECT_CHARS = {"claude-code": 10_000, "codex": 10_000, "cursor": 10_000}
 """What a harness takes of an injected text. Claude Code counts UTF-16 units, Codex four UTF-8 bytes as a token."""
 OTHER_MAX_INJECT_CHARS = 24_000
+MAX_ANSWER_CHARS = 1 << 20
 
 
 COMPACTIONS_WITHOUT_END = {"cursor": ("auto", "manual"), "gemini": ("manual",)}
@@ -38,6 +39,11 @@ OFF_VARIABLES = ("SIGNET_NO_HOOKS", "SIGNET_BYPASS")
 def is_switched_off(environ: Mapping[str, str]) -> bool:
     """Return whether a variable of the environment says that no hook may run: 1 or true, in any case."""
     return any(environ.get(name, "").strip().lower() in ("1", "true") for name in OFF_VARIABLES)
+
+
+READS_GUIDELINES = ("opencode",)
+"""Harnesses that take a text for the model that writes the summary of a compaction."""
+GUIDELINES = "Memory keeps this summary beyond the session. Beside the state of the work it should contain:\n"
 
 
 class Options:
@@ -121,6 +127,16 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
     if hook.injects:
         body["maxInjectChars"] = max_inject_chars(options.harness)
     return {name: value for name, value in body.items() if value not in ("", None)}
+
+
+def text_for_agent(hook: Hook, answer: dict[str, Any], harness: str) -> str:
+    """Return what the daemon's answer has for the agent, in a form that the harness takes; empty if nothing."""
+    if hook.injects:
+        return _text(answer, "inject", MAX_ANSWER_CHARS)
+    if hook is HOOKS["pre-compaction"] and harness in READS_GUIDELINES:
+        guidelines = _text(answer, "guidelines", MAX_ANSWER_CHARS)
+        return GUIDELINES + guidelines if guidelines else ""
+    return ""
 
 
 def _text(event: dict[str, Any], name: str, limit: int = 4096) -> str:

@@ -32,6 +32,7 @@ from signet_actors.hook.harness_events import (
     is_switched_off,
     max_inject_chars,
     request_of,
+    text_for_agent,
 )
 from signet_actors.hook.injected_text import fitted
 from signet_actors.hook.spool import FINAL_REFUSALS, MAX_ENTRIES, Spool, SpoolFull
@@ -226,11 +227,11 @@ class _Output:
     def answer(self, answer: dict[str, Any]) -> None:
         """Print the daemon's answer."""
         assert self._hook is not None
-        inject = answer.get("inject")
+        text = text_for_agent(self._hook, answer, self._harness)
         if self._as_json or self._hook.answers:
             self._print(json.dumps(answer, ensure_ascii=False) + "\n")
-        elif self._hook.injects and isinstance(inject, str) and inject:
-            self._print(self._injection(inject))
+        elif text:
+            self._print(self._injection(text))
         else:
             self._print("")  # so that nothing else is said later
 

@@ -171,10 +171,12 @@ def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
     assert signet("connect", "opencode", "--command", str(program)).exit_code == 0
     plugin = tmp_path / ".config/opencode/plugins/signet.js"
     asked = f"At which dock charges the warehouse robot number {api}?"
-    steps = ({"prompt": asked}, {"request": True}, {"event": "session.idle"}, {"request": True}, {"end": True})
+    steps = ({"prompt": asked}, {"request": True}, {"event": "session.idle"}, {"compact": "x"}, {"end": True})
     found = play(plugin, api, *({**step, "session": f"ses_{api}"} for step in steps))
     assert found["problems"] == []
     assert f"dock {api + 70}" in "\n".join(found["requests"][0])
+    ((guidelines,),) = found["compactions"]
+    assert "decisions and their reasons" in guidelines
     kept = daemon.api.get(f"/api/sessions/ses_{api}/transcript").ok()
     assert kept["content"] == "User: Which port has the database?\n\nAssistant: It is port 5433."
     assert (kept["harness"], kept["project"], kept["format"]) == ("opencode", "/srv/shop", "opencode")

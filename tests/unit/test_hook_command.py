@@ -187,6 +187,17 @@ def test_what_the_harness_does_not_read_is_not_printed(
     assert {**sent, **expected} == sent
 
 
+def test_opencode_gets_the_guidelines_for_the_summary_of_a_compaction(daemon: ScriptedDaemon, workspace: Path) -> None:
+    for answer in ({"guidelines": "- port numbers", "inject": "x"}, {"guidelines": ""}, {"guidelines": 7}):
+        daemon.on("POST", "/api/hooks/pre-compaction", answer)
+    event = {"session_id": "ses_1", "cwd": "/srv/shop", "hook_event_name": "experimental.session.compacting"}
+    said = context(hook("pre-compaction", "-H", "opencode", event=event, workspace=workspace, url=daemon.url))
+    assert said.startswith("Memory keeps this summary")
+    assert said.endswith("\n- port numbers")
+    for _ in range(2):
+        assert hook("pre-compaction", "-H", "opencode", event=event, workspace=workspace, url=daemon.url).stdout == ""
+
+
 CURSOR_START = {
     "conversation_id": "9a0c1f52-0000-4d10-9d6e-000000000000",
     "generation_id": "1",

@@ -32,6 +32,7 @@ printf '%s\\t%s\\n' "$*" "$(cat)" >> LOG
 case "$1" in
   session-start) said="the start" ;;
   user-prompt-submit) said="an answer" ;;
+  pre-compaction) said="what to keep" ;;
   *) exit 0 ;;
 esac
 printf '{"hookSpecificOutput": {"additionalContext": "%s"}}' "$said"
@@ -95,6 +96,7 @@ def test_after_a_compaction_the_session_starts_anew(home: Home, api: int, old: b
     steps = ({"prompt": "x"}, {"request": True}, {"compact": "They looked for a port."}, {"request": True})
     found = play(home.root / PLUGIN, api, *steps, old=old)
     assert found["requests"] == [["the start", "an answer"], ["the start"]]
+    assert found["compactions"] == [[] if old else ["what to keep"]]
     done = reports(home)[2:]
     assert [name for name, _ in done] == ["pre-compaction", "compaction-complete", "session-start"][int(old) :]
     assert done[-2][1]["compact_summary"] == ("" if api == 1 else "They looked for a port.")
@@ -163,6 +165,7 @@ def test_a_program_that_fails_leaves_the_session_as_it_is(home: Home, api: int, 
     steps = ({"prompt": "x"}, {"request": True}, {"compact": ""}, {"event": "session.idle"}, {"end": True})
     found = play(home.root / PLUGIN, api, *steps)
     assert (found["requests"], found["problems"], found["warnings"]) == ([[]], [], [])
+    assert found["compactions"] == [[]]
 
 
 @needs_node

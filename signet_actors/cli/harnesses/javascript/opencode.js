@@ -27,7 +27,9 @@ async function server({ client, directory }) {
     "experimental.chat.system.transform": safe(async (input, output) => {
       output.system.push(...(await sessions.texts(input.sessionID)))
     }),
-    "experimental.session.compacting": safe((input) => void sessions.compacting(input.sessionID)),
+    "experimental.session.compacting": safe(async (input, output) => {
+      output.context.push(...(await sessions.compacting(input.sessionID)))
+    }),
     event: safe(({ event }) => {
       const id = event.properties?.sessionID ?? event.properties?.info?.id
       if (event.type === "session.idle") void sessions.idle(id)
@@ -67,7 +69,9 @@ async function setup(context) {
   await hook("context", async (event) => {
     event.system.push(...(await sessions.texts(event.sessionID)).map((text) => ({ type: "text", text })))
   })
-  await hook("compaction", (event) => void sessions.compacting(event.sessionID))
+  await hook("compaction", async (event) => {
+    event.system.push(...(await sessions.compacting(event.sessionID)).map((text) => ({ type: "text", text })))
+  })
   const events = context.event.subscribe()[Symbol.asyncIterator]()
   const read = safe(async () => {
     for (let next = await events.next(); !next.done; next = await events.next()) {

@@ -72,13 +72,18 @@ class Sessions {
     return session.queue
   }
 
-  // Run a hook of the session, and keep the text that comes back for the model.
-  async report(id, session, name, event = {}) {
+  // Run a hook of the session, and return the text that comes back for a model, in a list.
+  async ask(id, session, name, event = {}) {
     const cwd = session.about.directory ?? this.directory
     const answer = await run(name, { session_id: id, cwd, ...event })
     const text = answer.hookSpecificOutput?.additionalContext
-    if (typeof text === "string" && text) session.texts.push(text)
     if (typeof answer.systemMessage === "string") await limited(this.host.warn(answer.systemMessage), ASK_MS)
+    return typeof text === "string" && text ? [text] : []
+  }
+
+  // Run a hook of the session, and keep the text that comes back for its model.
+  async report(id, session, name, event = {}) {
+    session.texts.push(...(await this.ask(id, session, name, event)))
   }
 
   prompt(id, text) {
@@ -101,8 +106,12 @@ class Sessions {
     return session.texts
   }
 
-  compacting(id) {
-    return this.after(id, (session) => this.report(id, session, "pre-compaction"))
+  // Return what the summary of the compaction is to keep, in a list.
+  async compacting(id) {
+    let texts = []
+    const asked = this.after(id, async (session) => (texts = await this.ask(id, session, "pre-compaction")))
+    await limited(asked, WAIT_MS)
+    return texts
   }
 
   compacted(id, summary) {
