@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_actors.domain.transcripts.gemini import Session
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import (
     PIECE_CHARS,
@@ -154,11 +156,13 @@ def test_the_turns_of_gemini_are_counted_once_however_often_its_history_is_writt
             *copies,
             history(*copies),
             gemini("a4", "yes"),
+            gemini("image", ""),
+            {"$rewindTo": "image"},
             history(*again, gemini("a4", "yes")),
         )
     )
     assert [turn.text for turn in found.turns] == ["yes", "done", "yes", "yes"]
-    assert found.losses == 0
+    assert found.losses == 1, "it was rewound to a picture"
 
 
 @pytest.mark.parametrize(
@@ -176,6 +180,17 @@ def test_what_the_model_of_gemini_lost_is_counted_and_what_was_said_stays(change
     found = parse_transcript(lines(SESSION, gemini("a", "first"), gemini("b", "second"), change))
     assert found.losses == losses
     assert [turn.text for turn in found.turns if turn.role == "user"] == ["first", "second"]
+
+
+def test_a_session_of_gemini_is_read_in_linear_time_however_often_it_is_rewound() -> None:
+    session = Session()
+    for number in range(100_000):
+        session.read(gemini(f"m{number}", "x"))
+    began = time.monotonic()
+    for number in reversed(range(100_000)):
+        session.read({"$rewindTo": f"m{number}"})
+    assert session.losses == 100_000
+    assert time.monotonic() - began < 30
 
 
 def test_a_document_of_gemini_that_is_too_long_or_half_written_is_not_kept_as_text() -> None:

@@ -81,26 +81,22 @@ class Session:
         """Yield the turns."""
         return (turn for name, turn in self._said.items() if name not in self._copies)
 
-    def _say(self, record: Mapping[str, Any]) -> str | None:
-        """Note what the record says; return its id, None if it says nothing."""
+    def _say(self, record: Mapping[str, Any]) -> None:
+        """Note the record, which the model has, and what it says."""
         name = text_at(record, "id")
         if name is None:
-            return None
-        if name not in self._said:
-            turn = _turn(record)
-            if turn is None:
-                return None
+            return
+        self._history[name] = None
+        turn = None if name in self._said else _turn(record)
+        if turn is not None:
             self._said[name] = turn
             self._new.add(name)
-        self._history[name] = None
-        return name
 
     def _rewind(self, to: str) -> None:
-        names = list(self._history)
-        begin = names.index(to) if to in self._history else 0
-        for name in names[begin:]:
-            del self._history[name]
-        self.losses += begin < len(names)
+        """Note that the model no longer has this record and what follows it; it has nothing left if it never had it."""
+        self.losses += bool(self._history)
+        while self._history and self._history.popitem()[0] != to:
+            pass
 
     def _replace(self, messages: list[Mapping[str, Any]]) -> None:
         """Note what the model has from now on.
@@ -110,11 +106,10 @@ class Session:
         before, self._history = self._history, {}
         for message in messages:
             self._say(message)
-        lost = Counter(self._said[name][:2] for name in before if name not in self._history)
+        lost = Counter(self._said[name][:2] for name in before if name in self._said and name not in self._history)
         for name in self._history:
-            said = self._said[name][:2]
-            if name in self._new and lost[said]:
-                lost[said] -= 1
+            if name in self._new and lost[self._said[name][:2]]:
+                lost[self._said[name][:2]] -= 1
                 self._copies.add(name)
         self._new.clear()
         self.losses += any(lost.values())
