@@ -1,8 +1,9 @@
 """Run the examples of a page of the documentation, and write what they print in their place.
 
 Blocks of the kinds ``console``, ``python`` and ``javascript`` are run, from top to bottom. In a ``console`` block a
-line ``$ …`` is a command, which runs on a terminal, and the lines below it are its output. A ``text`` block directly
-after a program is the program's output. ``…`` in an output means any text. Other blocks are not run.
+line ``$ …`` is a command, which runs on a terminal, and the lines below it are its output; a question (``[y/N]: n``) is
+answered as the page shows it. A ``text`` block directly after a program is the program's output. ``…`` in an output
+means any text. Other blocks are not run.
 
 ``python -m tests.support.documentation PAGE…`` runs the pages and writes them again with the output of today.
 """
@@ -10,6 +11,7 @@ after a program is the program's output. ``…`` in an output means any text. Ot
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -23,6 +25,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.bus_harness import REPOSITORY
 from tests.support.live_daemon import private_root
 
 WIDTH = 80
@@ -31,6 +34,13 @@ SHOWN_BIN = f"{SHOWN_HOME}/.local/bin"
 """What the pages show instead of the temporary home directory, the free port and the programs of a test."""
 HARNESSES = (".claude", ".codex", ".gemini", ".cursor", ".config/opencode", ".config/Code/User")
 """Directories by which `signet connect` finds that these programs are installed."""
+HARNESSES_OF = {"docs/cli.md": (".cursor", ".config/opencode")}
+"""Pages that show a user with other harnesses than all of these."""
+FOR_A_RUNNING_DAEMON = {
+    "docs/guides/working-memory.md": "",
+    "docs/operations.md": "gateway: {requireOwner: true}\n",
+}
+"""Pages whose examples begin when the daemon runs already, with this configuration."""
 PROGRAMS = {"python": (sys.executable, "-"), "javascript": ("node", "--input-type=module", "-")}
 _BLOCK = re.compile(
     r"(?P<head>^```(?P<kind>console|python|javascript)\n)(?P<code>.*?)(?P<end>^```\n(?:\n```text\n)?)"
@@ -38,6 +48,7 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_ANSWER = re.compile(r"\[y/N\]: ([yn])$", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIES = re.compile(
     rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b|\b\d+ (?:second|minute)s? ago\b"
@@ -80,12 +91,14 @@ class Home:
             command, output = match.groups()
             if shutil.which(command.split()[0], path=self.environment["PATH"]) is None:
                 return match[0]
-            return f"$ {command}\n{self.unless_same(output, self.command(command))}"
+            answers = "".join(_ANSWER.findall(output))
+            return f"$ {command}\n{self.unless_same(output, self.command(command, answers))}"
 
         return _BLOCK.sub(block, text)
 
-    def command(self, command: str) -> str:
-        """Return what a terminal shows after this command. A question is answered with y."""
+    def command(self, command: str, answers: str = "") -> str:
+        """Return what a terminal shows after this command. Questions get these answers, then y."""
+        given = itertools.chain(answers, itertools.repeat("y"))
         terminal, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
         process = subprocess.Popen(
@@ -103,7 +116,7 @@ class Home:
             while data := _read(terminal):
                 printed += data
                 if printed.endswith(b"[y/N]: "):
-                    os.write(terminal, b"y\n")
+                    os.write(terminal, f"{next(given)}\n".encode())
         finally:
             os.close(terminal)
             process.wait()
@@ -159,15 +172,23 @@ def _pattern(shown: str) -> re.Pattern[str]:
 
 
 @contextmanager
-def empty_home() -> Iterator[Home]:
-    """Yield a home directory of a user who has harnesses. Afterwards its daemon is stopped, and it is removed."""
+def empty_home(page: str = "") -> Iterator[Home]:
+    """Yield a home directory in which the examples of the page work. Afterwards its daemon is stopped.
+
+    Its user has harnesses, and the files of a checkout in ``bench``.
+    """
     root = private_root()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         home = Home(root, free.getsockname()[1])
-    for name in HARNESSES:
+    for name in HARNESSES_OF.get(page, HARNESSES):
         (root / name).mkdir(parents=True)
+    (root / "bench").symlink_to(REPOSITORY / "bench")
     try:
+        if page in FOR_A_RUNNING_DAEMON:
+            (root / ".agents").mkdir(mode=0o700)
+            (root / ".agents" / "agent.yaml").write_text(FOR_A_RUNNING_DAEMON[page], encoding="utf-8")
+            home.command("signet start")
         yield home
     finally:
         home.command("signet stop --now")
@@ -177,7 +198,7 @@ def empty_home() -> Iterator[Home]:
 def main() -> None:
     for name in sys.argv[1:]:
         page = Path(name)
-        with empty_home() as home:
+        with empty_home(name) as home:
             home.anew = True
             page.write_text(home.run_page(page.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -26,6 +26,8 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
     "page",
     [
         "README.md",
+        "docs/cli.md",
+        "docs/operations.md",
         "docs/tutorial.md",
         "docs/guides/claude-code.md",
         "docs/guides/codex.md",
@@ -38,11 +40,12 @@ RECORD = "if the new output is right: python -m tests.support.documentation {}"
         "docs/guides/plugins.md",
         "docs/guides/python.md",
         "docs/guides/transcripts.md",
+        "docs/guides/working-memory.md",
     ],
 )
 def test_the_commands_and_python_programs_of_a_page_print_what_it_shows(page: str) -> None:
     shown = (REPOSITORY / page).read_text(encoding="utf-8")
-    with empty_home() as home:
+    with empty_home(page) as home:
         assert home.run_page(shown, kinds={"console", "python"}) == shown, RECORD.format(page)
 
 
