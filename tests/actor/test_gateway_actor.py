@@ -15,7 +15,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -30,7 +29,7 @@ from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, 
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.processes.child_context import encode_context, warmup_payload
 from tests.support.bus_client_harness import soon
-from tests.support.bus_harness import BusHarness, bus_harness, child_environment, eventually
+from tests.support.bus_harness import BusHarness, bus_harness, child_environment, eventually, log_lines
 from tests.support.edge import gateway_config
 from tests.support.live_daemon import live_daemon
 
@@ -53,7 +52,7 @@ class Listener:
         self.port: int = self.socket.getsockname()[1]
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, dict[str, object]]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", path, headers=headers or {})
             response = connection.getresponse()
@@ -91,11 +90,6 @@ def start(
     return process
 
 
-def log_lines(room: BusHarness) -> list[dict[str, Any]]:
-    paths = (room.workspace / ".daemon" / "logs").glob("*.log")
-    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def wait_ready(room: BusHarness) -> None:
     eventually(lambda: room.heard("gateway", Ready), within_s=30, what="gateway ready")
 
@@ -114,15 +108,15 @@ def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusHar
     process = start(room, listener)
     wait_ready(room)
     process.kill()
-    process.wait(10)
-    with socket.create_connection(("127.0.0.1", listener.port), timeout=30) as waiting:
+    process.wait(60)
+    with socket.create_connection(("127.0.0.1", listener.port), timeout=60) as waiting:
         waiting.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         start(room, listener, incarnation=2)
         assert waiting.recv(15) == b"HTTP/1.1 200 OK"
 
 
 def loaded_in_its_life(room: BusHarness) -> bool:
-    return any(line.get("detail") == "loading the embedding model" for line in log_lines(room))
+    return any(line.get("detail") == "loading the embedding model" for line in log_lines(room.workspace))
 
 
 def has_its_model(listener: Listener) -> bool:
@@ -178,7 +172,7 @@ def test_a_reload_while_the_model_loads_takes_effect_before_the_first_request(
     room: BusHarness, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = threading.Event()
-    monkeypatch.setattr(gateway_actor, "make_embedder", lambda _: told.wait(10) and None)
+    monkeypatch.setattr(gateway_actor, "make_embedder", lambda _: told.wait(60) and None)
     boot = msgspec.structs.replace(room.gateway_boot(), listen_fds=(os.dup(listener.socket.fileno()),))
     config = gateway_config(allowed_hosts=("memory.home",))
 
@@ -207,7 +201,7 @@ def test_a_reload_keeps_the_old_provider_if_the_new_one_cannot_be_loaded_and_app
     config = msgspec.structs.replace(gateway_config(allowed_hosts=("memory.home",)), embedding=embedding)
     room.send("gateway", Reload(msgspec.json.encode(config).decode()))
     eventually(lambda: listener.get("/health/live", {"Host": "memory.home"})[0] == 200)
-    eventually(lambda: any(line["event"] == "embedding_not_changed" for line in log_lines(room)))
+    eventually(lambda: any(line["event"] == "embedding_not_changed" for line in log_lines(room.workspace)))
     assert listener.get("/health/live")[0] == 200
 
 
@@ -293,4 +287,4 @@ def test_a_signing_key_readable_by_others_is_refused_with_an_explanation(room: B
     words = eventually(lambda: room.exit_notice("gateway"), within_s=30)
     assert words.code == ExitCode.CONFIG
     assert str(secret) in words.detail
-    assert process.wait(10) == ExitCode.CONFIG
+    assert process.wait(60) == ExitCode.CONFIG

@@ -143,9 +143,9 @@ def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_
         children = [int(line["pid"]) for line in running.events("spawned") + running.events("standby_prepared")]
         running.process.kill()
         running.exit_code()
-        eventually(lambda: not any(alive(pid) for pid in children), within_s=2, what="orphans gone")
+        eventually(lambda: not any(alive(pid) for pid in children), what="orphans gone")
     with daemon(workspace, serving=False) as again:
-        again.wait_for("serving", count=2, within_s=10)
+        again.wait_for("serving", count=2)
 
 
 def test_the_start_after_a_killed_supervisor_logs_what_is_known_of_the_former_run(workspace: Path) -> None:
@@ -165,7 +165,7 @@ def test_the_start_after_a_killed_supervisor_logs_what_is_known_of_the_former_ru
 def test_a_child_that_does_not_drain_is_killed_at_the_deadline(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, drainMs=1500), orders="searcher-1=deaf") as running:
         running.process.send_signal(signal.SIGTERM)
-        assert running.exit_code(5) == 0
+        assert running.exit_code(30) == 0  # the child would stay for a minute
         assert "killed" in running.events("child_stopped", child="searcher-1")[0]["cause"]
         assert "writer" in (workspace / "drained").read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.messaging.bus_client import BusClient
-from tests.support.bus_harness import BusHarness, bus_harness
+from tests.support.bus_harness import HANGS_S, BusHarness, bus_harness
 
 
 @asynccontextmanager
@@ -37,7 +37,7 @@ async def bus_in(room: BusHarness) -> AsyncIterator[BusClient]:
         await bus.close()
 
 
-async def soon(check: Callable[[], Any], *, within_s: float = 10.0) -> None:
+async def soon(check: Callable[[], Any], *, within_s: float = HANGS_S) -> None:
     deadline = time.monotonic() + within_s
     while not check():
         assert time.monotonic() < deadline, "did not happen in time"

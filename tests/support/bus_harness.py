@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,9 +25,11 @@ from signet_actors.runtime.processes.child_context import ChildContext, encode_c
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BOOT_ID = "00112233aabbccdd"
+HANGS_S = 60.0
+"""A limit against hanging, far above what a busy machine needs. It measures nothing."""
 
 
-def eventually(check: Callable[[], Any], *, within_s: float = 10.0, what: str = "") -> Any:
+def eventually(check: Callable[[], Any], *, within_s: float = HANGS_S, what: str = "") -> Any:
     """Return the first true value of ``check``; fail if there is none in time."""
     deadline = time.monotonic() + within_s
     while True:
@@ -35,6 +38,12 @@ def eventually(check: Callable[[], Any], *, within_s: float = 10.0, what: str = 
             return value
         assert time.monotonic() < deadline, f"did not happen within {within_s} s: {what or check}"
         time.sleep(0.005)
+
+
+def log_lines(workspace: Path) -> list[dict[str, Any]]:
+    """Return the lines of the log, without one that is being written."""
+    paths = sorted((workspace / ".daemon" / "logs").glob("*.log"))
+    return [json.loads(line) for path in paths for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 def child_environment(**more: str) -> dict[str, str]:
@@ -135,7 +144,7 @@ class BusHarness:
 
     def died(self, name: str) -> None:
         """Report in the tree that the child has exited."""
-        self.processes[name].wait(10)
+        self.processes[name].wait(HANGS_S)
         self.set_state(name, "restarting")
         self.announce_tree()
 
@@ -146,13 +155,13 @@ class BusHarness:
     def drain(self, name: str) -> int:
         eventually(lambda: self.has_spoken(name))
         self.send(name, Drain(1000))
-        return self.processes[name].wait(10)
+        return self.processes[name].wait(HANGS_S)
 
     def close(self) -> None:
         for process in self.processes.values():
             if process.poll() is None:
                 process.kill()
-            process.wait(10)
+            process.wait(HANGS_S)
         self.context.destroy(linger=0)
 
 

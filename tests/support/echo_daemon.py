@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.bus_harness import REPOSITORY, child_environment, eventually
+from tests.support.bus_harness import HANGS_S, REPOSITORY, child_environment, eventually, log_lines
 
 QUICK: dict[str, Any] = {
     "searcher": {"processes": 2},
@@ -40,10 +40,7 @@ class Daemon:
         self.process = process
 
     def lines(self) -> list[dict[str, Any]]:
-        found = []
-        for path in sorted((self.workspace / ".daemon" / "logs").glob("*.log")):
-            found += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return found
+        return log_lines(self.workspace)
 
     def events(self, event: str, **facts: Any) -> list[dict[str, Any]]:
         return [
@@ -52,7 +49,7 @@ class Daemon:
             if line["event"] == event and all(line.get(key) == value for key, value in facts.items())
         ]
 
-    def wait_for(self, event: str, *, count: int = 1, within_s: float = 20, **facts: Any) -> list[dict[str, Any]]:
+    def wait_for(self, event: str, *, count: int = 1, within_s: float = HANGS_S, **facts: Any) -> list[dict[str, Any]]:
         return eventually(  # type: ignore[no-any-return]
             lambda: len(found := self.events(event, **facts)) >= count and found, within_s=within_s, what=event
         )
@@ -60,7 +57,7 @@ class Daemon:
     def pid_of(self, child: str) -> int:
         return int(self.events("spawned", child=child)[-1]["pid"])
 
-    def exit_code(self, within_s: float = 20) -> int:
+    def exit_code(self, within_s: float = HANGS_S) -> int:
         return self.process.wait(within_s)
 
 
@@ -97,10 +94,10 @@ def daemon(
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(HANGS_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait(HANGS_S)
         assert process.stderr is not None
         process.stderr.close()
 

@@ -32,7 +32,7 @@ from signet_actors.runtime.histogram import Histogram
 from signet_actors.runtime.messaging.bus_client import BusHealth
 from signet_actors.runtime.processes.child_context import ChildContext
 
-CLIENT_WAIT_S = 10.0
+CLIENT_WAIT_S = 60.0
 
 EVERYBODY_UP = (
     ChildState("writer", "writer", UP, 1, 0, 11),

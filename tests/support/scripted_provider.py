@@ -59,7 +59,7 @@ Fault = Literal[
 ]
 
 MODEL_FAULTS: Final[tuple[Fault, ...]] = ("garbage", "think_block", "fenced", "cut_json")
-CLIENT_WAIT_S: Final = 20.0
+CLIENT_WAIT_S: Final = 60.0
 _HUGE_BYTES: Final = 1 << 30
 _REASONS: Final = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 429: "Too Many Requests"}
 

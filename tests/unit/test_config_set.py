@@ -231,7 +231,7 @@ def test_what_a_failing_editor_wrote_is_kept(
 def test_a_signal_leaves_no_draft_behind_but_what_was_typed(
     workspace: Path, editor: Callable[[str], Path], number: signal.Signals, typed: str
 ) -> None:
-    drafts = editor(f"printf '{typed}' > $1; touch {workspace}.opened; exec sleep 60")
+    drafts = editor(f"printf '{typed}' > $1; touch {workspace}.opened; exec sleep 600")
     command = subprocess.Popen(
         [sys.executable, "-m", "signet_actors.cli", "config", "edit"],
         env={**os.environ, "TMPDIR": str(drafts)},
@@ -240,10 +240,10 @@ def test_a_signal_leaves_no_draft_behind_but_what_was_typed(
     try:
         eventually(Path(f"{workspace}.opened").exists, what="the editor")
         command.send_signal(number)
-        assert command.wait(timeout=10) == 128 + number
+        assert command.wait(timeout=60) == 128 + number
     finally:
         os.killpg(command.pid, signal.SIGKILL)  # the editor
-        command.wait(timeout=10)
+        command.wait(timeout=60)
     assert [one.read_text() for one in drafts.iterdir()] == [typed] * bool(typed)
 
 
