@@ -92,6 +92,21 @@ def test_another_output_is_replaced_by_what_was_printed(tmp_path: Path) -> None:
     assert "1 found" not in page
 
 
+@pytest.mark.parametrize(
+    ("command", "shown", "runs"),
+    [
+        ("""[ -e 1 ] && echo '{"ok":true}' || echo '{"skipped":true,"reason":"timeout"}'""", '{"ok":true}', 2),
+        ("[ -e 1 ] && echo found || echo nothing; : --check", "found", 2),
+        ("[ -e 1 ] && echo found || echo nothing", "nothing", 1),
+        ("echo found; : --check", "found", 1),
+    ],
+)
+def test_a_command_whose_hook_was_late_is_run_again(tmp_path: Path, command: str, shown: str, runs: int) -> None:
+    page = f"```console\n$ {command}; echo run >> 1\n{shown}\n```\n"
+    assert Home(tmp_path, 3850).run_page(page) == page
+    assert (tmp_path / "1").read_text() == "run\n" * runs
+
+
 def test_a_question_is_answered_with_yes(tmp_path: Path) -> None:
     page = "```console\n$ read -p 'Sure? [y/N]: ' said; echo $said\nSure? [y/N]: y\ny\n```\n"
     assert Home(tmp_path, 3850).run_page(page) == page
