@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = [
@@ -158,7 +159,8 @@ def test_a_daemon_does_not_start_on_a_database_that_another_process_has_locked()
 def test_a_daemon_keeps_the_database_lock_during_restarts_of_the_writer() -> None:
     with live_daemon() as daemon:  # whose database did not exist when it was started
         assert is_locked(daemon.database)
-        daemon.kill("writer")
+        killed = daemon.kill("writer")
+        eventually(lambda: daemon.every_process()["writer"]["pid"] not in {killed, None}, what="another writer")
         daemon.wait_ready()
         assert is_locked(daemon.database)
         daemon.api.remember("the lock is in nobody's way")

@@ -130,7 +130,7 @@ def test_a_writer_stopped_during_a_slow_sync_is_replaced(library: Path) -> None:
         eventually(says(daemon, "degraded", "disk is slow"), what="health names the slow disk")
         slow(daemon, 0)
         os.kill(daemon.children()["writer"], signal.SIGSTOP)
-        eventually(lambda: daemon.actors()["writer"]["incarnation"] == 2, within_s=10, what="a new writer")
+        eventually(lambda: daemon.actors()["writer"]["incarnation"] == 2, within_s=60, what="a new writer")
         daemon.wait_ready()
         daemon.api.remember("a note on a fast disk")
         died = [line for line in daemon.log() if line.get("event") == "child_exited"]
