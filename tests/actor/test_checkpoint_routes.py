@@ -32,7 +32,7 @@ CONFIG = "memory: {pipelineV2: {continuity: {promptInterval: 3, maxCheckpointsPe
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon(config=CONFIG) as started:
+    with live_daemon(config=CONFIG, patient=True) as started:
         yield started
         assert started.faults() == []
 
@@ -141,7 +141,7 @@ def test_no_secret_reaches_a_checkpoint(daemon: LiveDaemon) -> None:
 
 
 def test_a_session_whose_key_holds_a_secret_is_found_where_memories_keep_their_secrets() -> None:
-    with live_daemon(config="redaction: {memories: false}\n") as daemon:
+    with live_daemon(config="redaction: {memories: false}\n", patient=True) as daemon:
         daemon.api.remember("The form uses formkit")
         hook(daemon.api, "session-start", sessionKey=KEY)
         hook(daemon.api, "pre-compaction", sessionKey=KEY, sessionContext="the login form")
@@ -189,14 +189,16 @@ def test_a_checkpoint_without_a_session_is_refused(daemon: LiveDaemon) -> None:
 
 
 def test_the_recovery_text_keeps_to_its_configured_length() -> None:
-    with live_daemon(config="memory: {pipelineV2: {continuity: {recoveryBudgetChars: 200}}}\n") as daemon:
+    with live_daemon(config="memory: {pipelineV2: {continuity: {recoveryBudgetChars: 200}}}\n", patient=True) as daemon:
         hook(daemon.api, "pre-compaction", sessionKey="s", sessionContext="word " * 300)
         text = begin(daemon.api, "s", HERE, source="compact")
         assert len(text[text.index(RECOVERY) :]) <= 200
 
 
 def test_without_continuity_nothing_is_noted() -> None:
-    with live_daemon(config="memory: {pipelineV2: {continuity: {enabled: false, promptInterval: 1}}}\n") as daemon:
+    with live_daemon(
+        config="memory: {pipelineV2: {continuity: {enabled: false, promptInterval: 1}}}\n", patient=True
+    ) as daemon:
         hook(daemon.api, "user-prompt-submit", userPrompt="fix the login form", sessionKey="s")
         assert "checkpointId" not in hook(daemon.api, "pre-compaction", sessionKey="s")
         made = daemon.api.post("/api/checkpoints", {"sessionKey": "s"}).ok()

@@ -117,7 +117,7 @@ def play(scenario: Scenario) -> list[dict[str, Any]]:
     """Return the recorded form of each step's request and response, on a fresh daemon."""
     names = [step.name for step in scenario.steps]
     assert len(set(names)) == len(names), f"{scenario.name}: two steps of one name"
-    started = scenario.daemon or (lambda: live_daemon(config=scenario.config, pipeline=scenario.pipeline))
+    started = scenario.daemon or (lambda: live_daemon(config=scenario.config, pipeline=scenario.pipeline, patient=True))
     with started() as daemon, (scenario.around or _as_it_is)(daemon):
         player = _Player(daemon)
         return [player.step(step) for step in scenario.steps]

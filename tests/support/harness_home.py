@@ -13,6 +13,10 @@ from signet_actors.cli.harnesses.registry import Harness
 from signet_actors.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
+LONG_LIMITS = (
+    "from signet_actors.hook.harness_events import HOOKS; [setattr(h, 'limit_s', 60.0) for h in HOOKS.values()]"
+)
+"""Python that lets a hook wait for the daemon as long as a busy machine needs, for tests with another subject."""
 
 
 class Home:
@@ -33,7 +37,7 @@ class Home:
     def _program(self, path: Path, module: str, *options: str) -> Path:
         path.write_text(
             f"#!{sys.executable}\nimport sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[1:1] = {list(options)!r}\n"
-            f"from {module} import main; main()\n"
+            f"{LONG_LIMITS}\nfrom {module} import main; main()\n"
         )
         path.chmod(0o755)
         return path

@@ -26,8 +26,8 @@ from tests.support.bus_harness import eventually
 from tests.support.harness_home import Home, install_claude, make_home
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
-HANG_S = 30
-"""A guard against a hook that hangs, many times its limit."""
+HANG_S = 90
+"""A guard against a hook that hangs. It is more than the limit of the hooks that are installed here."""
 _ID = re.compile(r"\(id ([0-9a-f-]{18})\)")
 _BEGIN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 
@@ -347,9 +347,14 @@ class HookedHome:
 
 
 @contextlib.contextmanager
-def hooked_home(harness: Harness, root: Path, *, config: str = "", **environ: str) -> Iterator[HookedHome]:
+def hooked_home(
+    harness: Harness, root: Path, *, config: str = "", patient: bool = True, **environ: str
+) -> Iterator[HookedHome]:
     """Yield a home with the harness connected to a running daemon."""
-    with pytest.MonkeyPatch.context() as patch, live_daemon(config=config, started=False) as daemon:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        live_daemon(config=config, started=False, patient=patient) as daemon,
+    ):
         home = make_home(root, patch)
         install_claude(home.root / "claude", "2.1.219 (Claude Code)")
         patch.setenv("SIGNET_WORKSPACE", str(daemon.workspace))

@@ -59,7 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(home: Path) -> Iterator[LiveDaemon]:
-    with live_daemon(environ={"HOME": str(home), "CODEX_HOME": ""}) as daemon:
+    with live_daemon(environ={"HOME": str(home), "CODEX_HOME": ""}, patient=True) as daemon:
         yield daemon
 
 

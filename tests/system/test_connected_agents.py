@@ -18,6 +18,7 @@ from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.main import cli
 from signet_actors.hook.spool import Spool
 from tests.support.bus_harness import REPOSITORY, eventually
+from tests.support.harness_home import LONG_LIMITS
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.plugin_hosts import needs_node, play, play_openclaw
 
@@ -27,7 +28,7 @@ PROMPT = {"session_id": "s-1", "cwd": "/srv/shop", "hook_event_name": "UserPromp
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         yield daemon
 
 
@@ -46,7 +47,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: LiveDaemon)
         path = tmp_path / name
         path.write_text(
             f"#!{sys.executable}\nimport sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-            f"from {module} import main; main()\n"
+            f"{LONG_LIMITS}\nfrom {module} import main; main()\n"
         )
         path.chmod(0o755)
     return path
@@ -68,12 +69,19 @@ def signet(*arguments: str) -> Result:
 def test_check_passes_and_leaves_no_memory(program: Path, daemon: LiveDaemon, harness: Harness) -> None:
     before = [row["id"] for row in daemon.api.listed()]
     assert signet("connect", harness.name, "--command", str(program)).exit_code == 0
-    done = signet("connect", harness.name, "--check")
-    assert done.exit_code == 0, done.output
+    checks: list[Result] = []
+
+    def passes() -> bool:  # a hook may be late on a busy machine; each check has a memory of its own
+        checks.append(signet("connect", harness.name, "--check"))
+        print(checks[-1].output)
+        return checks[-1].exit_code == 0
+
+    eventually(passes, what="the check passes")
+    done = checks[-1]
     assert ("a memory was stored, asked for, and forgotten again" in done.output) is bool(harness.events)
     assert "memory_search found the memory" in done.output
     assert [row["id"] for row in daemon.api.listed()] == before
-    assert Spool(str(daemon.workspace)).waiting() == []
+    eventually(lambda: Spool(str(daemon.workspace)).waiting() == [], within_s=180, what="no report waits")
     started = {"session_id": f"after-{harness.name}", "cwd": os.environ["PWD"], "source": "startup"}
     assert "signet-check" not in hook(program, "session-start", {**started, "hook_event_name": "SessionStart"})
 
@@ -93,6 +101,7 @@ def test_the_transcript_of_a_session_that_is_killed_is_there_but_for_its_last_an
     """Each answer of the agent is stored by Stop; a killed session has no SessionEnd, and a resumed one goes on."""
     path = daemon.workspace / "s-stop.jsonl"
     event = {"session_id": "s-stop", "cwd": "/srv/shop", "transcript_path": str(path)}
+    stop = {**event, "hook_event_name": "Stop"}
 
     def say(role: str, text: str) -> None:
         with path.open("a") as file:
@@ -103,14 +112,23 @@ def test_the_transcript_of_a_session_that_is_killed_is_there_but_for_its_last_an
     for number in range(3):
         say("user", f"How many crates are in hall {number}?")
         say("assistant", f"There are {number + 40} crates in hall {number}.")
-        assert hook(program, "checkpoint", {**event, "hook_event_name": "Stop"}) == ""
+        assert hook(program, "checkpoint", stop) == ""
+
+    def has_turns(count: int) -> bool:
+        found = daemon.api.get("/api/sessions/s-stop/transcript")
+        return found.status == 200 and found.json["turnCount"] == count
+
+    def are_stored() -> bool:  # a report that finds the last one still running is skipped, and the next one has it all
+        return has_turns(6) or (hook(program, "checkpoint", stop) == "" and has_turns(6))
+
+    eventually(are_stored, within_s=90, what="the turns are stored")
     say("user", "And in hall 9?")
     found = daemon.api.get("/api/sessions/s-stop/transcript").ok()
     assert found["turnCount"] == 6
     assert "There are 42 crates in hall 2." in found["content"]
     assert "s-stop" in [session["key"] for session in daemon.api.get("/api/sessions").ok()["sessions"]]
     hook(program, "session-end", {**event, "hook_event_name": "SessionEnd", "reason": "other"})
-    assert daemon.api.get("/api/sessions/s-stop/transcript").ok()["turnCount"] == 7
+    eventually(lambda: has_turns(7), within_s=180, what="the last turn is stored")
     assert "s-stop" not in [session["key"] for session in daemon.api.get("/api/sessions").ok()["sessions"]]
 
 
@@ -125,7 +143,7 @@ def test_a_memory_that_the_daemon_missed_is_stored_once_when_it_is_back(program:
         copy = f"9{name}"
         shutil.copy(Path(spool.directory, name), Path(spool.directory, copy))
         other.start()
-        eventually(lambda: spool.waiting() == [], what="the daemon to have what waited")
+        eventually(lambda: spool.waiting() == [], within_s=180, what="the daemon to have what waited")
         assert [row["content"] for row in other.api.listed()] == ["The deploy needs the flag --drain"]
         assert spool.rejected() == []
 
@@ -162,6 +180,13 @@ def test_hooks_end_well_and_lose_nothing_while_a_child_is_killed(program: Path, 
         assert spool.rejected() == []
 
 
+def kept_transcript(daemon: LiveDaemon, session: str) -> Any:
+    """Return the stored transcript; a plugin does not wait for it for long."""
+    path = f"/api/sessions/{session}/transcript"
+    eventually(lambda: daemon.api.get(path).status == 200, what="the transcript is stored")
+    return daemon.api.get(path).ok()
+
+
 @needs_node
 @pytest.mark.parametrize("api", [1, 2])
 def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
@@ -177,7 +202,7 @@ def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
     assert f"dock {api + 70}" in "\n".join(found["requests"][0])
     ((guidelines,),) = found["compactions"]
     assert "decisions and their reasons" in guidelines
-    kept = daemon.api.get(f"/api/sessions/ses_{api}/transcript").ok()
+    kept = kept_transcript(daemon, f"ses_{api}")
     assert kept["content"] == "User: Which port has the database?\n\nAssistant: It is port 5433."
     assert (kept["harness"], kept["project"], kept["format"]) == ("opencode", "/srv/shop", "opencode")
 
@@ -204,6 +229,6 @@ def test_a_session_of_openclaw_gets_memories_and_leaves_its_transcript(
     assert found["problems"] == []
     assert "17 degrees" in found["given"][0]["appendSystemContext"]
     assert "17 degrees" in found["given"][1]["content"][0]["text"]
-    kept = daemon.api.get(f"/api/sessions/{key}:s-1/transcript").ok()
+    kept = kept_transcript(daemon, f"{key}:s-1")
     assert kept["content"] == "User: How warm?\n\nAssistant: It is 17 degrees at night."
     assert (kept["harness"], kept["project"], kept["agentId"]) == ("openclaw", "/srv/garden", "default")

@@ -26,7 +26,7 @@ TEXTS = {
 
 @pytest.fixture
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon() as started:
+    with live_daemon(patient=True) as started:
         for name, text in TEXTS.items():
             (started.workspace / name).write_text(text + "\n")
         yield started

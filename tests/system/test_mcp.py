@@ -34,7 +34,7 @@ Connect = Callable[[str], contextlib.AbstractAsyncContextManager[Client]]
 @pytest.fixture(scope="module")
 def served() -> Iterator[LiveDaemon]:
     """A daemon with the agents ada and bob, who read their own memories alone."""
-    with live_daemon(config=AGENTS) as daemon:
+    with live_daemon(config=AGENTS, patient=True) as daemon:
         yield daemon
         assert daemon.faults() == []
 

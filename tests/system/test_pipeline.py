@@ -38,7 +38,7 @@ memory:
 def pipeline(model: ScriptedModel | None = None, more: str = "", extraction: str = "") -> Iterator[Any]:
     with (
         ScriptedProvider(script=model or ScriptedModel()) as provider,
-        live_daemon(config=config_for(provider, more, extraction)) as daemon,
+        live_daemon(config=config_for(provider, more, extraction), patient=True) as daemon,
     ):
         yield daemon, provider
         assert daemon.stop() == 0
@@ -48,7 +48,7 @@ def pipeline(model: ScriptedModel | None = None, more: str = "", extraction: str
 def finished(daemon: LiveDaemon, kind: str = "extract", state: str = "completed", count: int = 1) -> None:
     """Wait until that many jobs of the kind have the state."""
     sql = "SELECT count(*) FROM memory_jobs WHERE job_type = ? AND status = ?"
-    eventually(lambda: daemon.read(sql, kind, state)[0][0] >= count, within_s=30, what=f"{count} {kind} jobs {state}")
+    eventually(lambda: daemon.read(sql, kind, state)[0][0] >= count, within_s=120, what=f"{count} {kind} jobs {state}")
 
 
 def derived(daemon: LiveDaemon) -> list[str]:

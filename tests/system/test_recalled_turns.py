@@ -19,7 +19,7 @@ TALK = f"User: {ASKED}\nAssistant: On port 5433, behind the tunnel."
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         yield daemon
 
 
@@ -132,6 +132,6 @@ def test_a_prompt_is_not_given_turns(daemon: LiveDaemon) -> None:
 
 
 def test_turns_are_switched_off_by_configuration() -> None:
-    with live_daemon(config="search:\n  transcripts: false\n") as daemon:
+    with live_daemon(config="search:\n  transcripts: false\n", patient=True) as daemon:
         agent = agent_with_talk(daemon, "default", "said")
         assert recalled(agent, ASKED) == []

@@ -32,7 +32,7 @@ def skills(client: Client, **parameters: Any) -> list[tuple[str, int]]:
 
 
 def test_a_use_is_counted_once_for_its_agent_and_survives_a_restart() -> None:
-    with live_daemon() as daemon:
+    with live_daemon(patient=True) as daemon:
         for use_id, skill in (("1", "pdf"), ("2", "release-notes"), ("1", "pdf"), ("3", "pdf")):
             used(daemon.api, use_id, skill)
         used(daemon.agent("cleo"), "1", "pdf")

@@ -64,7 +64,7 @@ FROM_TOOLS = ("school buses", "SAILINGS_TABLE", "Rule 4", "wait in fog", "hook_c
 @pytest.fixture(scope="module")
 def homed() -> Iterator[LiveDaemon]:
     """A daemon with a home directory in which harnesses have their folders."""
-    with live_daemon(started=False) as daemon:
+    with live_daemon(started=False, patient=True) as daemon:
         home = daemon.root / "home"
         (home / ".claude" / "projects" / "-ferry").mkdir(parents=True)
         daemon.environ |= {"HOME": str(home), "CODEX_HOME": str(home / ".codex"), "XDG_DATA_HOME": ""}
@@ -277,7 +277,7 @@ def stored(daemon: LiveDaemon, **fields: Any) -> bool:
     ],
 )
 def test_a_kill_in_the_middle_loses_and_doubles_nothing_after_the_retry(child: str, point: str) -> None:
-    with live_daemon(started=False) as daemon:
+    with live_daemon(started=False, patient=True) as daemon:
         fired = daemon.root / "fired"
         daemon.start(SIGNET_SYNC_POINTS=point, SIGNET_SYNC_POINTS_FIRED=str(fired))
         assert not fired.exists()

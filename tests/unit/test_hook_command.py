@@ -29,10 +29,12 @@ from signet_actors.hook import daemon as daemon_module
 from signet_actors.hook import spool
 from signet_actors.hook.harness_events import HOOKS, is_switched_off
 from signet_actors.hook.injected_text import CUT_NOTE, fitted
+from tests.support.harness_home import LONG_LIMITS
 from tests.support.scripted_daemon import ScriptedDaemon
 
 ROOT = str(Path(__file__).resolve().parents[2])
 PROGRAM = "from signet_actors.hook.program import main; main()"
+PATIENT_PROGRAM = f"{LONG_LIMITS}; {PROGRAM}"
 CLAUDE = ("-H", "claude-code")
 START = {
     "session_id": "6f1c3b52-6c52-4d10-9d6e-000000000000",
@@ -64,16 +66,22 @@ def environment(workspace: Path, url: str | None = None, **more: str) -> dict[st
 
 
 def hook(
-    *arguments: str, event: Any, workspace: Path, url: str | None = None, **more: str
+    *arguments: str,
+    event: Any,
+    workspace: Path,
+    url: str | None = None,
+    program: str = PATIENT_PROGRAM,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
+    """Run the program; give ``PROGRAM``, with the real limits, if the daemon does not answer."""
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", program, *arguments],
         input=event if isinstance(event, str) else json.dumps(event),
         env=environment(workspace, url, **more),
         cwd=workspace.parent,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -101,7 +109,7 @@ def waiting(workspace: Path) -> list[dict[str, Any]]:
 
 def drained(workspace: Path) -> bool:
     """Wait until nothing waits any more."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     kept = spool.Spool(str(workspace))
     while kept.waiting() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -359,7 +367,7 @@ def test_a_spool_that_cannot_be_written_holds_nothing_up(daemon: ScriptedDaemon,
 @pytest.mark.parametrize("name", ["session-start", "user-prompt-submit", "session-end"])
 def test_a_daemon_that_hangs_does_not_hold_the_harness(daemon: ScriptedDaemon, workspace: Path, name: str) -> None:
     daemon.on("POST", f"/api/hooks/{name}", hang=True)
-    done = hook(name, *CLAUDE, event=START, workspace=workspace, url=daemon.url)
+    done = hook(name, *CLAUDE, event=START, workspace=workspace, url=daemon.url, program=PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("did not answer in time" in done.stdout) == (name == "session-start")
     assert len(waiting(workspace)) == (1 if name == "session-end" else 0)
@@ -372,7 +380,7 @@ def test_a_harness_that_never_closes_standard_input_is_not_held(workspace: Path)
         stdout=subprocess.PIPE,
         env=environment(workspace, closed_port()),
     )
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert process.stdout is not None
     assert b"did not answer in time" in process.stdout.read()
     process.stdin.close()
@@ -397,7 +405,7 @@ def test_a_module_of_the_project_is_not_imported(daemon: ScriptedDaemon, workspa
         cwd=workspace.parent,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, context(done)) == (0, "known")
@@ -423,7 +431,7 @@ def test_claude_codes_time_for_the_end_of_a_session_is_kept(daemon: ScriptedDaem
     """Claude Code ends all hooks of SessionEnd after 1.5 seconds; what is in the spool by then is sent later."""
     assert HOOKS["session-end"].limit_s < 1.5
     daemon.on("POST", "/api/hooks/session-end", hang=True)
-    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url, program=PROGRAM)
     assert len(waiting(workspace)) == 1
 
 
@@ -498,17 +506,17 @@ def test_a_request_whose_answer_was_lost_is_sent_again_with_its_key(daemon: Scri
 def test_a_hook_that_is_killed_while_it_waits_loses_nothing(daemon: ScriptedDaemon, workspace: Path) -> None:
     daemon.on("POST", "/api/hooks/session-end", hang=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "session-end", *CLAUDE],
+        [sys.executable, "-c", PATIENT_PROGRAM, "session-end", *CLAUDE],
         stdin=subprocess.PIPE,
         env=environment(workspace, daemon.url),
     )
     process.stdin.write(json.dumps(END).encode())
     process.stdin.close()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not daemon.asked and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
-    process.wait(30)
+    process.wait(60)
     assert [entry["body"]["idempotencyKey"] for entry in waiting(workspace)] == [
         asked.body["idempotencyKey"] for asked in daemon.asked
     ]
@@ -611,7 +619,7 @@ def test_a_report_waits_until_a_reply_says_that_the_daemon_has_it(
         assert json.loads(done.stdout)["spooled"] is True
     assert len(waiting(workspace)) == 1
     hook("session-start", *CLAUDE, event=START, workspace=workspace, url=daemon.url)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(daemon.asked) < 3 and time.monotonic() < deadline:
         time.sleep(0.005)
     assert len(daemon.asked) == 3
@@ -646,7 +654,7 @@ def test_a_report_goes_only_to_the_daemon_that_it_was_for(daemon: ScriptedDaemon
     daemon.on("POST", "/api/hooks/remember", {"saved": True})
     with holding(workspace):
         hook("session-start", *CLAUDE, event=START, workspace=workspace)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(waiting(workspace)) > 1 and time.monotonic() < deadline:
             time.sleep(0.005)
     (entry,) = waiting(workspace)
@@ -704,7 +712,7 @@ def test_at_the_limit_it_is_said_whether_the_memory_waits(daemon: ScriptedDaemon
     workspace.mkdir()
     (workspace / "memory").write_text("a file")
     daemon.on("POST", "/api/hooks/remember", hang=True)
-    done = hook("remember", event={"content": "x"}, workspace=workspace, url=daemon.url)
+    done = hook("remember", event={"content": "x"}, workspace=workspace, url=daemon.url, program=PROGRAM)
     assert json.loads(done.stdout)["spooled"] is False
 
 
@@ -814,8 +822,9 @@ def test_a_daemon_that_ends_in_the_middle_of_its_answer_gave_none(
             thread = threading.Thread(target=answer)
             thread.start()
             url = f"http://127.0.0.1:{server.getsockname()[1]}"
-            done = hook(name, *CLAUDE, event=END, workspace=workspace, url=url)
-            thread.join(30)
+            program = PATIENT_PROGRAM if ending is not None else PROGRAM
+            done = hook(name, *CLAUDE, event=END, workspace=workspace, url=url, program=program)
+            thread.join(60)
             assert (done.returncode, done.stderr) == (0, "")
             assert ("Signet: no memory in this session" in done.stdout) == (name == "session-start")
     assert len(waiting(workspace)) == 1
@@ -1007,7 +1016,7 @@ def test_signet_hook_is_the_same_program(daemon: ScriptedDaemon, workspace: Path
             cwd=workspace.parent,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert (done.returncode, context(done)) == (0, "known")

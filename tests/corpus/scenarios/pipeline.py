@@ -37,7 +37,7 @@ def with_a_model() -> Iterator[LiveDaemon]:
             f"memory:\n  pipelineV2:\n    extraction: {{provider: ollama, endpoint: '{provider.url}'}}\n"
             "    worker: {maxRetries: 1}\n"
         )
-        with live_daemon(config=config) as daemon:
+        with live_daemon(config=config, patient=True) as daemon:
             yield daemon
 
 

@@ -1,0 +1,49 @@
+"""The gateway with long time limits of hooks: ``python -m tests.support.patient_gateway``.
+
+A hook answers within a second or so, if need be without a memory that it would have found. A machine that stands still
+for that long changes the answers, so tests with another subject use this gateway (``live_daemon(patient=True)``).
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Final
+
+from signet_actors.gateway import __main__ as gateway
+from signet_actors.gateway import projects
+from signet_actors.gateway.routes import checkpoints as checkpoint_routes
+from signet_actors.gateway.routes import hooks, notifications, skills, transcripts
+from signet_actors.gateway.sessions import checkpoints, hook_runner, recovery
+
+LIMIT_S: Final = 8
+"""Less than ``REQUEST_SHARE`` of the default of ``gateway.requestTimeoutMs``, which a hook never exceeds."""
+LIMITS: Final[tuple[tuple[ModuleType, str], ...]] = (
+    (hooks, "READ_BUDGET_MS"),
+    (hooks, "PROMPT_BUDGET_MS"),
+    (hooks, "RECALL_BUDGET_MS"),
+    (hooks, "WRITE_BUDGET_MS"),
+    (hooks, "COMPACTION_BUDGET_MS"),
+    (hooks, "REFERENCE_WAIT_S"),
+    (skills, "BUDGET_MS"),
+    (notifications, "BUDGET_MS"),
+    (checkpoint_routes, "KEEP_BUDGET_MS"),
+    (hook_runner, "CONTEXT_WAIT_S"),
+    (transcripts, "CONTEXT_WAIT_S"),
+    (checkpoints, "STORE_WAIT_S"),
+    (recovery, "WAIT_S"),
+    (projects, "WAIT_S"),
+)
+
+
+def main() -> int:
+    """Run the gateway and return its exit code."""
+    for module, name in LIMITS:
+        limit = LIMIT_S * 1000 if name.endswith("_MS") else LIMIT_S
+        assert getattr(module, name) <= limit, name
+        setattr(module, name, limit)
+    return gateway.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
