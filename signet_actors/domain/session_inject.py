@@ -58,6 +58,15 @@ IDENTITY_FILES: Final = (
     IdentityFile("USER.md", "## About Your User", 6000, 9),
     IdentityFile(RECENT_FILE, "## Working Memory", 10_000, 5),
 )
+PEERS_HEADING: Final = "## Active Peer Sessions"
+STATUS_HEADING: Final = "## Signet Status"
+CONSTRAINTS_HEADING: Final = "## Active Constraints"
+LEFT_OUT: Final = (
+    "- {count} more of them left out here: memory_list (pinned, type rule, type constraint), `signet list --pinned`"
+)
+"""The last line below the constraints, if not all of them are shown: how to read the others."""
+MAX_PEERS: Final = 5
+_STATUS_RANK: Final = 0
 _CONSTRAINTS_RANK: Final = 1
 _RECOVERY_RANK: Final = 2
 _MEMORIES_RANK: Final = 3
@@ -80,17 +89,31 @@ class Shown(NamedTuple):
     ids: tuple[str, ...]
 
 
+class Peer(NamedTuple):
+    """Another session of the same project that is going on."""
+
+    key: str
+    harness: str | None
+    idle_ms: int
+
+
 class SessionStart(NamedTuple):
-    """The text for the start of a session, empty if there is nothing to say, and the ids of the memories in it."""
+    """The text for the start of a session, empty if there is nothing to say, and the ids of the memories in it.
+
+    ``stable`` is the part of it that is the same in each session while the files are the same, ``dynamic`` the rest.
+    """
 
     text: str
     ids: tuple[str, ...]
+    stable: str = ""
+    dynamic: str = ""
 
 
 class _Section(NamedTuple):
     rank: int
     lines: tuple[str, ...]
     ids: tuple[str, ...] = ()
+    is_stable: bool = False
 
 
 def stub(now: datetime) -> str:
@@ -115,14 +138,22 @@ def session_line(key: str | None, chars: int) -> str:
     return line if len(line) <= chars else ""
 
 
-def news(new_memories: int, idle_ms: int | None) -> str | None:
+def news(new_memories: int, captured_sessions: int, idle_ms: int | None) -> str | None:
     """Return the line about what happened since the last session, None if none is known."""
     if idle_ms is None:
         return None
+    memories = "memory" if new_memories == 1 else "memories"
+    sessions = "session" if captured_sessions == 1 else "sessions"
+    return (
+        f"[since last session: {new_memories} new {memories}, {captured_sessions} {sessions} captured,"
+        f" last active {_ago(idle_ms)}]"
+    )
+
+
+def _ago(idle_ms: int) -> str:
     minutes = max(0, idle_ms) // _MINUTE_MS
-    ago = f"{minutes}m" if minutes < 60 else f"{minutes // 60}h" if minutes < 48 * 60 else f"{minutes // (24 * 60)}d"
-    plural = "memory" if new_memories == 1 else "memories"
-    return f"[since last session: {new_memories} new {plural}, last active {ago} ago]"
+    time = f"{minutes}m" if minutes < 60 else f"{minutes // 60}h" if minutes < 48 * 60 else f"{minutes // (24 * 60)}d"
+    return f"{time} ago"
 
 
 def session_start(
@@ -134,35 +165,66 @@ def session_start(
     since: str | None,
     recovery: str = "",
     session_key: str | None = None,
+    all_constraints: int = 0,
+    peers: Sequence[Peer] = (),
+    status: Sequence[str] = (),
     limit: int = MAX_INJECT_CHARS,
     memory_chars: int = MEMORY_CHARS,
 ) -> SessionStart:
     """Return the text for the start of a session, at most ``limit`` characters long.
 
     What does not fit is left out by rank: constraints are kept longest, identity files shortest. A text with the full
-    limit begins with the identity files; a shorter one begins with what is kept longest. ``recovery`` is a section.
-    The head names the session, if its key takes no more than a quarter of the limit.
+    limit begins with the identity files; a shorter one begins with what is kept longest. ``recovery`` is a section,
+    ``status`` says what is wrong, and ``all_constraints`` is how many there are, also those that are not given. The
+    head names the session, if its key takes no more than a quarter of the limit.
     """
-    binding = memory_lines(constraints, CONSTRAINT_CHARS)
+    session = session_line(session_key, limit // 4)
+    head = f"{stub(now)}\n{session}".rstrip()
+    room = limit - len(head) - sum(len(line) + 1 for line in status) - len(STATUS_HEADING) - len(CONSTRAINTS_HEADING)
+    binding = _constraint_lines(constraints, all_constraints, min(CONSTRAINT_CHARS, room - 6))
     relevant = memory_lines(memories, memory_chars)
-    if not (binding.ids or relevant.ids or files or recovery):
+    if not (binding.text or relevant.ids or files or recovery or status):
         return SessionStart("", ())
     sections: list[_Section] = []
-    head = stub(now)
     if since and limit >= MAX_INJECT_CHARS:
-        head = f"{BANNER}\n{since}\n{date_section(now)}"
+        head = f"{BANNER}\n{since}\n{date_section(now)}\n{session}".rstrip()
     elif since:
         sections.append(_Section(_NEWS_RANK, (since,)))
-    head = f"{head}\n{session_line(session_key, limit // 4)}".rstrip()
-    sections += [_Section(file.rank, file_section(file, text)) for file, text in files]
+    if peers:
+        sections.append(_Section(_NEWS_RANK, (PEERS_HEADING, *_peer_lines(peers))))
+    sections += [
+        _Section(file.rank, file_section(file, text), is_stable=file.name != RECENT_FILE) for file, text in files
+    ]
     if relevant.ids:
         heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
         sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
-    if binding.ids:
-        sections.append(_Section(_CONSTRAINTS_RANK, ("## Active Constraints", *binding.text.splitlines()), binding.ids))
+    if status:
+        sections.append(_Section(_STATUS_RANK, (STATUS_HEADING, *status)))
+    if binding.text:
+        sections.append(_Section(_CONSTRAINTS_RANK, (CONSTRAINTS_HEADING, *binding.text.splitlines()), binding.ids))
     if recovery:
         sections.append(_Section(_RECOVERY_RANK, tuple(recovery.splitlines())))
     return _fitted(head, sections, limit)
+
+
+def _constraint_lines(constraints: Sequence[Line], count: int, chars: int) -> Shown:
+    """Return the constraints that fit. A cut one says how it is read in full, and a last line how many are left out."""
+    count = max(count, len(constraints))
+    shown = memory_lines(constraints, chars, mark_cuts=True)
+    if len(shown.ids) == count:
+        return shown
+    shown = memory_lines(constraints, chars - len(LEFT_OUT.format(count=count)) - 1, mark_cuts=True)
+    left_out = LEFT_OUT.format(count=count - len(shown.ids))
+    return Shown(f"{shown.text}\n{left_out}".lstrip("\n"), shown.ids)
+
+
+def _peer_lines(peers: Sequence[Peer]) -> list[str]:
+    lines = [
+        f"- {harmless(collapsed(peer.harness or 'a program')[:40])}, session {harmless(collapsed(peer.key)[:80])},"
+        f" active {_ago(peer.idle_ms)}"
+        for peer in peers[:MAX_PEERS]
+    ]
+    return [*lines, f"- and {len(peers) - MAX_PEERS} more"] if len(peers) > MAX_PEERS else lines
 
 
 def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
@@ -170,14 +232,17 @@ def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
     return (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n"))
 
 
-def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = None) -> Shown:
-    """Return as many memories as fit into ``chars`` characters, one on a line. The last one may be cut."""
+def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = None, mark_cuts: bool = False) -> Shown:
+    """Return as many memories as fit into ``chars`` characters, one on a line. The last one may be cut.
+
+    ``mark_cuts``: a line that is cut says how the memory is read in full.
+    """
     lines: list[str] = []
     ids: list[str] = []
     for memory in memories:
         if most is not None and len(ids) >= most:
             break
-        line = memory_line(memory, chars)
+        line = memory_line(memory, chars, mark_cut=mark_cuts)
         if line is None:
             break
         lines.append(line)
@@ -189,13 +254,19 @@ def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = Non
 _TAG: Final = re.compile(r"<(?=[/A-Za-z!])")
 
 
-def memory_line(memory: Line, chars: int) -> str | None:
-    """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short."""
+def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | None:
+    """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short.
+
+    ``mark_cut``: if it is cut, the line says how the memory is read in full.
+    """
     tags = without_marks(f" [{', '.join(memory.tags[:MAX_TAGS])}]") if memory.tags else ""
     moment = datetime.fromisoformat(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
     content = harmless(collapsed(memory.content)[: MAX_LINE_CHARS + 1])
     room = min(MAX_LINE_CHARS, chars - len(end) - 2)
+    if mark_cut and len(content) > room:
+        how = f" [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]"
+        end, room = how + end, min(MAX_LINE_CHARS, chars - len(how) - len(end) - 2)
     if room < min(MIN_LINE_CHARS, len(content)):
         return None
     return f"- {_cut(content, room)}{end}"
@@ -242,7 +313,13 @@ def _fitted(head: str, sections: Sequence[_Section], limit: int) -> SessionStart
     if limit >= MAX_INJECT_CHARS:
         kept.sort()
     ids = tuple(memory_id for _, section in kept for memory_id in section.ids)
-    return SessionStart("\n\n".join([head, *("\n".join(section.lines) for _, section in kept)]), ids)
+    texts = [("\n".join(section.lines), section.is_stable) for _, section in kept]
+    return SessionStart(
+        "\n\n".join([head, *(text for text, _ in texts)]),
+        ids,
+        stable="\n\n".join(text for text, is_stable in texts if is_stable),
+        dynamic="\n\n".join([head, *(text for text, is_stable in texts if not is_stable)]),
+    )
 
 
 def _first_lines(section: _Section, room: int) -> _Section | None:

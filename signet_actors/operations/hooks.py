@@ -178,22 +178,48 @@ class StartMemory(msgspec.Struct, frozen=True):
     created_at: str
 
 
+class Notification(msgspec.Struct, frozen=True):
+    """One notification; the same message always has the same id."""
+
+    id: str
+    message: str
+    type: Literal["memory_unavailable"] = "memory_unavailable"
+
+
+class Notifications(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything that is to be told now."""
+
+    items: list[Notification] = []
+    unread_count: int = 0
+
+
 class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
     """``inject`` is the text for the agent's context, empty if there is nothing to say.
 
     ``recentContext``: what the agent is given of ``MEMORY.md``, which ``inject`` contains as far as it fits.
+    ``stableSystemPrompt`` and ``dynamicContext`` are the same text in two parts: the agent's files, which change only
+    if somebody changes them, and the rest. ``contextHash``: of the stable part, by which a change is noticed.
+    ``notifications``: what is wrong with memory now.
     """
 
     inject: str = ""
     memories: list[StartMemory] = []
     identity: HookIdentity | UnsetType = UNSET
     recent_context: str | UnsetType = UNSET
+    stable_system_prompt: str | UnsetType = UNSET
+    dynamic_context: str | UnsetType = UNSET
+    context_hash: str | UnsetType = UNSET
+    notifications: Notifications | UnsetType = UNSET
 
 
 class UserPromptReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
-    """``inject`` is the text for the agent's context, empty if no memory is relevant enough."""
+    """``inject`` is the text for the agent's context, empty if no memory is relevant enough.
+
+    ``dynamicContext`` is the same text: a prompt changes nothing of the stable part.
+    """
 
     inject: str = ""
+    dynamic_context: str | UnsetType = UNSET
     memory_count: int = 0
     query_terms: list[str] | UnsetType = UNSET
     engine: str | UnsetType = UNSET

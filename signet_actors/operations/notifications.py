@@ -5,13 +5,12 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Notifi
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.hooks import HookFields, HookOutcome
+from signet_actors.operations.hooks import HookFields, HookOutcome, Notifications
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import SelectionText
@@ -22,21 +21,6 @@ class NotificationsRequest(HookFields, frozen=True, kw_only=True, rename="camel"
 
     harness: Annotated[SelectionText, Meta(description="The program that runs the agent")] | None = None
     hook: Annotated[SelectionText, Meta(description="The hook of the harness in which it asks")] | None = None
-
-
-class Notification(msgspec.Struct, frozen=True):
-    """One notification; the same message always has the same id."""
-
-    id: str
-    message: str
-    type: Literal["memory_unavailable"] = "memory_unavailable"
-
-
-class Notifications(msgspec.Struct, frozen=True, rename="camel"):
-    """Everything that is to be told now."""
-
-    items: list[Notification] = []
-    unread_count: int = 0
 
 
 class NotificationsReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):

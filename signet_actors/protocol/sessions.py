@@ -104,7 +104,8 @@ class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"
     """What a new session should know, best first.
 
     ``seqs``: ``memories.seq`` by id. ``last_active_at``: when another session of the agent was active last, None if
-    none is known. ``new_memories``: how many of the readable memories were created since then.
+    none is known. ``new_memories``: how many of the readable memories were created since then; ``captured_sessions``:
+    of how many other sessions a transcript was stored. ``all_constraints``: how many there are, also beyond the limit.
     """
 
     constraints: list[Memory]
@@ -112,6 +113,8 @@ class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"
     seqs: dict[str, int] = {}
     last_active_at: str | None = None
     new_memories: int = 0
+    captured_sessions: int = 0
+    all_constraints: int = 0
 
 
 class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.find_session_start"):

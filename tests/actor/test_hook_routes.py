@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from signet_actors.config.hooks_schema import HooksConfig, UserPromptSubmitConfig
@@ -16,6 +17,7 @@ from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.routes.hooks import MAX_PROMPTS
 from signet_actors.gateway.sessions.table import CLAIM_MS
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
+from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import IdsResolved, Recall, ResolveIds
 from signet_actors.protocol.session_memories import FeedbackRecorded, Rating, RecordFeedback
@@ -31,7 +33,7 @@ from signet_actors.protocol.sessions import (
 from signet_actors.protocol.transcripts import ExpandSessions
 from signet_actors.protocol.writer import Remember, RememberChunks, Remembered, TouchMemories
 from tests.actor.test_memory_routes_recall import found, row
-from tests.support.memory_api import NOW_MS, MemoryApi, memory
+from tests.support.memory_api import EVERYBODY_UP, NOW_MS, MemoryApi, memory
 
 START = "/api/hooks/session-start"
 PROMPT = "/api/hooks/user-prompt-submit"
@@ -313,6 +315,48 @@ def test_a_session_starts_with_what_it_should_know_and_then_gets_a_reminder(api:
     second = post(api, START, sessionKey="s", project="/p")
     assert (second["memories"], second["identity"], second["sessionKnown"]) == ([], {"name": "Agent"}, True)
     assert second["inject"] == "\n".join(first["inject"].split("\n")[:3]).rstrip()
+
+
+def test_a_start_tells_its_stable_part_from_the_rest(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    first = post(api, START, sessionKey="s", project="/p")
+    assert first["stableSystemPrompt"] == "## Agent Instructions\nBe brief."
+    assert first["dynamicContext"] == first["inject"].replace(first["stableSystemPrompt"] + "\n\n", "")
+    assert post(api, START, sessionKey="other")["contextHash"] == first["contextHash"]
+    assert "notifications" not in first
+    reminder = post(api, START, sessionKey="s", project="/p")
+    assert reminder["dynamicContext"] == reminder["inject"]
+    prompt = post(api, PROMPT, sessionKey="s-2", userPrompt="which editor")
+    assert prompt["dynamicContext"] == prompt["inject"] != ""
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    assert post(api, START, sessionKey="third")["contextHash"] != first["contextHash"]
+
+
+def test_a_start_names_the_sessions_of_the_project_that_are_going_on(api: MemoryApi) -> None:
+    post(api, START, sessionKey="peer", project="/p")
+    post(api, START, sessionKey="off", project="/p")
+    post(api, START, sessionKey="elsewhere", project="/q")
+    post(api, START, sessionKey="other-agent", project="/p", agentId="ben")
+    post(api, START, sessionKey="ended", project="/p")
+    api.state.sessions.end("ended", None)
+    api.request("POST", "/api/sessions/off/bypass", {"enabled": True})
+    api.clock.now_ms += 5 * 60_000
+    inject = post(api, START, sessionKey="s", project="/p")["inject"]
+    assert "## Active Peer Sessions\n- codex, session peer, active 5m ago\n\n" in inject
+    assert "Peer" not in post(api, START, sessionKey="alone", project="/r")["inject"]
+    api.clock.now_ms += 26 * 60_000
+    assert "session peer" not in post(api, START, sessionKey="later", project="/p")["inject"]
+
+
+def test_a_start_says_what_is_wrong_with_memory(api: MemoryApi) -> None:
+    api.bus.tree = TreeChanged(
+        [msgspec.structs.replace(each, state="restarting") if each.role == "writer" else each for each in EVERYBODY_UP]
+    )
+    began = post(api, START, sessionKey="s")
+    line = "[signet: memory does not work now, because writer is being restarted]"
+    assert f"\n\n## Signet Status\n{line}" in began["inject"]
+    assert [item["message"] for item in began["notifications"]["items"]] == [line]
+    assert api.request("POST", "/api/hooks/notifications", {"sessionKey": "s"}).json["inject"] == "", "it was told"
 
 
 def test_a_harness_limits_the_text_and_nothing_to_say_is_empty(api: MemoryApi, tmp_path: Path) -> None:

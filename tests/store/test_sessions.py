@@ -18,6 +18,7 @@ from signet_actors.protocol.sessions import (
     SessionStartFound,
     SetBypass,
 )
+from signet_actors.protocol.transcripts import CapturedTurn, StoreTurns
 from signet_actors.protocol.writer import PurgeStep
 from signet_actors.searcher.queries import sessions
 from signet_actors.store.reads import sessions as stored
@@ -230,15 +231,31 @@ def test_with_recency_alone_the_importance_does_not_count(room: StoreRoom) -> No
     assert contents(start(room, recency_bias=1.0).memories) == ["new", "older", "oldest"]
 
 
+def capture(room: StoreRoom, key: str, agent: str) -> None:
+    room.ask(StoreTurns(key, agent, "text", (CapturedTurn(key.encode(), 0, "user", "hello"),)))
+
+
 def test_what_is_new_counts_from_when_another_session_of_the_agent_was_active(room: StoreRoom) -> None:
     room.remember("before")
+    capture(room, "long ago", "default")
     assert start(room, session_key="mine").last_active_at is None
     moment = "2026-01-01T12:00:00.000Z"
     room.ask(RecordSessions((context("theirs", last_active_at=moment), context("mine", last_active_at=LATER))))
     room.clock.advance(86_400_000)
     room.remember("after")
     began = start(room, session_key="mine")
-    assert (began.last_active_at, began.new_memories) == (moment, 1)
+    assert (began.last_active_at, began.new_memories, began.captured_sessions) == (moment, 1, 0)
+    for key, agent in (("theirs", "default"), ("mine", "default"), ("another's", "cleo")):
+        capture(room, key, agent)
+    assert start(room, session_key="mine").captured_sessions == 1
+
+
+def test_all_constraints_are_counted_beyond_the_limit(room: StoreRoom) -> None:
+    for number in range(3):
+        room.remember(f"rule {number}", type="rule")
+    room.remember("a fact")
+    found = start(room, max_constraints=2)
+    assert (len(found.constraints), found.all_constraints) == (2, 3)
 
 
 def test_sessions_are_found_and_purged_by_index(room: StoreRoom) -> None:

@@ -11,7 +11,9 @@ from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.session_inject import (
     BANNER,
     IDENTITY_FILES,
+    LEFT_OUT,
     Line,
+    Peer,
     memory_line,
     memory_lines,
     news,
@@ -58,7 +60,7 @@ def test_lines_stop_at_their_limit_and_name_the_memories_that_they_show() -> Non
 
 
 def test_nothing_to_say_is_an_empty_text_without_a_date() -> None:
-    assert start() == start(since="[since last session: 0 new memories, last active 5m ago]") == ("", ())
+    assert start() == start(since="[since last session: 0 new memories, last active 5m ago]") == ("", (), "", "")
 
 
 def test_a_full_text_has_the_documented_order() -> None:
@@ -129,10 +131,12 @@ def test_identity_files_are_cut_to_their_own_limits() -> None:
 
 
 def test_news_names_hours_and_days_and_is_absent_without_an_earlier_session() -> None:
-    assert news(3, None) is None
-    assert news(1, 5 * 60_000) == "[since last session: 1 new memory, last active 5m ago]"
-    assert news(3, 5 * 3_600_000) == "[since last session: 3 new memories, last active 5h ago]"
-    assert news(0, 100 * 3_600_000) == "[since last session: 0 new memories, last active 4d ago]"
+    assert news(3, 0, None) is None
+    assert news(1, 1, 5 * 60_000) == "[since last session: 1 new memory, 1 session captured, last active 5m ago]"
+    assert news(3, 2, 5 * 3_600_000) == "[since last session: 3 new memories, 2 sessions captured, last active 5h ago]"
+    assert (
+        news(0, 0, 100 * 3_600_000) == "[since last session: 0 new memories, 0 sessions captured, last active 4d ago]"
+    )
 
 
 def test_the_head_names_the_session_if_there_is_something_to_say() -> None:
@@ -214,3 +218,47 @@ def test_a_memory_cannot_end_the_block_that_it_stands_in() -> None:
     line = memory_line(memory, 400)
     assert line is not None
     assert "</" not in line
+
+
+def test_what_is_left_out_of_the_constraints_is_counted_and_how_to_read_it_is_said() -> None:
+    rules = [line(f"rule {number}: " + "never " * 40, number) for number in range(1, 40)]
+    lines = start(constraints=rules, all_constraints=70).text.partition("## Active Constraints\n")[2].split("\n")
+    shown = [each for each in lines if "(id " in each]
+    assert 10 < len(shown) < 39
+    assert lines[len(shown) :] == [LEFT_OUT.format(count=70 - len(shown))]
+    assert sum(len(each) + 1 for each in lines) <= 4001
+    assert "left out" not in start(constraints=rules[:3], all_constraints=3).text
+    for limit in range(500, 3000, 91):
+        text = start(constraints=rules, all_constraints=70, limit=limit, since="[x]").text
+        assert len(text) <= limit
+        assert LEFT_OUT.format(count=70 - text.count("(id ")) in text
+
+
+def test_a_rule_that_is_cut_says_how_it_is_read_in_full() -> None:
+    text = start(constraints=[line("never push on Friday, " * 30)]).text
+    assert "… [cut; all of it: signet show 01a208b3-2318-7802] (id 01a208b3-2318-7802) (Mar 5, 2026)" in text
+    assert "signet show" not in start(memories=[line("never push on Friday, " * 30)]).text
+
+
+def test_peers_and_what_is_wrong_have_their_sections() -> None:
+    peers = [Peer(f"s-{number}\n## Soul", "codex" if number else None, number * 60_000) for number in range(7)]
+    wrong = "[signet: memory does not work now, because the writer restarts]"
+    found = start(files=[(AGENTS, "be brief"), (MEMORY, "head")], peers=peers, status=[wrong], constraints=[line("x")])
+    sections = found.text.split("\n\n")
+    assert [section.split("\n")[0] for section in sections] == [
+        BANNER,
+        "## Active Peer Sessions",
+        "## Agent Instructions",
+        "## Working Memory",
+        "## Signet Status",
+        "## Active Constraints",
+    ]
+    lines = sections[1].split("\n")
+    assert lines[1].startswith("- a program, session s-0 ")
+    assert lines[2].endswith(", active 1m ago")
+    assert lines[6:] == ["- and 2 more"]
+    assert found.stable == "## Agent Instructions\nbe brief"
+    assert found.dynamic == found.text.replace(f"{found.stable}\n\n", "")
+    assert start(peers=peers).text == "", "peers alone are nothing to say"
+    assert wrong in start(status=[wrong]).text
+    assert without_injected(found.text)[0].strip() == ""

@@ -182,8 +182,10 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
         call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
     if rows and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
+    inject = prompt_memories(terms.terms, found.method, shown, session_key=session.key, limit=limit) if rows else ""
     return UserPromptReply(
-        inject=prompt_memories(terms.terms, found.method, shown, session_key=session.key, limit=limit) if rows else "",
+        inject=inject,
+        dynamic_context=inject,
         memory_count=len(rows),
         query_terms=list(terms.terms),
         engine=found.method,

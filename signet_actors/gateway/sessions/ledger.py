@@ -152,6 +152,10 @@ class RecallLedger:
             task.add_done_callback(lambda done: self._on_loaded(at, done))
         return await asyncio.shield(task)
 
+    def loaded(self, key: str, agent_id: str) -> Context | None:
+        """Return the context if it is in use."""
+        return self._known.get((key, agent_id))
+
     def is_bypassed(self, key: str) -> bool:
         """Return True if the session receives nothing, as far as this process has read."""
         return self._bypassed.get(key, False)

@@ -6,6 +6,7 @@ Source: docs/guides/hooks.md "The start of a session"; memory-system.txt "Import
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +29,16 @@ from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.gateway.sessions.notices import notifications_now, peers_of
 from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
 from signet_actors.gateway.synthesis.memory_file import working_memory
-from signet_actors.operations.hooks import HookIdentity, SessionStartReply, SessionStartRequest, StartMemory
+from signet_actors.operations.hooks import (
+    HookIdentity,
+    Notifications,
+    SessionStartReply,
+    SessionStartRequest,
+    StartMemory,
+)
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.connected_harnesses import has_identity
@@ -55,7 +63,7 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
     if context.started and not repeated:
         recovery = await recovery_section(call, session) if call.request.source in GOES_ON else ""
         text = f"{stub(local_now(call))}\n\n{recovery}".rstrip()
-        return SessionStartReply(identity=HookIdentity(), inject=text, session_known=True)
+        return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return await _full_start(call, session, context)
 
 
@@ -87,6 +95,7 @@ async def _full_start(
         ),
         recovery_section(call, session),
     )
+    notices = notifications_now(state)
     wants_news = settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
     limit = settings.max_inject_chars
@@ -97,9 +106,19 @@ async def _full_start(
         recovery=recovery,
         session_key=session.key,
         memories=list(map(_line, found.memories)),
-        since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
+        since=news(
+            found.new_memories,
+            found.captured_sessions,
+            None if since_ms is None else state.clock.wall_ms() - since_ms,
+        ),
+        all_constraints=found.all_constraints,
+        peers=peers_of(state, session.key, call.agent_id, request.project),
+        status=[item.message for item in notices],
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
     )
+    entered = None if session.key is None else state.sessions.find(session.key)
+    if entered is not None:
+        entered.told = frozenset(item.id for item in notices)
     by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
     if context is not None:
@@ -116,6 +135,10 @@ async def _full_start(
         memories=[_shown(memory) for memory in shown],
         inject=start.text,
         recent_context=next((text[: file.chars] for file, text in files if file.name == RECENT_FILE), UNSET),
+        stable_system_prompt=start.stable,
+        dynamic_context=start.dynamic,
+        context_hash=hashlib.sha256(start.stable.encode()).hexdigest(),
+        notifications=Notifications(notices, len(notices)) if notices else UNSET,
         session_known=session.known if session.key is not None else UNSET,
     )
 

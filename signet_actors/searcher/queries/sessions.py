@@ -73,7 +73,8 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     constraints = memories_by_seq(
         snapshot, query.read, filters, _highest(reader, binding, query, query.max_constraints).tolist()
     )
-    last_active_at = stored.last_active_at(snapshot, query.read.agent_id, query.session_key or "")
+    agent_id, session_key = query.read.agent_id, query.session_key or ""
+    last_active_at = stored.last_active_at(snapshot, agent_id, session_key)
     since_ms = None if last_active_at is None else epoch_ms(last_active_at)
     created = reader.columns.created_ms[: len(allowed)]
     return SessionStartFound(
@@ -82,6 +83,10 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
+        captured_sessions=0
+        if last_active_at is None
+        else stored.captured_since(snapshot, agent_id, session_key, last_active_at),
+        all_constraints=int(binding.sum()),
     )
 
 

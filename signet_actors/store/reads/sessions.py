@@ -25,6 +25,10 @@ _LAST_ACTIVE: Final = (
     "SELECT max(c.last_active_at) FROM session_contexts c"
     " WHERE c.agent_id = :agent_id AND c.session_key <> :session_key"
 )
+_CAPTURED: Final = (
+    "SELECT count(*) FROM session_transcripts t WHERE t.updated_at >= :since AND t.agent_id = :agent_id"
+    " AND t.session_key <> :session_key AND t.forgotten_at IS NULL"
+)
 _LAST_ACCESSED: Final = (
     "SELECT m.seq FROM memories m WHERE m.is_deleted = 0 AND m.last_accessed IS NOT NULL"
     " ORDER BY m.last_accessed DESC LIMIT :limit"
@@ -69,6 +73,12 @@ def last_active_at(snapshot: Snapshot, agent_id: str, session_key: str) -> str |
     """Return when another session of the agent was active last."""
     moment: str | None = snapshot.value(_LAST_ACTIVE, {"agent_id": agent_id, "session_key": session_key})
     return moment
+
+
+def captured_since(snapshot: Snapshot, agent_id: str, session_key: str, since: str) -> int:
+    """Return of how many other sessions of the agent something was captured at ``since`` or later."""
+    given = {"since": since, "agent_id": agent_id, "session_key": session_key}
+    return int(snapshot.value(_CAPTURED, given) or 0)
 
 
 def last_accessed(snapshot: Snapshot, limit: int) -> list[int]:

@@ -14,10 +14,13 @@ _TEXT: Final = {"Content-Type": "text/plain"}
 
 def _without_date(body: Any) -> Any:
     """Return the body without the lines that hold today's date."""
-    lines = body["inject"].split("\n")
-    dated = {index + 1 for index, line in enumerate(lines) if line == "# Current Date & Time"}
-    kept = [line.partition(" (id ")[0] for index, line in enumerate(lines) if index not in dated]
-    return {**body, "inject": "\n".join(kept)}
+    cleaned = {}
+    for name in ("inject", "dynamicContext"):
+        lines = body[name].split("\n")
+        dated = {index + 1 for index, line in enumerate(lines) if line == "# Current Date & Time"}
+        kept = [line.partition(" (id ")[0] for index, line in enumerate(lines) if index not in dated]
+        cleaned[name] = "\n".join(kept)
+    return {**body, **cleaned}
 
 
 def _without_ids(body: Any) -> Any:
