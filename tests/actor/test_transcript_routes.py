@@ -293,6 +293,31 @@ def test_nothing_is_stored_while_it_is_not_known_whether_the_session_is_bypassed
     assert stores(api) == []
 
 
+def test_a_defect_loses_no_transcript_and_without_one_the_end_is_answered_as_every_hook(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(api.state.checkpoints, "end", fail)
+    assert end(api, transcript=TALK, sessionKey="s").status == 500, "the client keeps it, and sends it again"
+    assert skipped(end(api, sessionKey="s")) == "internal"
+
+
+@pytest.mark.parametrize(("failure", "reason"), [(Unavailable(), "unavailable"), (None, "timeout")])
+def test_an_end_without_a_transcript_is_answered_in_its_time(
+    api: MemoryApi, monkeypatch: pytest.MonkeyPatch, failure: Exception | None, reason: str
+) -> None:
+    async def end_checkpoint(*_: Any, **__: Any) -> Any:
+        if failure is not None:
+            raise failure
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(api.state.checkpoints, "end", end_checkpoint)
+    monkeypatch.setattr(routes, "END_BUDGET_MS", 100)
+    assert skipped(end(api, sessionKey="s")) == reason
+
+
 def test_a_retry_without_a_session_has_the_same_name(api: MemoryApi) -> None:
     first, again = (end(api, transcript=TALK).json["sessionKey"] for _ in range(2))
     assert first == again

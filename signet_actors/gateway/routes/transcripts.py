@@ -2,8 +2,8 @@
 
 Source: architecture.txt "session_transcripts"; docs/compatibility.md "Hooks and sessions"; docs/decisions.md 26, 34,
 35, 37, 38.
-Departs: a transcript that could not be stored (the writer restarts, the disk is full) is answered with 503, 504 or 507
-and not with 200, because a hook must know that it has to keep it.
+Departs: a transcript that could not be stored (the writer restarts, the disk is full, a defect) is answered with 503,
+504, 507 or 500 and not with 200, because a hook must know that it has to keep it. Its time is that of any request.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from signet_actors.gateway.sessions.hook_runner import (
     CONTEXT_WAIT_S,
     NO_HOOKS_HEADER,
     OTHER_PROJECT,
+    REQUEST_SHARE,
     is_elsewhere,
     runtime_path,
 )
@@ -68,6 +69,8 @@ CLEARED: Final = "clear"
 """The reason of an end after which the session's context is not wanted any more."""
 NOT_SUMMARIZED: Final = (CLEARED, "backfill", "stop")
 """Reasons after which no summary is made: the session is not wanted, is one of hundreds of past ones, or goes on."""
+END_BUDGET_MS: Final = 1500
+"""For the end of a session without a transcript."""
 PAGE_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 4 << 20
 MAX_REPLY_ROWS: Final = 10_000
@@ -75,7 +78,31 @@ MAX_REPLY_ROWS: Final = 10_000
 
 
 async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
-    """Store the turns of the session that are not stored yet, durably before replying.
+    """Store the turns of the session, and note its end. Without a transcript nothing can be lost: 200, as every hook.
+
+    Source: docs/decisions.md 34.
+    """
+    request, state = call.request, call.state
+    if request.transcript is not None or request.transcript_path is not None:
+        return await _ended(call)
+    budget_ms = min(END_BUDGET_MS, REQUEST_SHARE * state.config.gateway.request_timeout_ms)
+    try:
+        async with asyncio.timeout(budget_ms / 1000):
+            return await _ended(call)
+    except TimeoutError:
+        reason = "timeout"
+        state.log.warning("hook_timeout", route=call.route.path, trace=call.trace_id)
+    except SignetError as error:
+        reason = error.code.value
+        state.log.info("hook_skipped", route=call.route.path, code=reason, trace=call.trace_id)
+    except Exception:
+        reason = "internal"
+        state.log.exception("request_failed", route=call.route.path, trace=call.trace_id)
+    return _nothing_stored(reason)
+
+
+async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
+    """Store the turns of the session that are not stored yet, durably before replying. Raises SignetError.
 
     A key in ``sessionId`` or in the transcript names no agent, because it is not the caller's own statement.
     """
