@@ -11,40 +11,34 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
-from signet_actors.cli.harnesses.check import (
-    HookRun,
-    check_session,
-    prompt_brings,
-    reason_of_silence,
-    run_installed,
-    stored_canary,
-)
+from signet_actors.cli.connect_check import check_harness
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
-from signet_actors.cli.harnesses.identity_files import forget_connected, note_connected, unread_files
+from signet_actors.cli.harnesses.identity_files import (
+    files_with_identity,
+    forget_connected,
+    note_connected,
+    unread_files,
+)
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
-from signet_actors.cli.harnesses.server_check import ServerRun, run_server
-from signet_actors.cli.harnesses.server_entry import NAME, is_our_server
+from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
-    one_line,
     print_json,
     print_message,
     print_result,
     printable,
 )
 from signet_actors.cli.tables import Column, print_table
-from signet_actors.errors import ConfigError, DaemonNotRunning, SignetError
-from signet_actors.hook.harness_events import HOOKS, is_switched_off
+from signet_actors.errors import ConfigError
+from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
 
 if TYPE_CHECKING:
@@ -124,24 +118,27 @@ def connect_one(
         raise ConfigError(NO_TOOLS.format(title=harness.title, reason=reason).rstrip("."))
     changes = harness.connecting(invocation.environ, command, server)
     if dry_run:
-        _print_diff(changes)
+        _print_diff(invocation, harness, changes, [])
         return
     if not harness.is_found(invocation.environ):
         print_message(f"{harness.title} was not found on this machine; its settings are made all the same.")
     for change in changes:
         change.apply()
     needed = [change for change in changes if change.is_needed]
-    if needed:
+    if invocation.as_json:
+        _print_changed(harness, CONNECTED, needed)
+    elif needed:
         print_result(f"Connected {harness.title}: {_paths(needed)}.")
+    else:
+        path = printable(str(harness.settings(invocation.environ).path))
+        print_result(f"{harness.title} is connected already ({path}).")
+    if needed:
         print_message(harness.after_connect)
         print_message(f"`signet connect {harness.name} --check` shows whether it works.")
         if harness.name in PAST_SESSIONS:
             print_message(f"`signet backfill {harness.name} --dry-run` shows the past sessions that you can bring in.")
         if harness.name in OWN_MEMORIES:
             print_message(f"`signet import --from {OWN_MEMORIES[harness.name]}` stores what it has noted by itself.")
-    else:
-        path = printable(str(harness.settings(invocation.environ).path))
-        print_result(f"{harness.title} is connected already ({path}).")
     if server is None:
         print_message(NO_TOOLS.format(title=harness.title, reason=reason))
     for note in harness.notes(invocation.environ):
@@ -163,11 +160,10 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     chosen = next(found for found in HARNESSES if found.name == harness)
     changes = chosen.disconnecting(invocation.environ)
     if dry_run:
-        _print_diff(changes)
-        forget_connected(invocation, chosen, dry_run=True)
+        _print_diff(invocation, chosen, changes, files_with_identity(invocation, chosen))
         return
     needed = [change for change in changes if change.is_needed]
-    if not needed:
+    if not needed and not invocation.as_json:
         print_result(f"{chosen.title} is not connected.")
     for change in changes:
         if change.is_needed:
@@ -176,20 +172,33 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
             print_message(
                 f"Settings from before a former connection are still in {printable(str(change.file.backup))}."
             )
-    if needed:
+    if invocation.as_json:
+        _print_changed(chosen, NOT_CONNECTED, needed)
+    elif needed:
         print_result(f"Disconnected {chosen.title}: {_paths(needed)}.")
-    forget_connected(invocation, chosen, dry_run=False)
+    forget_connected(invocation, chosen)
 
 
 def _paths(changes: list[Change]) -> str:
     return ", ".join(printable(str(change.file.path)) for change in changes)
 
 
-def _print_diff(changes: list[Change]) -> None:
+def _print_changed(harness: Harness, state: str, changes: list[Change]) -> None:
+    print_json({"harness": harness.name, "state": state, "changed": [str(change.file.path) for change in changes]})
+
+
+def _print_diff(invocation: Invocation, harness: Harness, changes: list[Change], files: list[Path]) -> None:
+    """Print what would change; ``files`` have identity files that would be taken out."""
+    if invocation.as_json:
+        rows = [{"file": str(change.file.path), "diff": change.diff()} for change in changes if change.is_needed]
+        print_json({"harness": harness.name, "changes": rows, "identityFiles": [str(path) for path in files]})
+        return
     if not any(change.is_needed for change in changes):
         print_result("Nothing would change.")
     for change in changes:
         click.echo(printable(change.diff()), nl=False)
+    for path in files:
+        print_result(f"The identity files in {printable(str(path))} would be taken out.")
 
 
 def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str | None) -> None:
@@ -198,7 +207,10 @@ def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str 
     if invocation.workspace_option:
         options += ["--workspace", str(invocation.workspace)]
     write_plugin(directory, plugin_files(name, options))
-    print_result(f"Made the plugin {printable(str(directory))}.")
+    if invocation.as_json:
+        print_json({"harness": name, "plugin": str(directory)})
+    else:
+        print_result(f"Made the plugin {printable(str(directory))}.")
     print_message(printable(INSTALL[name].format(directory=shlex.quote(str(directory)))))
     print_message("It runs `signet` (and `signet-hook`, if it has hooks), which must be on the program's PATH.")
     for harness in HARNESSES:
@@ -330,78 +342,7 @@ def _check(invocation: Invocation, chosen: list[Harness]) -> None:
         chosen = [found for found in HARNESSES if state_of(found, invocation) in (CONNECTED, DIFFERENT)]
         if not chosen:
             raise ConfigError(f"nothing is connected; connect one of {', '.join(NAMES)} first")
-    codes = [_check_one(invocation, harness) for harness in chosen]
-    click.get_current_context().exit(max(codes))
-
-
-def _check_one(invocation: Invocation, harness: Harness) -> int:
-    """Check one harness and print what came back; return the exit code."""
-    environ = {**invocation.environment, **({"SIGNET_DAEMON_URL": invocation.url} if invocation.url else {})}
-    print_result(f"{harness.title}: {printable(str(harness.settings(environ).path))}")
-    for note in (*harness.notes(environ), *unread_files(invocation.workspace, harness, environ)):
-        print_result(f"  {printable(note)}")
-    if is_switched_off(environ):
-        print_result("  SIGNET_NO_HOOKS or SIGNET_BYPASS is set here, so every hook is silent and the tools are off.")
-    session = check_session(environ)
-    if environ.get("SIGNET_DAEMON_URL"):
-        print_result(f"  daemon: {printable(environ['SIGNET_DAEMON_URL'])}, as SIGNET_DAEMON_URL or --url names it")
-    if harness.events:
-        started = run_installed(harness, "session-start", {**session, "source": "startup"}, environ)
-        print_result(f"  session start: {_in_words(started)}")
-        if started.problem:
-            return REFUSED
-        if started.message:
-            return NOT_RUNNING
-    entry = harness.installed_server(environ)
-    entry = entry if is_our_server(entry) else None
-    if entry is None and not harness.events:
-        print_result(f"  tools: {harness.title} has no MCP server that `signet connect` added")
-        return REFUSED
-    try:
-        client = invocation.client(invocation.address_of_programs())
-        with stored_canary(client, session["cwd"]) as canary:
-            prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
-            if prompted is not None and prompted.problem and (reason := reason_of_silence(client, session["cwd"])):
-                prompted = replace(prompted, problem=reason)
-            served = run_server(entry, canary, environ) if entry is not None else None
-    except DaemonNotRunning as error:
-        print_result(f"  a memory was not asked for, because {error.detail}")
-        return NOT_RUNNING
-    except SignetError as error:
-        print_result(f"  a memory was not asked for, because the daemon refused it: {one_line(error.detail)}")
-        return REFUSED
-    codes = [0]
-    if prompted is not None:
-        codes.append(_print_prompt(prompted))
-    if served is not None:
-        codes.append(_print_tools(served))
-    if not any(codes):
-        print_result(f"  {harness.title}'s agent gets what Signet remembers.")
-    return max(codes)
-
-
-def _print_prompt(run: HookRun) -> int:
-    if run.problem:
-        print_result(f"  prompt: a memory was stored to be asked for, but {run.problem}")
-        return REFUSED
-    print_result(f"  prompt: a memory was stored, asked for, and forgotten again; {_in_words(run)}")
-    return 0
-
-
-def _print_tools(run: ServerRun) -> int:
-    if run.problem:
-        print_result(f"  tools: {one_line(run.problem)}")
-        return REFUSED
-    print_result(
-        f"  tools: the server was ready in {run.ms:.0f} ms and offers {run.tools}; memory_search found the memory"
-    )
-    return 0
-
-
-def _in_words(run: HookRun) -> str:
-    if run.problem:
-        return f"{run.command}: {run.problem}"
-    if not run.context:
-        return f"answered in {run.ms:.0f} ms; nothing for the agent"
-    shown = one_line(run.context, SHOWN_CHARS)
-    return f"answered in {run.ms:.0f} ms; the agent gets {len(run.context):,} characters: {shown}"
+    checks = [check_harness(invocation, harness) for harness in chosen]
+    if invocation.as_json:
+        print_json({"harnesses": [check.as_json for check in checks]})
+    click.get_current_context().exit(max(check.exit_code for check in checks))

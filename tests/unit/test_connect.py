@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import stat
 import sys
 from pathlib import Path
@@ -566,6 +567,48 @@ def test_check_tells_that_a_memory_does_not_come_back(home: Home, daemon: Script
     assert done.exit_code == 1
     assert "a memory was stored to be asked for, but a prompt that asks for it brought nothing" in done.output
     assert daemon.asked[-1].method == "DELETE"
+
+
+def test_connect_and_disconnect_print_json(home: Home) -> None:
+    path = str(home.settings(CODEX))
+    options = ("connect", "codex", "--command", str(home.program))
+    would = json.loads(home.run("--json", *options, "--dry-run").stdout)
+    assert (would["harness"], [change["file"] for change in would["changes"]]) == ("codex", [path])
+    assert would["changes"][0]["diff"].startswith(f"--- {os.devnull}\n+++ {path}\n")
+    made = json.loads(home.run(*options, "--json").stdout)
+    assert made == {"harness": "codex", "state": "connected", "changed": [path]}
+    again = json.loads(home.run(*options, "--json").stdout)
+    assert again == {"harness": "codex", "state": "connected", "changed": []}
+    would = json.loads(home.run("disconnect", "codex", "--dry-run", "--json").stdout)
+    assert (len(would["changes"]), would["identityFiles"]) == (1, [])
+    gone = json.loads(home.run("disconnect", "codex", "--json").stdout)
+    assert gone == {"harness": "codex", "state": "not connected", "changed": [path]}
+    assert json.loads(home.run("disconnect", "codex", "--json").stdout)["changed"] == []
+    plugin = home.run("--json", "connect", "claude-code", "--plugin", str(home.root / "plugin"))
+    assert json.loads(plugin.stdout) == {"harness": "claude-code", "plugin": str(home.root / "plugin")}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_check_prints_json(home: Home, daemon: ScriptedDaemon, answers: bool) -> None:
+    canary_daemon(daemon, answers=answers)
+    home.connect(CODEX)
+    done = home.run("connect", "--check", "--json")
+    (check,) = json.loads(done.stdout)["harnesses"]
+    assert done.exit_code == check["exitCode"] == (0 if answers else 1)
+    assert (check["harness"], check["file"], check["ok"]) == ("codex", str(home.settings(CODEX)), answers)
+    assert check["sessionStart"]["context"] == "[memory active]\n- prefers vim"
+    assert check["sessionStart"]["problem"] is None
+    assert check["prompt"]["problem"] == (None if answers else "a prompt that asks for it brought nothing")
+    assert isinstance(check["prompt"]["answeredMs"], int)
+
+
+def test_check_prints_json_while_the_daemon_is_away(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNET_DAEMON_URL", "http://127.0.0.1:1")
+    home.connect(CODEX)
+    done = home.run("connect", "codex", "--check", "--json")
+    (check,) = json.loads(done.stdout)["harnesses"]
+    assert (done.exit_code, check["ok"]) == (3, False)
+    assert "no daemon answers at http://127.0.0.1:1" in check["sessionStart"]["problem"]
 
 
 def test_check_says_that_memory_is_off_in_this_directory(home: Home, daemon: ScriptedDaemon) -> None:

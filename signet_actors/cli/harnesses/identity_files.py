@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signet_actors.cli.presentation import print_message, print_result, printable
+from signet_actors.cli.presentation import print_message, printable
 from signet_actors.runtime.connected_harnesses import (
     ConnectedHarness,
     add_connected,
@@ -41,20 +41,22 @@ def note_connected(invocation: Invocation, harness: Harness, agent: str | None) 
         print_message(f"The daemon keeps your identity files in {printable(noted.identity_file)}, too.")
 
 
-def forget_connected(invocation: Invocation, harness: Harness, *, dry_run: bool) -> None:
+def forget_connected(invocation: Invocation, harness: Harness) -> None:
     """Take the identity files out of the harness's files, and print in which they were."""
-    workspace = invocation.workspace
     noted = harness.noted(invocation.environ, None)
-    paths = sorted(_targets(workspace, [*_noted_rows(workspace, noted), noted]))
-    if dry_run:
-        for path in filter(_has_block, paths):
-            print_result(f"The identity files in {printable(str(path))} would be taken out.")
-        return
+    paths = files_with_identity(invocation, harness)
     try:
-        remove_connected(workspace, noted.harness, noted.settings)
+        remove_connected(invocation.workspace, noted.harness, noted.settings)
     except OSError as error:
         print_message(f"The daemon cannot be told of it: {error.filename}: {error.strerror}.")
     _take_out(paths)
+
+
+def files_with_identity(invocation: Invocation, harness: Harness) -> list[Path]:
+    """Return the files of the harness that have the identity files in them."""
+    workspace = invocation.workspace
+    noted = harness.noted(invocation.environ, None)
+    return sorted(filter(_has_block, _targets(workspace, [*_noted_rows(workspace, noted), noted])))
 
 
 def unread_files(workspace: Path, harness: Harness, environ: Mapping[str, str]) -> list[str]:
