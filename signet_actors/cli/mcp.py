@@ -32,6 +32,8 @@ ACTOR: Final = "mcp"
 AT_ONCE: Final = 16
 """Requests to the daemon at the same time; more wait for their turn."""
 MEMORY_IS_OFF: Final = "memory is off in this session: SIGNET_NO_HOOKS or SIGNET_BYPASS is set; go on without it"
+MAX_PROJECT_CHARS: Final = 500
+"""The daemon takes no longer name of a project."""
 REFUSED: Final = 400
 """Any status of a refusal: its body has the code."""
 
@@ -39,9 +41,15 @@ REFUSED: Final = 400
 @click.command()
 @agent_option
 @click.option("--harness", metavar="NAME", help="The program that runs the agent; the history records it as author.")
+@click.option(
+    "--project",
+    metavar="DIR",
+    help="The project of the memories that are stored; default: the directory in which the program starts this command."
+    " An empty text: none.",
+)
 @shared_options
 @click.pass_obj
-def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
+def mcp(invocation: Invocation, agent: str | None, harness: str | None, project: str | None) -> None:
     """Serve the memory tools to a program that speaks MCP, on standard input and output.
 
     The program starts this command and ends it. The daemon must run (`signet start`); programs that support HTTP need
@@ -54,16 +62,33 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None) -> None:
         raise without_sdk(error) from error
     headers = {"x-signet-actor": _header(harness or ACTOR), "x-signet-actor-type": "agent"}
     headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
+    works_in = _working_directory() if project is None else project
 
     def send(request: ToolRequest) -> Performed:
         from signet_actors.operations.tools import with_origin  # noqa: PLC0415 - slow; loaded already
 
-        return _send(invocation, headers, with_origin(request, harness=harness, project=None))
+        return _send(invocation, headers, with_origin(request, harness=harness, project=works_in))
 
     # The thread that waits for the next line cannot be cancelled, so leaving the event loop would wait for that line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     serve(send, at_once=AT_ONCE)
     os._exit(0)  # the thread of a cancelled call may still wait for the daemon
+
+
+def _working_directory() -> str | None:
+    """Return the directory that the program works in, by the name that it has there.
+
+    None for the home directory and the root of the file system, in which programs start servers of no project.
+    """
+    try:
+        here = os.getcwd()
+        named = os.environ.get("PWD", here)
+        here = named if os.path.isabs(named) and os.path.samefile(named, here) else here
+        if any(os.path.samefile(here, one) for one in (os.path.expanduser("~"), os.sep) if os.path.exists(one)):
+            return None
+    except OSError:  # it was removed
+        return None
+    return here if here.isprintable() and len(here) <= MAX_PROJECT_CHARS else None
 
 
 def _header(name: str) -> str:

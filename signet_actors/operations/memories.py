@@ -216,7 +216,7 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
             "offset": "",
             "type": TYPE_FOR_MODELS,
             "tags": "Only memories with any of these tags",
-            "project": "Only memories of this project",
+            "project": "Only memories of this project, an absolute directory; default: of all projects",
             "pinned": "",
             "since": "",
             "until": "",

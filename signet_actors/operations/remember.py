@@ -137,7 +137,8 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
             "importance": "How much it matters in later sessions; default 0.8",
             "tags": "A few words to find it by",
             "pinned": "true: keep it always, at the highest importance",
-            "project": "The project it belongs to, if it does not hold everywhere",
+            "project": "The absolute directory of its project; leave it out for the one that you work in, and give an "
+            "empty text for what holds in every project, such as a preference of the user",
             "session_key": "",
         },
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -96,12 +97,18 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
 
 
 def with_origin(request: ToolRequest, *, harness: str | None, project: str | None) -> ToolRequest:
-    """Return the request with the origin of a memory that it stores, as far as the model names none."""
-    if request.operation is not REMEMBER or request.body is None:
-        return request
-    origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
-    given = {name: value for name, value in request.body.items() if value is not None}
-    return request._replace(body={**origin, **given})
+    """Return the request with the origin of a memory that it stores, as far as the model names none.
+
+    ``project``: the directory in which the model works. In every request, its last part means the whole: a model says
+    "shop" for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
+    """
+    fields = request.query if request.body is None else request.body
+    if project and fields.get("project") == PurePath(project).name:
+        fields = {**fields, "project": project}
+    if request.operation is REMEMBER:
+        origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
+        fields = {**origin, **{name: value for name, value in fields.items() if value is not None}}
+    return request._replace(query=fields) if request.body is None else request._replace(body=fields)
 
 
 def _path_arguments(tool: Tool, operation: Operation[Any]) -> dict[str, str]:

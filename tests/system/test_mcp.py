@@ -243,6 +243,8 @@ def test_a_model_is_recorded_as_an_agent_and_its_harness_as_author(served: LiveD
         headers = {"x_signet_harness": "codex", "x_signet_workspace": "/home/ada/boat"}
         async with over_http(served, "ada", "auto", **headers) as client:
             stored = await replied(client, "memory_store", content="the boat is moored at pier four")
+            everywhere = await replied(client, "memory_store", content="tides are told in meters", project="")
+        assert served.agent("ada").memory(everywhere["id"])["project"] is None
         memory = served.agent("ada").memory(stored["id"])
         assert (memory["project"], memory["who"]) == ("/home/ada/boat", "codex")
         (event,) = served.agent("ada").get(f"/api/memory/{stored['id']}/history").ok()["history"]

@@ -19,16 +19,25 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from signet_actors.operations.tools import TOOLS
-from tests.support.bus_harness import eventually
+from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.scripted_daemon import ScriptedDaemon
 
 MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
 
 
-def with_client(options: list[str], use: Callable[[Client], Awaitable[None]], *, mode: str = "auto") -> None:
-    """Let ``use`` talk to ``signet OPTIONS mcp --agent ada --harness codex``."""
-    command = ["-m", "signet_actors.cli", *options, "mcp", "--agent", "ada", "--harness", "codex"]
-    started = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+def with_client(
+    options: list[str],
+    use: Callable[[Client], Awaitable[None]],
+    *,
+    mode: str = "auto",
+    more: tuple[str, ...] = (),
+    cwd: Path | None = None,
+    **environment: str,
+) -> None:
+    """Let ``use`` talk to ``signet OPTIONS mcp --agent ada --harness codex MORE``, in the directory ``cwd``."""
+    command = ["-m", "signet_actors.cli", *options, "mcp", "--agent", "ada", "--harness", "codex", *more]
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment}
+    started = StdioServerParameters(command=sys.executable, args=command, env=variables, cwd=cwd)
 
     async def run() -> None:
         async with Client(started, mode=mode) as client:
@@ -68,9 +77,10 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
 
     with_client(["--url", daemon.url], use)
     asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
+    origin = {"who": "codex", "project": os.getcwd()}
     assert asked == [
         ("POST", "/api/memory/recall", {}, {"query": "what to drink"}),
-        ("POST", "/api/memory/remember", {}, {"who": "codex", "content": "tea", "tags": ["a", "b"]}),
+        ("POST", "/api/memory/remember", {}, {**origin, "content": "tea", "tags": ["a", "b"]}),
         ("GET", "/api/memory/m%201", {}, None),
         ("GET", "/api/memories", {"limit": "3", "tags": "a,b"}, None),
         ("PATCH", "/api/memory/m%201", {}, {"reason": "r", "content": "mate"}),
@@ -83,6 +93,36 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
         assert headers == ["codex", "agent", "ada"]
     changes = [one for one in daemon.asked if one.method in {"PATCH", "DELETE"} or one.path.endswith("/remember")]
     assert len({one.headers["idempotency-key"] for one in changes}) == 3
+
+
+@pytest.mark.parametrize("place", ["project", "a link to it", "home", "another --project", "no --project"])
+def test_a_note_belongs_to_the_directory_in_which_the_program_works(
+    daemon: ScriptedDaemon, tmp_path: Path, place: str
+) -> None:
+    daemon.on("POST", "/api/memory/remember", {"id": "m1"})
+    shop, link, home = tmp_path / "shop", tmp_path / "link", tmp_path / "home"
+    for directory in (shop, home):
+        directory.mkdir()
+    link.symlink_to(shop)
+    more = {"another --project": ("--project", "/srv/till"), "no --project": ("--project", "")}.get(place, ())
+    named = {"a link to it": link, "home": home}.get(place, shop)
+
+    async def use(client: Client) -> None:
+        for project in ({}, {"project": "shop"}, {"project": ""}):
+            await client.call_tool("memory_store", {"content": "tea", **project})
+
+    with_client(["--url", daemon.url], use, more=more, cwd=named, HOME=str(home), PWD=str(named))
+    stored = [one.body.get("project") for one in daemon.asked]
+    assert (
+        stored
+        == {
+            "project": [str(shop), str(shop), ""],
+            "a link to it": [str(link), "shop", ""],
+            "home": [None, "shop", ""],
+            "another --project": ["/srv/till", "shop", ""],
+            "no --project": [None, "shop", ""],
+        }[place]
+    )
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -107,8 +107,19 @@ def test_a_stored_memory_has_the_origin_that_its_model_does_not_name() -> None:
     assert stored.body == {"content": "x", "who": "codex", "project": "/p"}
     named = with_origin(request("memory_store", content="x", project="mine"), harness=None, project="/p")
     assert named.body == {"content": "x", "project": "mine"}
+    everywhere = with_origin(request("memory_store", content="x", project=""), harness=None, project="/p")
+    assert everywhere.body == {"content": "x", "project": ""}
     search = request("memory_search", query="x")
     assert with_origin(search, harness="codex", project="/p") == search
+
+
+@pytest.mark.parametrize(("given", "meant"), [("shop", "/home/you/shop"), ("other", "other"), ("/a/shop", "/a/shop")])
+def test_the_name_of_the_directory_in_which_a_model_works_means_that_directory(given: str, meant: str) -> None:
+    for tool, arguments in (("memory_store", {"content": "x"}), ("memory_search", {"query": "x"}), ("memory_list", {})):
+        made = with_origin(request(tool, **arguments, project=given), harness=None, project="/home/you/shop")
+        assert (made.query if made.body is None else made.body)["project"] == meant
+        same = request(tool, **arguments, project=given)
+        assert with_origin(same, harness=None, project=None) == same
 
 
 def test_what_a_tool_does_not_offer_is_not_passed_on() -> None:
