@@ -148,8 +148,8 @@ class CompactionCompleteRequest(HookFields, frozen=True, kw_only=True, rename="c
 class HookOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why a hook did nothing, if it did nothing.
 
-    ``reason``: no_hooks, bypassed, other_project, claimed, disabled, busy, timeout, internal, or the error code of a
-    request to the API.
+    ``reason``: no_hooks, bypassed, other_project, claimed, disabled, review, busy, timeout, internal, or the error code
+    of a request to the API.
     ``claimedBy``: the path that has the session. ``sessionKnown``: an earlier hook named the session.
     """
 

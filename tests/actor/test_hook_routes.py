@@ -610,7 +610,18 @@ def test_a_summary_is_stored_without_prefixes_and_without_what_memory_injected(a
     new = api.bus.only(Remember).body.memory
     assert new.content == "critical: We chose vim."
     assert (new.type, new.importance, new.who, new.pinned) == ("session_summary", 0.8, "system", False)
-    assert (new.tags, new.project) == (("session", "summary", "codex"), "/p")
+    assert (new.tags, new.project, new.visibility) == (("session", "summary", "codex"), "/p", "private")
+
+
+def test_a_summary_is_not_stored_while_a_person_confirms_what_is_stored(tmp_path: Path, api: MemoryApi) -> None:
+    review = MemoryApi(tmp_path, config=Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(confirm="review"))))
+    review.bus.script |= api.bus.script
+    post(review, START, sessionKey="s")
+    body = post(review, AFTER, sessionKey="s")
+    assert (body["success"], body["skipped"], body["reason"]) == (False, True, "review")
+    assert not any(isinstance(sent.body, Remember) for sent in review.bus.asked)
+    assert post(review, PROMPT, sessionKey="s")["inject"] != "", "a new epoch has begun all the same"
+    assert post(review, REMEMBER, sessionKey="s")["saved"] is True, "an agent that stores something has decided itself"
 
 
 def test_a_summary_that_arrives_late_is_stored_and_begins_no_epoch(api: MemoryApi) -> None:

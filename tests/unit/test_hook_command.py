@@ -635,7 +635,7 @@ def test_the_end_of_a_session_without_a_transcript_does_not_wait(daemon: Scripte
     assert (len(daemon.asked), kept.waiting(), kept.rejected()) == (1, [], [])
 
 
-@pytest.mark.parametrize("reason", ["claimed", "bypassed", "disabled"])
+@pytest.mark.parametrize("reason", ["claimed", "bypassed", "disabled", "review"])
 def test_a_report_that_the_daemon_does_not_want_is_set_aside(
     daemon: ScriptedDaemon, workspace: Path, reason: str
 ) -> None:

@@ -66,6 +66,8 @@ MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
 SUMMARY_TYPE: Final = "session_summary"
 SUMMARY_IMPORTANCE: Final = 0.8
+SUMMARY_VISIBILITY: Final = "private"
+"""As that of the session's transcript and of the summary at its end."""
 REFERENCE_CHARS: Final = 1500
 REFERENCE_WAIT_S: Final = 0.5
 FEEDBACK_WAIT_S: Final = 0.3
@@ -324,6 +326,8 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
             async with context.lock:
                 call.state.ledger.complete_compaction(context, call.request_key)
         _skip_unless(call.state.config.hooks.compaction_complete.enabled)
+        if call.state.config.memory.pipeline_v2.confirm == "review":
+            raise Skipped("review")  # a model wrote the summary, and no person has seen it
         call.refuse_if_frozen()
         stored = await _store_summary(call, session)
         return CompactionCompleteReply(
@@ -349,6 +353,7 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
         project=request.project or (None if session.context is None else session.context.project),
         tags=("session", "summary", request.harness),
         importance=SUMMARY_IMPORTANCE,
+        visibility=SUMMARY_VISIBILITY,
         idempotency_key=request.idempotency_key,
     )
     # Prefixes such as "critical:" do not count in a text that a model wrote.
