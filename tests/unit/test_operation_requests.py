@@ -42,7 +42,7 @@ REQUESTS = tuple(
 )
 
 
-def of_body(kind: Any, **body: Any) -> Any:
+def of_body(kind: Any, /, **body: Any) -> Any:
     return read_request(kind, body=body, now_ms=NOW_MS, warnings=[])
 
 
