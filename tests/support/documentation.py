@@ -34,7 +34,16 @@ WIDTH = 80
 SHOWN_HOME, SHOWN_PORT = "/home/you", "3850"
 SHOWN_BIN = f"{SHOWN_HOME}/.local/bin"
 """What the pages show instead of the temporary home directory, the free port and the programs of a test."""
-HARNESSES = (".claude", ".codex", ".gemini", ".cursor", ".config/opencode", ".config/Code/User")
+HARNESSES = (
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".config/opencode",
+    ".config/Code/User",
+    ".codeium/windsurf",
+    ".openclaw",
+)
 """Directories by which `signet connect` finds that these programs are installed."""
 HARNESSES_OF = {"docs/cli.md": (".cursor", ".config/opencode")}
 """Pages that show a user with other harnesses than all of these."""
