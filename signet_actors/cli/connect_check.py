@@ -80,7 +80,7 @@ def check_harness(invocation: Invocation, harness: Harness) -> Check:
     check = Check(harness, str(harness.settings(environ).path), quiet=invocation.as_json)
     if not check.quiet:
         print_result(f"{harness.title}: {printable(check.file)}")
-    for note in (*harness.notes(environ), *unread_files(invocation.workspace, harness, environ)):
+    for note in (*harness.checked_notes(environ), *unread_files(invocation.workspace, harness, environ)):
         check.note(note)
     if is_switched_off(environ):
         check.note("SIGNET_NO_HOOKS or SIGNET_BYPASS is set here, so every hook is silent and the tools are off.")

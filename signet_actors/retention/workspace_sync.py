@@ -12,15 +12,17 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from signet_actors.config.workspace import Workspace
 from signet_actors.domain.identity_block import identity_block
 from signet_actors.retention.work_process import WorkProcess
-from signet_actors.runtime.connected_harnesses import Target, read_connected, targets_of
+from signet_actors.runtime.connected_harnesses import OPENCLAW, Target, read_connected, targets_of
 from signet_actors.runtime.harness_file import NotOurs, put_block
-from signet_actors.runtime.identity_files import read_identity
+from signet_actors.runtime.identity_files import is_directory_name, read_identity
 
 LIMIT_S = 30
 
@@ -35,8 +37,9 @@ class SyncResult(msgspec.Struct):
 class WorkspaceSync(WorkProcess[SyncResult]):
     """The process. It ends by itself after ``LIMIT_S``, unless a file system hangs."""
 
-    def __init__(self, workspace: Path, *, harness_files: bool) -> None:
+    def __init__(self, workspace: Path, *, harness_files: bool, agents: Sequence[str] = ()) -> None:
         options = ["--harness-files"] if harness_files else []
+        options += [f"--agent={name}" for name in agents]
         super().__init__(
             "signet_actors.retention.workspace_sync",
             [str(workspace), *options],
@@ -50,22 +53,36 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("workspace", type=Path)
     parser.add_argument("--harness-files", action="store_true", help="without it, our part is taken out of them")
+    parser.add_argument("--agent", action="append", default=[], help="gets a directory if OpenClaw is connected")
     options = parser.parse_args(arguments)
     signal.alarm(LIMIT_S)
-    result = sync_harness_files(options.workspace, wanted=options.harness_files)
+    result = sync_harness_files(options.workspace, wanted=options.harness_files, agents=options.agent)
     sys.stdout.buffer.write(msgspec.json.encode(result))
     return 0
 
 
-def sync_harness_files(workspace: Path, *, wanted: bool = True) -> SyncResult:
-    """Give each file of the connected harnesses the identity of its agent, or none if that is not ``wanted``."""
+def sync_harness_files(workspace: Path, *, wanted: bool = True, agents: Sequence[str] = ()) -> SyncResult:
+    """Give each file of the connected harnesses the identity of its agent, or none if that is not ``wanted``.
+
+    Each of ``agents`` gets the directory by which OpenClaw's agents are known, if OpenClaw is connected.
+    """
     result = SyncResult()
+    if wanted and any(row.harness == OPENCLAW for row in read_connected(workspace)):
+        for name in filter(is_directory_name, agents):
+            _make_directory(Workspace(workspace).agents_dir / name, result)
     targets = _targets(workspace)
     for target in targets:
         _bring_up_to_date(workspace, target, result, wanted=wanted)
     for target in set(targets) - set(_targets(workspace)):  # disconnected meanwhile; its block may be there again
         _bring_up_to_date(workspace, target, result, wanted=False)
     return result
+
+
+def _make_directory(path: Path, result: SyncResult) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        result.problems[str(path)] = error.strerror or str(error)
 
 
 def _targets(workspace: Path) -> list[Target]:

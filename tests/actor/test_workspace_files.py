@@ -6,13 +6,14 @@ Source: architecture.txt "How It Works" (2 s debounced sync), "Multi-Agent Suppo
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from signet_actors.config.schema import Config, HarnessFilesConfig
+from signet_actors.config.schema import AgentsConfig, Config, HarnessFilesConfig, RosterEntry
 from signet_actors.retention import workspace_sync
 from signet_actors.retention.periodic.workspace_files import WorkspaceFiles
 from signet_actors.retention.workspace_sync import SyncResult, WorkspaceSync, sync_harness_files
@@ -53,9 +54,9 @@ class Room:
         self.duty = WorkspaceFiles(self.clock, log, Config(), self.workspace, self._begin)
         (self.workspace / "AGENTS.md").write_text("Run the tests.\n")
 
-    def _begin(self, workspace: Path, *, harness_files: bool) -> WorkspaceSync:
+    def _begin(self, workspace: Path, *, harness_files: bool, agents: Sequence[str]) -> WorkspaceSync:
         self.begun += 1
-        return WorkspaceSync(workspace, harness_files=harness_files)
+        return WorkspaceSync(workspace, harness_files=harness_files, agents=agents)
 
     def _note(self, _: Any, level: str, event: dict[str, Any]) -> dict[str, Any]:
         self.logged.append({"level": level, **event})
@@ -149,6 +150,21 @@ def test_openclaw_gets_an_assembled_file_for_each_agent(room: Room) -> None:
     assert has_identity(room.workspace, "openclaw", "carol")
 
 
+def test_openclaw_gets_a_file_for_each_agent_that_the_configuration_names(room: Room) -> None:
+    names = ("-bob", "eve eve", ".git")
+    roster = tuple(RosterEntry(name) for name in names)
+    room.duty.reload(Config(agents=AgentsConfig(roster=roster)))
+    room.connect()
+    room.pass_s(3)
+    assert not (room.workspace / "agents").exists(), "only OpenClaw needs them"
+    add_connected(room.workspace, ConnectedHarness("openclaw", "OpenClaw", "/home/ada/.openclaw/openclaw.json"))
+    room.pass_s(3)
+    assert [has_identity(room.workspace, "openclaw", name) for name in names] == [True, True, False]
+    room.duty.reload(Config(agents=AgentsConfig(roster=(RosterEntry("zoë"),))))
+    room.pass_s(3)
+    assert has_identity(room.workspace, "openclaw", "zoë")
+
+
 def test_switched_off_the_part_is_taken_out(room: Room) -> None:
     room.target.write_text("# Mine\n")
     room.connect()
@@ -200,7 +216,7 @@ def test_a_process_that_hangs_holds_up_nothing_and_grows_nothing(room: Room) -> 
 
     begun: list[Hung] = []
 
-    def begin(workspace: Path, *, harness_files: bool) -> Hung:
+    def begin(workspace: Path, *, harness_files: bool, agents: Sequence[str]) -> Hung:
         begun.append(Hung())
         return begun[-1]
 

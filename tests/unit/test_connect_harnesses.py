@@ -339,6 +339,21 @@ def test_without_the_sdk_no_entry_is_promised(home: Home, monkeypatch: pytest.Mo
     assert f"call a hook as a command, for example {home.program} session-start" in said
 
 
+def test_a_check_says_for_which_opencode_the_tools_are_entered(home: Home, daemon: ScriptedDaemon) -> None:
+    script(daemon, answers=True)
+    home.connect(OPENCODE)
+    said = "as OpenCode 1 reads them. For OpenCode 2, run `signet disconnect opencode`"
+    assert any(
+        said in note for note in json.loads(home.run("connect", "--check", "--json").stdout)["harnesses"][0]["notes"]
+    )
+    home.disconnect(OPENCODE)
+    settings = home.root / ".config/opencode/opencode.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('{"mcp": {"servers": {}}}')
+    home.connect(OPENCODE)
+    assert said not in home.run("connect", "--check").output
+
+
 def test_opencode_2_has_its_servers_one_level_deeper(home: Home) -> None:
     path = home.root / ".config/opencode/opencode.json"
     path.parent.mkdir(parents=True)

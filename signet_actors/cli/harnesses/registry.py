@@ -281,6 +281,18 @@ class Harness:
             notes.append(f"{path} has an MCP server named {NAME} that `signet connect` did not add; it stays as it is.")
         return notes
 
+    def checked_notes(self, environ: Mapping[str, str]) -> list[str]:
+        """Return the notes, and what a check of our files cannot tell. Raises ConfigError."""
+        notes = self.notes(environ)
+        if self is OPENCODE and is_our_server(self.installed_server(environ)):
+            file = self.servers_file(environ)
+            if not isinstance((document_of(file.read(), comments=True).get("mcp") or {}).get("servers"), dict):
+                notes.append(
+                    f"The tools are in `mcp.{NAME}` of {file.path}, as OpenCode 1 reads them. For OpenCode 2, run"
+                    ' `signet disconnect opencode`, add `"mcp": {"servers": {}}`, and connect again.'
+                )
+        return notes
+
     def _document(self, environ: Mapping[str, str]) -> dict[str, Any]:
         (file,) = (file for file in self._files(environ) if file.file.path == self.settings(environ).path)
         try:

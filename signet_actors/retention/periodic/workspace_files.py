@@ -17,7 +17,13 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.retention.workspace_sync import SyncResult, WorkspaceSync
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.connected_harnesses import OPENCLAW, ConnectedHarness, agents_of, read_connected
+from signet_actors.runtime.connected_harnesses import (
+    MAX_AGENTS,
+    OPENCLAW,
+    ConnectedHarness,
+    agents_of,
+    read_connected,
+)
 from signet_actors.runtime.identity_files import LASTING_FILES, OWN_FILES
 
 if TYPE_CHECKING:
@@ -67,6 +73,7 @@ class WorkspaceFiles:
         self._clock = clock
         self._log = log
         self._enabled = config.harness_files.sync
+        self._agents = _named_agents(config)
         self._workspace = workspace
         self._begin = begin
         self._process: Process | None = None
@@ -88,8 +95,9 @@ class WorkspaceFiles:
 
     def reload(self, config: Config) -> None:
         """Apply the new configuration."""
-        if config.harness_files.sync != self._enabled:
-            self._enabled = config.harness_files.sync
+        settings = config.harness_files.sync, _named_agents(config)
+        if settings != (self._enabled, self._agents):
+            self._enabled, self._agents = settings
             self.sync_now()
 
     def sync_now(self) -> int:
@@ -125,7 +133,7 @@ class WorkspaceFiles:
             self._end(SyncResult(), now_ns)
             return
         try:
-            self._process = self._begin(self._workspace, harness_files=self._enabled)
+            self._process = self._begin(self._workspace, harness_files=self._enabled, agents=self._agents)
         except OSError as error:
             self._end(SyncResult(problems={"": f"the process cannot be started: {error.strerror}"}), now_ns)
         self._begun_ns = now_ns
@@ -170,6 +178,11 @@ class WorkspaceFiles:
         paths = [self._workspace / file.name for file in LASTING_FILES]
         paths += [workspace.agents_dir / agent / name for agent in sorted(agents) for name in OWN_FILES]
         return (noted, *map(_state, paths))
+
+
+def _named_agents(config: Config) -> tuple[str, ...]:
+    """Return the agents that the configuration names, as many as are looked at."""
+    return tuple(entry.name for entry in config.agents.roster)[:MAX_AGENTS]
 
 
 def _state(path: Path) -> _FileState | None:
