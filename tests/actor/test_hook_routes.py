@@ -13,13 +13,22 @@ import pytest
 from signet_actors.config.hooks_schema import HooksConfig, UserPromptSubmitConfig
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig, RedactionConfig
+from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.routes.hooks import MAX_PROMPTS
 from signet_actors.gateway.sessions.table import CLAIM_MS
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.control import TreeChanged
-from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.searcher import IdsResolved, Recall, ResolveIds
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.searcher import (
+    CandidatesFound,
+    FindCandidates,
+    GetMemory,
+    IdsResolved,
+    MemoryFound,
+    Recall,
+    ResolveIds,
+)
 from signet_actors.protocol.session_memories import FeedbackRecorded, Rating, RecordFeedback
 from signet_actors.protocol.sessions import (
     FindSessionStart,
@@ -611,6 +620,53 @@ def test_a_summary_is_stored_without_prefixes_and_without_what_memory_injected(a
     assert new.content == "critical: We chose vim."
     assert (new.type, new.importance, new.who, new.pinned) == ("session_summary", 0.8, "system", False)
     assert (new.tags, new.project, new.visibility) == (("session", "summary", "codex"), "/p", "private")
+
+
+REPEATED = {"content": "The user prefers vim keybindings", "project": "/p", "sessionKey": "s"}
+
+
+def with_candidate(api: MemoryApi, **fields: Any) -> None:
+    held = memory(id=ID, content="User prefers vim keybindings", **fields)
+    api.bus.script |= {
+        FindCandidates: CandidatesFound([Candidate(ID, 1, held.type, held.content)]),
+        GetMemory: MemoryFound(held),
+    }
+
+
+def test_what_a_memory_says_already_is_not_stored_again(api: MemoryApi) -> None:
+    with_candidate(api)
+    body = post(api, REMEMBER, **REPEATED)
+    assert (body["id"], body["deduped"], body["saved"]) == (ID, True, True)
+    assert body["content"] == "User prefers vim keybindings"
+    asked = api.bus.only(FindCandidates).body
+    assert (asked.text, asked.agent_id, asked.visibility, asked.project) == (
+        "the user prefers vim keybindings",
+        "default",
+        "global",
+        "/p",
+    )
+    assert api.bus.only(GetMemory).body.read == ReadScope("default")
+    assert not any(isinstance(sent.body, Remember) for sent in api.bus.asked)
+
+
+@pytest.mark.parametrize("content", ["The user prefers emacs keybindings", "The user prefers vim 9 keybindings"])
+def test_a_text_that_may_correct_a_memory_is_stored(api: MemoryApi, content: str) -> None:
+    with_candidate(api)
+    body = post(api, REMEMBER, **{**REPEATED, "content": content})
+    assert (body["content"], body["deduped"]) == (content, False)
+
+
+def test_a_retry_gets_the_writers_first_reply(api: MemoryApi) -> None:
+    with_candidate(api, idempotency_key="k")
+    assert post(api, REMEMBER, **REPEATED, idempotencyKey="k")["deduped"] is False
+    assert post(api, REMEMBER, {"idempotency-key": "other"}, **REPEATED)["deduped"] is False
+    assert post(api, REMEMBER, **REPEATED, idempotencyKey="other")["deduped"] is True
+
+
+def test_a_memory_is_stored_if_it_cannot_be_found_out_whether_it_is_known(api: MemoryApi) -> None:
+    with_candidate(api)
+    api.bus.script[FindCandidates] = Unavailable("away")
+    assert post(api, REMEMBER, **REPEATED)["deduped"] is False
 
 
 def test_a_summary_is_not_stored_while_a_person_confirms_what_is_stored(tmp_path: Path, api: MemoryApi) -> None:

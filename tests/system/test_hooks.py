@@ -93,6 +93,16 @@ def test_a_written_memory_reaches_the_very_next_prompt_that_needs_it(daemon: Liv
     assert prompt(daemon.api, "on which host does the canary deployment run?", project=HERE)["memoryCount"] == 0
 
 
+def test_what_the_agent_has_stored_for_the_project_is_not_stored_again(daemon: LiveDaemon) -> None:
+    first = hook(daemon.api, "remember", content="The ferry to Orkney leaves from pier four at noon", project=HERE)
+    assert first["deduped"] is False
+    said = "We know: the ferry to Orkney leaves from pier four at noon"
+    again = hook(daemon.api, "remember", content=said, project=HERE)
+    assert (again["id"], again["deduped"], again["saved"]) == (first["id"], True, True)
+    for content, project in ((said, ELSEWHERE), (said.replace("noon", "dusk"), HERE), (said, None)):
+        assert hook(daemon.api, "remember", content=content, project=project)["deduped"] is False
+
+
 def test_nothing_of_another_project_is_injected(daemon: LiveDaemon) -> None:
     lines = "\n".join(
         f'{{"content": "The robot krait{number} of the warehouse charges at dock {number}",'

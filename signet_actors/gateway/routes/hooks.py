@@ -12,11 +12,19 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
-from signet_actors.gateway.ingest import PreparedMemory, chunks_of, prepare_remembered_text, prepare_text
+from signet_actors.gateway.ingest import (
+    PreparedMemory,
+    chunks_of,
+    prepare_remembered_text,
+    prepare_text,
+    redaction_fields,
+)
 from signet_actors.gateway.routes.recall import offer_found, recall_memories, search_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
@@ -51,7 +59,7 @@ from signet_actors.operations.recall import RecallFields
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.searcher import RecalledRow
+from signet_actors.protocol.searcher import FindCandidates, GetMemory, RecalledRow
 from signet_actors.protocol.sessions import FindSessionStart
 
 READ_BUDGET_MS: Final = 1500
@@ -71,6 +79,9 @@ SUMMARY_VISIBILITY: Final = "private"
 REFERENCE_CHARS: Final = 1500
 REFERENCE_WAIT_S: Final = 0.5
 FEEDBACK_WAIT_S: Final = 0.3
+DUPLICATES: Final = 20
+"""Memories that are compared with what a hook wants to store."""
+DUPLICATE_WAIT_S: Final = 0.5
 NOTHING_FOUND: Final = "No matching memories found."
 GUIDELINES: Final = """\
 - Store what a later session needs and cannot read from the code: decisions and their reasons, preferences, rules,
@@ -218,13 +229,48 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
             importance=request.importance,
             idempotency_key=request.idempotency_key,
         )
-        stored = await store_text(
-            call.with_request(fields, session_id=session.key), await prepare_remembered_text(call.state, fields.content)
-        )
+        text = await prepare_remembered_text(call.state, fields.content)
+        stored: RememberReply | RememberChunksReply | None = await _repeated(call, text)
+        if stored is None:
+            stored = await store_text(call.with_request(fields, session_id=session.key), text)
         note_remembered(call, stored)
         return _saved(stored)
 
     return await run_hook(call, WRITE_BUDGET_MS, work, HookRememberSkipped(), stores=True)
+
+
+async def _repeated(call: Call[HookRememberRequest], text: PreparedMemory) -> RememberReply | None:
+    """Return the reply with the memory of the same agent and project that the text repeats, None if there is none.
+
+    None too for a retry, whose first reply the writer has, and if it cannot be found out in time.
+    """
+    request = call.request
+    searched = search_text(text.content)
+    if text.chunks or not searched or (call.idempotency is not None and request.idempotency_key is None):
+        return None
+    query = FindCandidates(searched, call.agent_id, "global", request.project, limit=DUPLICATES)
+    try:
+        async with asyncio.timeout(DUPLICATE_WAIT_S):
+            candidates = (await call.ask_searcher(query)).candidates
+            found = next((one.id for one in candidates if repeats(text.content, one.content)), None)
+            memory = None if found is None else (await call.ask_searcher(GetMemory(found, call.read))).memory
+    except (SignetError, TimeoutError):
+        return None
+    if memory is None or (memory.idempotency_key is not None and memory.idempotency_key == request.idempotency_key):
+        return None
+    redaction = redaction_fields(text.redactions + call.redactions)
+    return RememberReply(
+        id=memory.id,
+        type=memory.type,
+        tags=joined_tags(memory.tags),
+        pinned=bool(memory.pinned),
+        importance=memory.importance,
+        content=memory.content,
+        embedded=memory.embedding_model is not None,
+        deduped=True,
+        redacted=redaction.redacted,
+        redactions=redaction.redactions,
+    )
 
 
 def _saved(stored: RememberReply | RememberChunksReply) -> HookRememberReply | HookRememberChunksReply:
