@@ -83,7 +83,7 @@ class _Recorder:
         """Keep what the trees would see; return the scores as they are."""
         first = episode_order.best(of.scores, episode_order.ROWS)
         self.first = first, near.episode[first], near.in_conversation[first]
-        self.figures, self.scores = episode_order.figures(of, near, first), of.scores[first]
+        self.figures, self.scores = episode_order.features(of, near, first), of.scores[first]
         return of.scores
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from signet_actors.domain.ranking import episode_order
-from signet_actors.domain.ranking.episode_order import FIGURES
+from signet_actors.domain.ranking.episode_order import FEATURES
 from signet_actors.domain.ranking.text_flags import subject_code, text_flags
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -345,7 +345,7 @@ class TestRanking:
         stored = conversation(room)
         episode = {stored[text] for text in ("What is your favourite colour?", "Teal, always", "Good choice")}
         # Trees that turn the order of all rows round.
-        monkeypatch.setattr(episode_order, "sums", lambda figures: 100.0 * figures[:, FIGURES.index("rank")])
+        monkeypatch.setattr(episode_order, "sums", lambda figures: 100.0 * figures[:, FEATURES.index("rank")])
         query = {"query": "which colour is the favourite, it rains?", "vector": [0.5, 0.0, 0.5, 0.5]}
         plain, learned = (room.recall(**query, episode_order=on).rows for on in (False, True))
         assert [row.score for row in plain] == [row.score for row in learned]

@@ -8,7 +8,7 @@ import pytest
 from bench.boosted_trees import Ranked, trained
 from signet_actors.domain.ranking import episode_order
 from signet_actors.domain.ranking.context import InContext, Neighbours
-from signet_actors.domain.ranking.episode_order import FIGURES, Scored, ordered, parsed, sums
+from signet_actors.domain.ranking.episode_order import FEATURES, Scored, ordered, parsed, sums
 
 ROWS = 90
 
@@ -65,7 +65,7 @@ def test_without_conversations_nothing_changes() -> None:
 
 def test_a_tree_sends_a_row_right_if_its_figure_exceeds_the_threshold() -> None:
     trees = parsed("\n0 1 1 2 2 2 2  0.5 0.5 0.5 0.5 0.5 0.5 inf\n1 2 3 4 5 6 7 8\n")
-    rows = np.zeros((4, len(FIGURES)))
+    rows = np.zeros((4, len(FEATURES)))
     rows[1, 2], rows[2, 0], rows[3, :3] = 1.0, 1.0, 1.0
     assert sums(rows, trees).tolist() == [1, 2, 5, 7]
 
@@ -75,7 +75,7 @@ def test_the_learned_trees_compare_figures_that_exist() -> None:
     assert compared.shape == thresholds.shape == (len(leaves), 7)
     assert leaves.shape[1] == 8
     assert compared.min() >= 0
-    assert compared.max() < len(FIGURES)
+    assert compared.max() < len(FEATURES)
 
 
 def test_training_finds_the_figure_that_tells_answers() -> None:

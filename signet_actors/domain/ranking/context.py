@@ -1,6 +1,6 @@
 """Scores of candidates from their context: the rows beside them in a conversation, and what their texts are about.
 
-``b`` is the base score of each candidate (shape (n,), in [0, 1]); ``y`` the base score with priors. A candidate's
+``base`` is the base score of each candidate (shape (n,), in [0, 1]); ``scores`` is that with priors. A candidate's
 neighbours are given by position among the candidates; position n means that there is none, or that it is no candidate.
 
 Source: docs/quality.md "Context and priors", with the measured gain of each stage.
@@ -80,39 +80,39 @@ class InContext(NamedTuple):
     episode: Floats
 
 
-def with_context(b: Floats, y: Floats, flags: npt.NDArray[np.uint8], near: Neighbours) -> InContext:
-    """Return ``y`` with the support of each candidate's context.
+def with_context(base: Floats, scores: Floats, flags: npt.NDArray[np.uint8], near: Neighbours) -> InContext:
+    """Return ``scores`` with the support of each candidate's context.
 
     In a conversation: 0.3 of the better neighbour's base score, 0.2 of the previous row's if that one asks a question,
     and 0.4 of the best score in the episode. Rows without context would fall behind by this, so they gain the share
     that the 20 best candidates of conversations gained on average, times 1.2.
     """
-    beside = np.append(b, 0.0)
-    asked = np.append(b * ((flags & ASKS) > 0), 0.0)
+    beside = np.append(base, 0.0)
+    asked = np.append(base * ((flags & ASKS) > 0), 0.0)
     neighbours = NEIGHBOUR * np.maximum(beside[near.left], beside[near.right])
     answer = ANSWER * asked[near.left]
     support = neighbours + answer
     opened = np.flatnonzero(near.in_conversation)
-    final, episode = y.copy(), np.zeros(len(y))
+    final, episode = scores.copy(), np.zeros(len(scores))
     if not len(opened):
         return InContext(final, neighbours, answer, episode)
     best = np.full(int(near.episode.max()) + 1, -np.inf)
-    np.maximum.at(best, near.episode[opened], (y + support)[opened])
+    np.maximum.at(best, near.episode[opened], (scores + support)[opened])
     episode[opened] = EPISODE * best[near.episode[opened]]
     gained = (support + episode)[opened]
     final[opened] += gained
-    first = np.argsort(-y[opened], kind="stable")[:_COMPENSATION_ROWS]
-    total = float(y[opened][first].sum())
+    first = np.argsort(-scores[opened], kind="stable")[:_COMPENSATION_ROWS]
+    total = float(scores[opened][first].sum())
     ratio = min(_MOST_COMPENSATION, max(0.0, float(gained[first].sum()) / total)) if total > 0 else 0.0
     final[~near.in_conversation] *= 1.0 + COMPENSATION * ratio
     return InContext(final, neighbours, answer, episode)
 
 
-def strongest_beside(b: Floats, near: Neighbours) -> Floats:
+def strongest_beside(base: Floats, near: Neighbours) -> Floats:
     """Return the greatest base score among each candidate and its neighbours in a conversation.
 
     ``min_score`` is compared with it: an answer without a word of the question is beside the row that has them.
     """
-    beside = np.append(b, 0.0)
-    strongest: Floats = np.maximum(b, np.maximum(beside[near.left], beside[near.right]))
+    beside = np.append(base, 0.0)
+    strongest: Floats = np.maximum(base, np.maximum(beside[near.left], beside[near.right]))
     return strongest

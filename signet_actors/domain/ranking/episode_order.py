@@ -22,7 +22,7 @@ ROWS: Final = 60
 """So many of the best candidates are ordered."""
 _COUNTED: Final = 64
 """Rows of an episode are counted among so many of the best candidates of the legs."""
-FIGURES: Final = (
+FEATURES: Final = (
     "keyword",
     "coverage",
     "cosine",
@@ -43,7 +43,7 @@ FIGURES: Final = (
     "beside",
     "rank",
 )
-"""The columns that trees compare; see ``figures``."""
+"""The columns that trees compare; see ``features``."""
 _DEPTH: Final = 3
 
 
@@ -70,13 +70,13 @@ class Scored(NamedTuple):
     scores: Floats
 
 
-def figures(of: Scored, near: Neighbours, first: Ints) -> Floats:
-    """Return the ``FIGURES`` of the candidates at ``first``, best first; shape (len(first), len(FIGURES))."""
+def features(of: Scored, near: Neighbours, first: Ints) -> Floats:
+    """Return the ``FEATURES`` of the candidates at ``first``, best first; shape (len(first), len(FEATURES))."""
     beside = np.append(of.base, 0.0)
     counted = best(of.fused, _COUNTED)
     in_episode = np.bincount(near.episode[counted], minlength=int(near.episode.max(initial=0)) + 1)
-    told = 2.0 if of.wanted & TELLS_TIME else 1.0
-    held = 2.0 if of.wanted & HOLDS_NUMBER else 1.0
+    time_weight = 2.0 if of.wanted & TELLS_TIME else 1.0
+    number_weight = 2.0 if of.wanted & HOLDS_NUMBER else 1.0
     scores, flags, inside = of.scores[first], of.flags[first], near.in_conversation[first]
     columns = (
         of.keyword[first],
@@ -84,8 +84,8 @@ def figures(of: Scored, near: Neighbours, first: Ints) -> Floats:
         of.cosine[first],
         of.tokens[first],
         (flags & ASKS) > 0,
-        ((flags & TELLS_TIME) > 0) * told,
-        ((flags & HOLDS_NUMBER) > 0) * held,
+        ((flags & TELLS_TIME) > 0) * time_weight,
+        ((flags & HOLDS_NUMBER) > 0) * number_weight,
         of.is_subject[first],
         of.date[first],
         beside[near.left[first]],
@@ -109,12 +109,12 @@ def ordered(of: Scored, near: Neighbours) -> Floats:
     numbers = near.episode[first][inside]
     if len(np.unique(numbers)) == len(numbers):
         return of.scores
-    worth = SCALE * of.scores[first] + sums(figures(of, near, first))
+    rank_score = SCALE * of.scores[first] + sums(features(of, near, first))
     rows = first[inside]
     by_score = rows[np.argsort(numbers, kind="stable")]
-    by_worth = rows[np.lexsort((-worth[inside], numbers))]
+    by_rank = rows[np.lexsort((-rank_score[inside], numbers))]
     exchanged = of.scores.copy()
-    exchanged[by_worth] = of.scores[by_score]
+    exchanged[by_rank] = of.scores[by_score]
     return exchanged
 
 
@@ -125,7 +125,7 @@ def best(scores: Floats, count: int) -> Ints:
 
 
 def sums(found: Floats, trees: tuple[Ints, Floats, Floats] | None = None) -> Floats:
-    """Return what the trees add for each row of ``figures``; ``trees`` are as ``parsed``, by default the learned."""
+    """Return what the trees add for each row of ``features``; ``trees`` are as ``parsed``, by default the learned."""
     compared, thresholds, leaves = trees or _LEARNED
     rows, numbers = np.arange(len(found))[:, None], np.arange(len(compared))[None, :]
     node = np.zeros((len(found), len(compared)), np.int64)
@@ -137,7 +137,7 @@ def sums(found: Floats, trees: tuple[Ints, Floats, Floats] | None = None) -> Flo
 
 
 def parsed(text: str) -> tuple[Ints, Floats, Floats]:
-    """Return the figures that the nodes compare, their thresholds and the leaves; shapes (trees, 7), the same, 8."""
+    """Return the features that the nodes compare, their thresholds and the leaves; shapes (trees, 7), the same, 8."""
     lines = text.split("\n")
     heads = np.array([line.split() for line in lines[1:-1:2]], np.float64)
     nodes = 2**_DEPTH - 1

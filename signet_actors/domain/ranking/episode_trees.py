@@ -1,6 +1,6 @@
 """The trees of ``episode_order.py``, written by ``python -m bench.episode_order``; do not edit.
 
-Two lines a tree: the figures that its seven nodes compare, from the root, level by level, and their thresholds; then
+Two lines a tree: the features that its seven nodes compare, from the root, level by level, and their thresholds; then
 what its eight leaves add.
 """
 
