@@ -303,7 +303,7 @@ def _figures(figures: dict[str, Any] | None) -> str | None:
     parts = [str(today["facts"])]
     if today.get("outcomes"):
         parts.append(f"({_counts(today['outcomes'])})")
-    if junk.get("turnedAway"):
+    if junk.get("rejected"):
         parts.append(f"and {junk['rate']:.0%} rejected as junk ({_counts(junk['byReason'])})")
     return " ".join(parts)
 

@@ -42,7 +42,7 @@ def print_rejected(run: Mapping[str, Any]) -> None:
     On a pipe: ``rejected reason fact``, tab-separated. If the memory itself was rejected, the reason alone.
     """
     rows = [(one.get("reason"), one.get("content")) for one in run.get("rejected") or []]
-    reasons: Mapping[str, int] = run.get("turnedAway") or {}
+    reasons: Mapping[str, int] = run.get("rejectedCounts") or {}
     if not rows and reasons:
         print_wrapped(f"rejected: {', '.join(f'{count} {reason}' for reason, count in reasons.items())}", indent=2)
     elif rows and on_terminal():

@@ -128,7 +128,7 @@ class Extractor:
                     mode=self._resources.mode,
                     model=self._resources.model.state(),
                     runners=[runner.state() for runner in self._runners],
-                    turned_away=dict(self._resources.turned_away),
+                    rejected=dict(self._resources.rejected),
                     tracker=self._embed.tracker(),
                     synthesis=self._synthesis.state(),
                 )

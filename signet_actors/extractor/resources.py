@@ -43,14 +43,14 @@ def _embedder_config(embedding: EmbeddingConfig) -> EmbeddingConfig:
 
 
 class Resources:
-    """Resources of one extractor. ``turned_away`` counts, by reason, facts that were rejected as no memory."""
+    """Resources of one extractor. ``rejected`` counts, by reason, facts that were rejected as no memory."""
 
     def __init__(self, actor: AsyncActor, writer: AsyncRef, decider: AsyncRef, model: ProviderManager) -> None:
         self.actor = actor
         self.writer = writer
         self.decider = decider
         self.model = model
-        self.turned_away: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
         self.decider_slots = asyncio.Semaphore(_DECISIONS_PER_CALL * self.pipeline.extraction.concurrency)
         """Limits the facts of all jobs that are at the decider; further ones wait here, not in its mailbox."""
         self._embedder: AsyncEmbedder | None = None

@@ -176,7 +176,7 @@ class JunkReport(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     rate: float | None
-    turned_away: int
+    rejected: int
     facts: int
     by_reason: dict[str, int]
 

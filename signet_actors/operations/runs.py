@@ -95,8 +95,8 @@ class RejectedReport(msgspec.Struct, frozen=True):
 class RunReply(msgspec.Struct, frozen=True, rename="camel"):
     """A run with its proposals in order, what it rejected before, and the relations between entities that it found.
 
-    ``turnedAway`` counts by reason what never became a proposal; without ``rejected`` facts it is the memory itself, or
-    the run is of an earlier release. ``warnings`` are about the model's answers. All but the proposals is kept as long
+    ``rejectedCounts`` counts by reason what never became a proposal; without ``rejected`` facts it is the memory
+    itself, or the run is of an earlier release. ``warnings`` are about the model's answers. All but the proposals is kept as long
     as its job, and hidden while its memory is forgotten.
     """
 
@@ -104,7 +104,7 @@ class RunReply(msgspec.Struct, frozen=True, rename="camel"):
     proposals: list[ProposalReport]
     entities: list[RelationReport]
     rejected: list[RejectedReport] = []
-    turned_away: dict[str, int] = {}
+    rejected_counts: dict[str, int] = {}
     warnings: list[str] = []
 
 

@@ -53,7 +53,7 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     mode: str
     model: ModelState
     runners: list[JobRunnerState]
-    turned_away: dict[str, int]
+    rejected: dict[str, int]
     tracker: TrackerState = TrackerState()
     synthesis: ModelState | None = None
 

@@ -8,6 +8,8 @@ Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; docs/decisions.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from signet_actors.domain.extraction.facts import EntityTriple, RejectedFact
@@ -15,6 +17,9 @@ from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.domain.jobs import PoisonJobs
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import KeyedRequest, Message, Principal, Request
+
+REJECTED_COUNTER: Final = "turned_away."
+"""What the names of the stored counters of rejected facts begin with, before the reason; a stored name stays."""
 
 
 class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -169,8 +174,8 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     proposal the memories that the model saw; empty = none.
     ``mode`` is a name of ``domain.extraction.gates.PipelineMode``. The writer's own configuration may be stricter,
     never more permissive. ``mode`` and ``autonomous_frozen`` are those at the start of the run.
-    ``repaired`` and ``dropped`` are the parser's counts. ``turned_away`` counts by reason what never became a proposal
-    (echoes, questions, boilerplate); ``rejected`` are the facts among it, and those that no model decided on.
+    ``repaired`` and ``dropped`` are the parser's counts. ``rejected_counts`` counts by reason what never became a
+    proposal (echoes, questions, boilerplate); ``rejected`` are the facts among it, and those that no model decided on.
     """
 
     job_id: str
@@ -189,7 +194,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     dimensions: int = 0
     repaired: int = 0
     dropped: int = 0
-    turned_away: dict[str, int] = {}
+    rejected_counts: dict[str, int] = {}
     rejected: tuple[RejectedFact, ...] = ()
     autonomous_frozen: bool = False
 

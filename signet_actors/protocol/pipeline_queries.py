@@ -140,15 +140,15 @@ class RejectedRow(msgspec.Struct, frozen=True):
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
     """The run with its proposals in order; None if it does not exist or the caller may not read its memory.
 
-    ``entities``, ``rejected``, ``turned_away`` (what never became a proposal, by reason) and ``warnings`` (about the
-    model's answers) are also empty when the job was purged, and while the memory is forgotten.
+    ``entities``, ``rejected``, ``rejected_counts`` (what never became a proposal, by reason) and ``warnings`` (about
+    the model's answers) are also empty when the job was purged, and while the memory is forgotten.
     """
 
     run: RunReport | None
     proposals: list[ProposalRow] = []
     entities: list[Relation] = []
     rejected: list[RejectedRow] = []
-    turned_away: dict[str, int] = {}
+    rejected_counts: dict[str, int] = {}
     warnings: list[str] = []
 
 

@@ -145,7 +145,7 @@ def test_pipeline_metrics_have_labels_for_kind_reason_and_provider(edge: Running
     assert value(samples, "signet_pipeline_oldest_pending_age_seconds", kind="extract") > 86_400
     assert value(samples, "signet_pipeline_oldest_pending_age_seconds", kind="embed") == 0
     assert value(samples, "signet_pipeline_facts_today") == 6
-    assert value(samples, "signet_pipeline_turned_away_today", reason="question") == 2
+    assert value(samples, "signet_pipeline_rejected_today", reason="question") == 2
     assert value(samples, "signet_pipeline_proposals_today", outcome="created") == 5
     assert value(samples, "signet_pipeline_proposals_today", outcome="blocked") == 0
     assert value(samples, "signet_pipeline_reviews_pending") == 4
@@ -162,7 +162,7 @@ def test_metrics_of_job_runners_and_calls_come_from_their_processes(edge: Runnin
     assert value(samples, "signet_pipeline_jobs_running", kind="extract") == 1
     assert value(samples, "signet_pipeline_attempts_total", kind="extract", end="failed") == 2
     assert value(samples, "signet_pipeline_decisions_total", action="update") == 3
-    assert value(samples, "signet_pipeline_turned_away_total", reason="question") == 11
+    assert value(samples, "signet_pipeline_rejected_total", reason="question") == 11
     assert value(samples, "signet_provider_circuit", **who, state="open") == 1
     assert value(samples, "signet_provider_circuit", **who, state="closed") == 0
     assert value(samples, "signet_provider_calls_total", **who) == 9

@@ -324,7 +324,7 @@ def test_the_status_shows_the_model_its_state_and_the_daily_budget(api: MemoryAp
 
 def test_the_junk_rate_is_the_share_of_rejected_facts(api: MemoryApi) -> None:
     figures = status(api)["figures"]
-    assert figures["today"]["junk"] == {"rate": 0.25, "turnedAway": 2, "facts": 6, "byReason": {"question": 2}}
+    assert figures["today"]["junk"] == {"rate": 0.25, "rejected": 2, "facts": 6, "byReason": {"question": 2}}
     assert figures["today"]["outcomes"] == {"created": 5}
     assert figures["today"]["reasons"] == {"low_fact_confidence": 1}
     assert (figures["kept"]["junk"]["rate"], figures["kept"]["fenced"]) == (0.0, 1)
@@ -440,7 +440,7 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
         }
     ]
     assert said["rejected"] == [{"content": "Is it raining?", "type": "fact", "confidence": 0.9, "reason": "question"}]
-    assert (said["turnedAway"], said["warnings"]) == ({"question": 1}, ["cut off"])
+    assert (said["rejectedCounts"], said["warnings"]) == ({"question": 1}, ["cut off"])
 
 
 def test_a_run_that_the_caller_may_not_read_is_404(api: MemoryApi) -> None:

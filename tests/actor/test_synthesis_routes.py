@@ -180,7 +180,7 @@ def model_state(*, available: bool = True, waits_ms: int = 0) -> ModelState:
 
 
 def extractor(model: ModelState | None) -> ExtractorStatus:
-    return ExtractorStatus(mode="full", model=model_state(), runners=[], turned_away={}, synthesis=model)
+    return ExtractorStatus(mode="full", model=model_state(), runners=[], rejected={}, synthesis=model)
 
 
 def daemon_api(workspace: Path, model: ModelState | None = None, **settings: Any) -> MemoryApi:

@@ -209,10 +209,10 @@ def test_an_injection_attack_has_no_effect(room: InjectionHarness, name: str) ->
 
     if attack.held:
         poison = [proposal for proposal in attack_result.proposals if proposal[2] == "instruction"]
-        turned_away = sum(attack_result.job["turnedAway"].values())
+        rejected = sum(attack_result.job["turnedAway"].values())
         blocked = [proposal for proposal in attack_result.proposals if proposal[1] == "blocked"]
         assert attack_result.made == []
-        assert poison or turned_away or blocked, attack_result.proposals
+        assert poison or rejected or blocked, attack_result.proposals
         assert all((outcome, state) == ("review", "pending") for _, outcome, _, state, _ in poison)
     if attack.kind == "target":
         assert attack_result.made == []

@@ -62,7 +62,7 @@ def recall(room: InjectionHarness, memory_id: str) -> None:
     )
 
 
-def turned_away(room: InjectionHarness) -> dict[str, int]:
+def rejected(room: InjectionHarness) -> dict[str, int]:
     rows = room.connection.execute("SELECT name, count FROM pipeline_counters WHERE name LIKE 'turned_away.%'")
     return {name.partition(".")[2]: count for name, count in rows}
 
@@ -81,7 +81,7 @@ def test_a_fact_that_repeats_a_recalled_memory_is_rejected_without_a_model_call(
     room.model.facts = [quoted, NEWS]
     room.model.decides = {"action": "add", "targetId": None, "confidence": 0.9, "reason": "It is new."}
     room.work()
-    assert turned_away(room) == ({reason: 1} if reason else {})
+    assert rejected(room) == ({reason: 1} if reason else {})
     asked = [prompt for prompt in room.model.decisions if data_of(prompt)[0] == quoted]
     assert len(asked) == (0 if reason else 1)
     stored = [
@@ -97,7 +97,7 @@ def test_a_memory_recalled_long_before_the_note_causes_no_echo(room: InjectionHa
     room.remember(f"You told me: {TOLD} {NEWS}")
     room.model.facts = [TOLD, NEWS]
     room.work()
-    assert turned_away(room) == {}
+    assert rejected(room) == {}
 
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -124,7 +124,7 @@ def test_a_run_lists_the_facts_that_it_rejected_with_their_reasons(room: Injecti
     assert [row.fact_content for row in found.proposals] == [NEWS]
     rejected = {row.reason: row.content for row in found.rejected}
     assert rejected.keys() == {"question", "tool_output", "echo_exact"}
-    assert found.turned_away == {"question": 1, "tool_output": 1, "echo_exact": 1}
+    assert found.rejected_counts == {"question": 1, "tool_output": 1, "echo_exact": 1}
     assert rejected["echo_exact"] == TOLD
     assert rejected["question"].startswith("Where is the key [REDACTED")
     assert TOKEN not in str(found)
@@ -141,7 +141,7 @@ def test_a_fact_that_no_model_decides_on_is_listed_as_undecided(room: InjectionH
     found = the_run_on(room, source.id)
     assert found.proposals == []
     assert [(row.reason, row.content) for row in found.rejected] == [("undecided", room.model.facts[0])]
-    assert found.turned_away == {}
+    assert found.rejected_counts == {}
     assert found.warnings
 
 
@@ -152,7 +152,7 @@ def test_the_rejected_facts_of_a_run_are_hidden_and_erased_with_their_memory(roo
     assert [row.reason for row in the_run_on(room, source.id).rejected] == ["question"]
     room.ask(ForgetMemory(id=source.id, reason="r", principal=ME))
     hidden = the_run_on(room, source.id)
-    assert (hidden.rejected, hidden.turned_away, hidden.warnings) == ([], {}, [])
+    assert (hidden.rejected, hidden.rejected_counts, hidden.warnings) == ([], {}, [])
     room.ask(RecoverMemory(id=source.id, reason="r", principal=ME))
     assert len(the_run_on(room, source.id).rejected) == 1
     room.ask(ForgetMany(targets=(ForgetTarget(source.id),), reason="r", principal=ME, hard=True))

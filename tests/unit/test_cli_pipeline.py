@@ -86,7 +86,7 @@ SAID: dict[str, Any] = {
         "today": {
             "facts": 6,
             "outcomes": {"created": 5, "skipped": 1},
-            "junk": {"rate": 0.25, "turnedAway": 2, "facts": 6, "byReason": {"question": 2}},
+            "junk": {"rate": 0.25, "rejected": 2, "facts": 6, "byReason": {"question": 2}},
         }
     },
     "runs": {"total": 9, "undone": 1, "lastAt": "2026-02-21T09:58:00.000Z"},
@@ -257,8 +257,8 @@ def test_a_run_is_shown_with_the_outcome_of_each_proposal(
 
 def test_a_run_is_shown_with_the_facts_that_it_rejected(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     rejected = [{"content": "Is it\x1b[2J raining?", "type": "fact", "confidence": 0.9, "reason": "question"}]
-    said = {**RUN_SAID, "rejected": rejected, "turnedAway": {"question": 1}, "warnings": ["Fact too short: vim"]}
-    too_short = {**RUN_SAID, "proposals": [], "rejected": [], "turnedAway": {"too_short": 1}}
+    said = {**RUN_SAID, "rejected": rejected, "rejectedCounts": {"question": 1}, "warnings": ["Fact too short: vim"]}
+    too_short = {**RUN_SAID, "proposals": [], "rejected": [], "rejectedCounts": {"too_short": 1}}
     daemon.script("GET", RUN, said, too_short)
     result = signet("pipeline", "show", RUN_ID)
     assert "0\tadd\tcreated\t\tm5\tNoor prefers tabs\nrejected\tquestion\tIs it\\u001b[2J raining?\n" in result.stdout

@@ -33,9 +33,9 @@ def fact(content: str) -> Fact:
 
 
 def test_at_most_one_clean_note_in_a_hundred_is_rejected() -> None:
-    turned_away = [(note, reason) for note in CLEAN if (reason := junk_reason(note))]
+    rejected = [(note, reason) for note in CLEAN if (reason := junk_reason(note))]
     assert len(CLEAN) >= 150
-    assert len(turned_away) <= len(CLEAN) / 100, turned_away
+    assert len(rejected) <= len(CLEAN) / 100, rejected
 
 
 def test_no_clean_note_counts_as_an_echo_of_another() -> None:
@@ -133,8 +133,8 @@ def test_the_latest_five_hundred_injected_texts_count() -> None:
 
 def test_an_example_of_the_prompt_is_rejected_unless_the_memory_contains_it() -> None:
     copied = fact(PROMPT_EXAMPLES[0])
-    turned_away = filter_junk([copied], "Anna likes tea with milk and reads in the evening")
-    assert [junk.reason for junk in turned_away.rejected] == [JunkReason.PROMPT_EXAMPLE]
+    rejected = filter_junk([copied], "Anna likes tea with milk and reads in the evening")
+    assert [junk.reason for junk in rejected.rejected] == [JunkReason.PROMPT_EXAMPLE]
     said = filter_junk([copied], "We use Traefik, not Caddy, in the homelab: Caddy was losing its certificates.")
     assert said.kept == (copied,)
 

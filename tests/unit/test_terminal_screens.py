@@ -165,7 +165,7 @@ def run(daemon: ScriptedDaemon, count: int) -> None:
         "proposals": proposals(count),
         "entities": [],
         "rejected": rejected,
-        "turnedAway": {} if rejected else {"too_short": 1},
+        "rejectedCounts": {} if rejected else {"too_short": 1},
         "warnings": ["Fact too short: vim"] * min(count, 1),
     }
     daemon.on("GET", f"/api/pipeline/runs/{one['id']}", body)

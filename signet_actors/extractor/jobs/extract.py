@@ -120,15 +120,15 @@ class Extract(ModelJob):
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
         decided = [_mark_suspicious(one, content) for one in decided]
-        turned_away = Counter(str(junk.reason) for junk in facts.rejected)
-        turned_away.update(one.echo for one in decided if one.echo is not None)
+        rejected_counts = Counter(str(junk.reason) for junk in facts.rejected)
+        rejected_counts.update(one.echo for one in decided if one.echo is not None)
         undecided = tuple(
             RejectedFact(fact, one.echo or UNDECIDED)
             for fact, one in zip(facts.kept, decided, strict=True)
             if one.proposal is None
         )
         decisions = _Decisions(decided, (*facts.rejected, *undecided))
-        await self._apply(run, mode_at_start, result, decisions, turned_away, vectors)
+        await self._apply(run, mode_at_start, result, decisions, rejected_counts, vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Encoded] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed job makes them then."""
@@ -197,7 +197,7 @@ class Extract(ModelJob):
         mode_at_start: _ModeAtStart,
         result: ExtractionResult,
         decisions: _Decisions,
-        turned_away: Counter[str],
+        rejected_counts: Counter[str],
         vectors: tuple[AsyncEmbedder, Encoded] | None,
     ) -> None:
         """Send the whole result of the job to the writer."""
@@ -239,12 +239,12 @@ class Extract(ModelJob):
                 dimensions=vectors[0].dimensions if vectors is not None and frames else 0,
                 repaired=result.repaired,
                 dropped=result.dropped,
-                turned_away=dict(turned_away),
+                rejected_counts=dict(rejected_counts),
                 rejected=decisions.rejected,
             ),
             frames,
         )
-        resources.turned_away.update(turned_away)
+        resources.rejected.update(rejected_counts)
 
 
 def _mark_suspicious(decided: Decided, note: str) -> Decided:

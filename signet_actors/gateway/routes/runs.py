@@ -50,7 +50,7 @@ async def get_run(call: Call[AgentFields]) -> HttpResponse:
             msgspec.convert(found.proposals, list[ProposalReport], from_attributes=True),
             msgspec.convert(found.entities, list[RelationReport], from_attributes=True),
             msgspec.convert(found.rejected, list[RejectedReport], from_attributes=True),
-            found.turned_away,
+            found.rejected_counts,
             found.warnings,
         )
     )

@@ -111,7 +111,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ),
         (
             "preempted",
-            "searcher_made_way_total",
+            "searcher_preempted_total",
             "Candidate searches of the pipeline that a client's query preempted",
         ),
         ("index_pending", "searcher_index_pending", "Memories that are not completely indexed yet"),
@@ -209,9 +209,9 @@ PIPELINE: Final = tuple(
             "Attempts by end: done, failed (counts as an attempt), returned (does not count), fenced (lease lost)",
         ),
         ("pipeline_decisions_total", ("action",), "Decisions of the decider about facts, by proposed action"),
-        ("pipeline_turned_away_total", ("reason",), "Texts that the extractor rejected as junk, by reason"),
+        ("pipeline_rejected_total", ("reason",), "Texts that the extractor rejected as junk, by reason"),
         ("pipeline_facts_today", (), "Facts that became proposals in the current UTC day"),
-        ("pipeline_turned_away_today", ("reason",), "Texts and facts rejected in the current UTC day, by reason"),
+        ("pipeline_rejected_today", ("reason",), "Texts and facts rejected in the current UTC day, by reason"),
         ("pipeline_proposals_today", ("outcome",), "Proposals of the current UTC day, by outcome"),
         ("pipeline_reviews_pending", (), "Proposals that wait for a review"),
         ("pipeline_figures_age_seconds", (), "Age of the figures that a searcher counted for these metrics"),
@@ -365,7 +365,7 @@ class _SnapshotCollector(Collector):
             return
         queues = known_kinds(status.queues)
         today = status.today
-        turned_away = junk_report(today)
+        rejected = junk_report(today)
         yield _family(
             "signet_pipeline_jobs",
             [((queue.kind, state), getattr(queue, state)) for queue in queues for state in JOB_STATES],
@@ -374,8 +374,8 @@ class _SnapshotCollector(Collector):
             "signet_pipeline_oldest_pending_age_seconds",
             [((queue.kind,), age_s(queue.oldest_pending_at, now_ms) or 0) for queue in queues],
         )
-        yield _family("signet_pipeline_facts_today", _single(turned_away.facts))
-        yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
+        yield _family("signet_pipeline_facts_today", _single(rejected.facts))
+        yield _family("signet_pipeline_rejected_today", _by_label(rejected.by_reason))
         yield _family(
             "signet_pipeline_proposals_today",
             _by_label({outcome.value: 0 for outcome in ProposalOutcome} | with_prefix(today, "outcome.")),
@@ -395,7 +395,7 @@ class _SnapshotCollector(Collector):
         yield _family(
             "signet_pipeline_jobs_paused", [((runner.kind,), bool(runner.paused_because)) for runner in runners]
         )
-        yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
+        yield _family("signet_pipeline_rejected_total", _by_label(extractor.rejected))
 
     def _models(self) -> Iterator[Metric]:
         """Yield the model calls of each process, as it reports them."""

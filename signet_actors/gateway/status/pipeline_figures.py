@@ -10,6 +10,7 @@ from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.operations.pipeline import JunkReport, UsageReport
 from signet_actors.protocol.extractor import ExtractorStatus
+from signet_actors.protocol.pipeline import REJECTED_COUNTER
 from signet_actors.protocol.pipeline_queries import KindQueue, PipelineStatus
 
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
@@ -17,11 +18,11 @@ _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
 
 def junk_report(counters: Mapping[str, int]) -> JunkReport:
     """Return the junk counts that ``counters`` contain."""
-    by_reason = with_prefix(counters, "turned_away.")
-    turned_away, facts = sum(by_reason.values()), counters.get("facts", 0)
-    seen = turned_away + facts
-    rate = round(turned_away / seen, 4) if seen else None
-    return JunkReport(rate=rate, turned_away=turned_away, facts=facts, by_reason=by_reason)
+    by_reason = with_prefix(counters, REJECTED_COUNTER)
+    rejected, facts = sum(by_reason.values()), counters.get("facts", 0)
+    seen = rejected + facts
+    rate = round(rejected / seen, 4) if seen else None
+    return JunkReport(rate=rate, rejected=rejected, facts=facts, by_reason=by_reason)
 
 
 def with_prefix(counters: Mapping[str, int], prefix: str) -> dict[str, int]:

@@ -39,7 +39,7 @@ class _JobResult(msgspec.Struct, rename="camel"):
 
     entities: list[Relation] = []
     rejected: list[RejectedRow] = []
-    turned_away: dict[str, int] = {}
+    rejected_counts: dict[str, int] = msgspec.field(default={}, name="turnedAway")
     warnings: list[str] = []
 
 
@@ -91,7 +91,7 @@ def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
         proposals.of_run(snapshot, run.id),
         result.entities,
         result.rejected,
-        result.turned_away,
+        result.rejected_counts,
         result.warnings,
     )
 

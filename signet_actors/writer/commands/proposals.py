@@ -25,7 +25,7 @@ from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
-from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
+from signet_actors.protocol.pipeline import REJECTED_COUNTER, AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
 from signet_actors.store.writes import memories as memory_rows
@@ -425,8 +425,8 @@ def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[s
         if result.reason is not None:
             counts[f"reason.{result.reason}"] += 1
     counts.update(f"flagged.{proposal.suspicion}" for proposal in command.proposals if proposal.suspicion is not None)
-    for reason, number in list(command.turned_away.items())[:_MAX_REASONS]:
-        counts[f"turned_away.{reason}"] += number
+    for reason, number in list(command.rejected_counts.items())[:_MAX_REASONS]:
+        counts[f"{REJECTED_COUNTER}{reason}"] += number
     return dict(counts)
 
 
@@ -449,7 +449,7 @@ def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str])
         "outcomes": outcomes,
         "repaired": command.repaired,
         "dropped": command.dropped,
-        "turnedAway": command.turned_away,
+        "turnedAway": command.rejected_counts,
         "rejected": [
             {
                 "content": short(one.fact.content, _MAX_REJECTED_CHARS),
