@@ -1,10 +1,8 @@
 """Overload: an open loop at four times the capacity, bodies up to the limit, a thousand idle connections.
 
-``python -m bench.overload`` first measures the capacity for each workload with closed loops; then it sends requests at
-four times that rate, independent of the responses (``bench/open_loop.py``). A separate process requests ``/health``, so
-that delays of the load generator do not count; rejected and accepted requests are timed from when they were written to
-the socket. The CPU time of the generator is reported. At the end the daemon is stopped and every acknowledged memory is
-looked up in its database. Nothing is asserted; every figure is printed with its bound.
+``python -m bench.overload`` measures the capacity for each workload with closed loops, then sends requests at four
+times that rate (``bench/open_loop.py``), while a separate process requests ``/health``. Then every acknowledged memory
+is looked up in the database of the stopped daemon. Nothing is asserted; every figure is printed with its bound.
 
 Source: docs/reliability.md R13; docs/performance.md "Overload".
 """

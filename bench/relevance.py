@@ -1,10 +1,8 @@
 """How well ``relevance`` tells memories that answer from those that do not: ``python -m bench.relevance``.
 
-The memories of ``relevance_texts.py`` are stored through the HTTP API. Then each question is asked with limit 10, with
-the default configuration and again with keywords only. A related question counts as above a threshold if the memory
-that answers it is among the results with at least that relevance; an unrelated one counts as below if no result has
-that much. The constants of the formula were chosen on the calibration half; the held-out half gives the figures to
-publish. ``--settings FILE`` measures with another ``agent.yaml``, for example with another embedding model.
+Each question is asked with limit 10, by default and with keywords only. A related question is above a threshold if the
+memory that answers it has at least that relevance; an unrelated one is below it if no result has. The constants were
+chosen on the calibration half; the held-out half gives the figures to publish. ``--settings FILE`` names an agent.yaml.
 
 Source: docs/quality.md "Relevance".
 """

@@ -121,7 +121,7 @@ def connect_one(
         _print_diff(invocation, harness, changes, [])
         return
     if not harness.is_found(invocation.environ):
-        print_message(f"{harness.title} was not found on this machine; its settings are made all the same.")
+        print_message(f"{harness.title} was not found on this machine; its settings are written anyway.")
     for change in changes:
         change.apply()
     needed = [change for change in changes if change.is_needed]

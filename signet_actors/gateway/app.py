@@ -1,12 +1,10 @@
 """The ASGI application: guard, limits, trace id and error handling around the route table.
 
-A request passes in this order: the guard, the checks of target and encoding, routing, the owner check and the kill
-switch if the operation has them (with ``MAYBE_MEMORIES`` the handler applies it), the body, and the handler with its
-deadline, unless the client has disconnected. Every request gets exactly one response, with a trace id; errors are JSON.
-A request that a handler makes for its caller (MCP) begins with the owner check.
+A request passes the guard, the checks of target and encoding, routing, the owner check, the kill switch, the body, and
+the handler with its deadline. It gets exactly one response, with a trace id; errors are JSON. A request that a handler
+makes for its caller (MCP) begins with the owner check.
 
-Source: docs/architecture.md "The path of a remember", "The path of a recall"; docs/compatibility.md "Errors";
-docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
+Source: docs/architecture.md "The path of a remember"; docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from signet_actors.gateway.http.responses import (
     problem,
     with_warnings,
 )
-from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, withhold
+from signet_actors.gateway.http.route import AfterResponse, Call, InnerRequest, Route, mark_unsent
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.asgi_extensions import (
     BECOME_WRITE,
@@ -369,7 +367,7 @@ class Application:
             context.status, context.code = encoded.status, encoded.code
         finally:
             if not 0 < context.status < 400:  # 0: the task is cancelled
-                withhold(context.after_response)
+                mark_unsent(context.after_response)
             outer.after_response += context.after_response
         with contextlib.suppress(Exception):  # metrics and logs must not fail the request
             self._record(operation.method, context, state.clock.monotonic_ns() - started_ns)

@@ -30,18 +30,18 @@ def sanitize(raw: bytes, secret: str | None) -> str:
     return on_one_line(_KEY_LIKE.sub("[key]", text))[:QUOTED_CHARS]
 
 
-def drop_if_echoed(said: str, sent: Iterable[str]) -> str:
-    """Return ``said``, or an empty string if it repeats a part of one of the ``sent`` texts.
+def drop_if_echoed(text: str, sent: Iterable[str]) -> str:
+    """Return ``text``, or an empty string if it repeats a part of one of the ``sent`` texts.
 
     Error messages are logged and stored with a job. Prompts contain memories, which may be erased later, so they must
     not appear there (docs/reliability.md R23). Blanks, punctuation and case are ignored in the comparison.
     """
-    heard = _letters_and_digits(said)
-    texts = [_letters_and_digits(text) for text in sent]
-    short = any(text in heard for text in texts if _SHORTEST_ECHO <= len(text) < ECHO_CHARS)
-    told = "\0".join(texts)
-    pieces = (heard[at : at + ECHO_CHARS] for at in range(len(heard) - ECHO_CHARS + 1))
-    return "" if short or any(piece in told for piece in pieces) else said
+    received = _letters_and_digits(text)
+    requests = [_letters_and_digits(each) for each in sent]
+    repeats_short = any(each in received for each in requests if _SHORTEST_ECHO <= len(each) < ECHO_CHARS)
+    requested = "\0".join(requests)
+    pieces = (received[at : at + ECHO_CHARS] for at in range(len(received) - ECHO_CHARS + 1))
+    return "" if repeats_short or any(piece in requested for piece in pieces) else text
 
 
 def _letters_and_digits(text: str) -> str:

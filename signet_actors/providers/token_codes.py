@@ -95,5 +95,5 @@ def is_telling(piece: str) -> bool:
 
 
 def _is_compared(piece: str) -> bool:
-    """Return whether the piece tells and is no digit and no byte ("<0xE3>"), which every number or script shares."""
+    """Return True for a piece that ``is_telling``, except digits and bytes ("<0xE3>"), which unrelated texts share."""
     return is_telling(piece) and any(map(str.isalpha, piece)) and not piece.startswith("<")

@@ -305,7 +305,7 @@ def _each_once(rows: Sequence[Seqs]) -> Seqs:
 def _rows_near(reader: Reader, allowed: Mask, start_ms: int, end_ms: int) -> Seqs:
     """Return at most ``DATE_CANDIDATES`` allowed rows of these times, or else of the days before and after them.
 
-    None if they are longer than a week and a day: then a date says little about a row, and there may be very many.
+    No row if they are longer than a week and a day: then a date says little about a row, and there may be very many.
     """
     if end_ms - start_ms > MOST_NEAR_MS:
         return np.zeros(0, np.int64)

@@ -80,7 +80,7 @@ def test_auto_is_ollama_when_it_answers_and_has_the_model(server: ScriptedProvid
 
 
 @pytest.mark.parametrize("look", ["hang", "http_500", "wrong_content_type", "rst", "huge"])
-def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_taken_in_its_place(
+def test_auto_selects_no_provider_if_ollama_does_not_answer_and_never_a_paid_program(
     server: ScriptedProvider, cli: FakeCli, look: Fault
 ) -> None:
     server.look = look
@@ -94,7 +94,7 @@ def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_
     assert cli.calls == []
 
 
-def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port: int) -> None:
+def test_auto_reports_that_no_server_listens_without_loading_an_http_client(free_port: int) -> None:
     looked = (
         "import asyncio, sys\n"
         "from signet_actors.config.pipeline_schema import ExtractionConfig\n"
@@ -200,7 +200,7 @@ def test_auto_takes_the_model_that_the_configuration_names(server: ScriptedProvi
     assert (selection.name, selection.model) == ("ollama", "nomic-embed-text")
 
 
-def test_none_is_nobody_and_asks_nobody(server: ScriptedProvider) -> None:
+def test_none_selects_no_provider_and_sends_no_request(server: ScriptedProvider) -> None:
     selection, there = selected(ExtractionConfig(provider="none", endpoint=server.url))
     assert (selection.name, there, server.looks) == ("none", False, 0)
     assert "extraction.provider is none" in selection.reason

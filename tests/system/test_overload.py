@@ -46,7 +46,7 @@ def daemon() -> Iterator[LiveDaemon]:
         assert daemon.broken_invariants() == []
 
 
-class Crowd:
+class Burst:
     """Clients that send without pause and write down every answer; ``kept`` are the ids that were answered."""
 
     def __init__(self, daemon: LiveDaemon, clients: int, target: str, bodies: Callable[[], dict[str, Any]]) -> None:
@@ -134,10 +134,10 @@ serials = itertools.count()
 
 
 def short_memory() -> dict[str, Any]:
-    return {"content": f"Crowd memory {next(serials)} says that the harbour closes at dusk."}
+    return {"content": f"Burst memory {next(serials)} says that the harbour closes at dusk."}
 
 
-TEXT = " ".join(f"Crowd @ line {line} tells of the harbour and its tide." for line in range(20_000))
+TEXT = " ".join(f"Burst @ line {line} tells of the harbour and its tide." for line in range(20_000))
 
 
 def long_text(chars: int) -> str:
@@ -155,17 +155,17 @@ def settled(daemon: LiveDaemon) -> None:
     eventually(daemon.is_ready, within_s=HANGS_S, what="healthy again")
 
 
-def test_a_flood_of_the_longest_bodies_is_turned_away_and_what_was_kept_is_there(daemon: LiveDaemon) -> None:
+def test_a_burst_of_the_longest_bodies_is_rejected_and_stored_memories_are_kept(daemon: LiveDaemon) -> None:
     assert_normal(daemon.api)
     daemon.api.remember(long_text(LARGE_CHARS))
     settled(daemon)
     before = sum(map(pss_bytes, daemon.children().values()))
-    crowd = Crowd(daemon, 6, "/api/memory/remember", lambda: {"content": long_text(LARGE_CHARS)})
-    with crowd.sending():
-        crowd.until(200, 3)
-        crowd.until(503, 5)
-    crowd.check()
-    assert max(crowd.pss) - before <= GROWTH_BYTES
+    burst = Burst(daemon, 6, "/api/memory/remember", lambda: {"content": long_text(LARGE_CHARS)})
+    with burst.sending():
+        burst.until(200, 3)
+        burst.until(503, 5)
+    burst.check()
+    assert max(burst.pss) - before <= GROWTH_BYTES
     settled(daemon)
     assert_normal(daemon.api)
 
@@ -183,17 +183,17 @@ def test_bodies_beyond_the_limit_are_refused_whatever_else_is_served(daemon: Liv
 
 
 @pytest.mark.parametrize("target", ["/api/memory/remember", "/api/memory/recall"])
-def test_a_crowd_of_short_requests_is_answered_or_turned_away(daemon: LiveDaemon, target: str) -> None:
+def test_a_burst_of_short_requests_is_answered_or_rejected(daemon: LiveDaemon, target: str) -> None:
     bodies = short_memory if target.endswith("remember") else lambda: {"query": "harbour at dusk"}
-    crowd = Crowd(daemon, 96, target, bodies)
-    with crowd.sending():
-        crowd.until(200, 100)
-    crowd.check()
+    burst = Burst(daemon, 96, target, bodies)
+    with burst.sending():
+        burst.until(200, 100)
+    burst.check()
     settled(daemon)
     assert_normal(daemon.api)
 
 
-def test_a_thousand_idle_connections_lock_nobody_out(daemon: LiveDaemon) -> None:
+def test_a_thousand_idle_connections_do_not_block_other_clients(daemon: LiveDaemon) -> None:
     before = sum(map(pss_bytes, daemon.children().values()))
     silent = [socket.create_connection(("127.0.0.1", daemon.port), timeout=HANGS_S) for _ in range(1000)]
     try:

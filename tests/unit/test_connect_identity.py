@@ -172,5 +172,5 @@ def test_a_workspace_that_cannot_be_written_does_not_keep_a_harness_from_connect
     (home.root / ".agents").write_text("in the way")
     done = home.connect(CURSOR)
     assert done.exit_code == 0
-    assert "The daemon cannot be told of it" in done.output
+    assert "The list of connected harnesses cannot be written" in done.output
     assert home.disconnect(CURSOR).exit_code == 0

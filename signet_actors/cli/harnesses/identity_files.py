@@ -33,7 +33,7 @@ def note_connected(invocation: Invocation, harness: Harness, agent: str | None) 
     try:
         add_connected(invocation.workspace, noted)
     except OSError as error:
-        print_message(f"The daemon cannot be told of it: {error.filename}: {error.strerror}.")
+        print_message(f"The list of connected harnesses cannot be written: {error.filename}: {error.strerror}.")
         return
     left = _targets(invocation.workspace, former) - _targets(invocation.workspace, read_connected(invocation.workspace))
     _take_out(sorted(left))
@@ -48,7 +48,7 @@ def forget_connected(invocation: Invocation, harness: Harness) -> None:
     try:
         remove_connected(invocation.workspace, noted.harness, noted.settings)
     except OSError as error:
-        print_message(f"The daemon cannot be told of it: {error.filename}: {error.strerror}.")
+        print_message(f"The list of connected harnesses cannot be written: {error.filename}: {error.strerror}.")
     _take_out(paths)
 
 

@@ -1,12 +1,10 @@
 """Plugins that a harness installs as a whole: its hooks, the MCP server, and a skill for models.
 
-They are made from the tables of ``registry.py``. Their commands are bare names, found on the PATH of the machine that
-uses them, so that a plugin can be shared. Claude Code and Gemini CLI read hooks from the same file name in their own
-forms, so each has a directory of its own.
+They are made from the tables of ``registry.py``. Their commands are bare names, found on the PATH, so that a plugin can
+be shared. Claude Code and Gemini CLI read hooks from the same file name, so each has a directory of its own.
 
-Source: https://code.claude.com/docs/en/plugins-reference; https://geminicli.com/docs/extensions/reference;
-https://docs.openclaw.ai/plugins/manifest; https://agent-plugins.org/specification (1.0.0); https://agentskills.io/specification;
-https://modelcontextprotocol.io/registry/package-types; docs/guides/plugins.md.
+Source: docs/guides/plugins.md; https://code.claude.com/docs/en/plugins-reference; https://agentskills.io/specification;
+https://geminicli.com/docs/extensions/reference; https://docs.openclaw.ai/plugins/manifest; Agent Plugins 1.0.0.
 """
 
 from __future__ import annotations

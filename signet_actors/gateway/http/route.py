@@ -86,13 +86,13 @@ AfterResponse = Callable[[bool], None]
 """Called once, when the response was written (True), or with False: the client has disconnected, or it is an error."""
 
 
-def withhold(actions: list[AfterResponse]) -> None:
+def mark_unsent(actions: list[AfterResponse]) -> None:
     """Have the actions called with False, because what they are about will not be in the response."""
 
-    def withheld(action: AfterResponse) -> AfterResponse:
+    def unsent(action: AfterResponse) -> AfterResponse:
         return lambda _: action(False)
 
-    actions[:] = map(withheld, actions)
+    actions[:] = map(unsent, actions)
 
 
 class Call(Generic[RequestT]):

@@ -30,8 +30,8 @@ async def tell(call: Call[NotificationsRequest]) -> HttpResponse:
         items = notifications_now(call.state)
         known = None if session.key is None else call.state.sessions.find(session.key)
         if known is not None:
-            told, known.told = known.told, frozenset(item.id for item in items)
-            items = [item for item in items if item.id not in told]
+            notified, known.notified = known.notified, frozenset(item.id for item in items)
+            items = [item for item in items if item.id not in notified]
         text = "\n".join(item.message for item in items)
         return NotificationsReply(inject=text, notifications=Notifications(items, len(items)))
 

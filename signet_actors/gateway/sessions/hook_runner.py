@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.errors import ErrorCode, SignetError
-from signet_actors.gateway.http.route import Call, HttpResponse, withhold
+from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
@@ -106,7 +106,7 @@ async def run_hook(
     except Exception:
         skip = Skip("internal", known)
         call.state.log.exception("request_failed", route=call.route.path, trace=call.trace_id)
-    withhold(call.after_response)
+    mark_unsent(call.after_response)
     return HttpResponse(skip.marked(nothing))
 
 

@@ -1,10 +1,8 @@
 """The record of what each session has received in its present context epoch, by session key and agent.
 
-A recall never waits for the writer: the set is here, and what is new is stored soon after (``FLUSH_MS``). After a crash
-a row may be returned once more; a row that was not returned is never left out: rows are recorded when the response was
-written to the connection, and not if the client had disconnected before. A retry that names the same request
-(``Call.request_key``) gets the same rows. There is one ``Context`` for a session and agent as long as a request uses it
-or a part of it is not stored.
+A recall never waits for the writer: the set is here, and what is new is stored soon after (``FLUSH_MS``). Rows are
+recorded when the response was written, so a row that was not returned is never left out; after a crash one may be
+returned once more. A retry that names the same request (``Call.request_key``) gets the same rows.
 
 Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decisions.md 60.
 """

@@ -24,7 +24,7 @@ class Session:
     """One session. Times are milliseconds since 1970; ``active_ms`` is that of its last hook.
 
     ``path``: the runtime path that claimed it. ``ended_by``: the path that ended it, empty for one without a path, None
-    while it runs. ``told``: ids of the notifications that it was told and that still hold.
+    while it runs. ``notified``: ids of the notifications that it received and that still hold.
     """
 
     key: str
@@ -33,7 +33,7 @@ class Session:
     path: str | None = None
     bypassed: bool = False
     ended_by: str | None = None
-    told: frozenset[str] = frozenset()
+    notified: frozenset[str] = frozenset()
 
     @property
     def expires_ms(self) -> int:
