@@ -26,7 +26,7 @@ from tests.support.open_files import family, no_longer, one_writer_watched
 
 CHILDREN = ("writer", "searcher-1", "searcher-2", "retention", "gateway")
 WINDOW_S = 1.0
-ORPHANS_S = 2.0
+ORPHANS_S = 20.0
 STOPPED_S = 0.6
 """The longest stop of a supervisor: its children keep serving and do not treat it as exited."""
 

@@ -45,6 +45,9 @@ ROSTER = "agents:\n  roster:\n" + "".join(
     for name in ("ada", "bob")
 )
 
+PATIENT = "writer:\n  requestTimeoutMs: 30000\ngateway:\n  requestTimeoutMs: 40000\n"
+BUSY_S = 30.0
+"""How long a request is repeated that a busy daemon refuses."""
 ONE = st.sampled_from([0, 0, 0, 1])
 """Mostly the same agent and scope: otherwise duplicates would be rare."""
 CONTENTS = st.sampled_from(
@@ -82,9 +85,14 @@ class Api:
         given = {name: value for name, value in parameters.items() if value is not None}
         path = f"{target}?{urlencode(given)}" if given else target
         raw = None if body is None else json.dumps(body).encode()
-        self._connection.request(method, path, raw, {"Content-Type": "application/json"} if raw else {})
-        response = self._connection.getresponse()
-        answer = json.loads(response.read())
+        until = time.monotonic() + BUSY_S
+        while True:
+            self._connection.request(method, path, raw, {"Content-Type": "application/json"} if raw else {})
+            response = self._connection.getresponse()
+            answer = json.loads(response.read())
+            if response.status != 503 or time.monotonic() > until:
+                break
+            time.sleep(0.1)  # nothing was applied: a busy daemon is asked again
         assert response.status < 500, answer
         return response.status, answer
 
@@ -371,7 +379,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[LiveDaemon]:
-    with live_daemon(config=ROSTER) as daemon:
+    with live_daemon(config=ROSTER + PATIENT) as daemon:
         yield daemon
         assert daemon.faults() == []
         assert {actor["incarnation"] for actor in daemon.actors().values()} == {1}

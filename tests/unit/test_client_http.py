@@ -102,7 +102,7 @@ def test_a_busy_daemon_is_asked_again_after_its_retry_time(daemon: ScriptedDaemo
 def test_a_daemon_that_stays_busy_is_reported_with_its_sentence(daemon: ScriptedDaemon, perform: Perform) -> None:
     daemon.on(*REMEMBER, {"error": "too much", "code": "busy"}, status=503, headers={"Retry-After": "0.2"})
     with pytest.raises(TemporarilyRefused, match=r"^too much$"):
-        perform(daemon.url, remember, limits=HURRIED)
+        perform(daemon.url, remember, limits=Limits(total_s=2.0, attempt_s=30.0))
     assert len(daemon.asked) > 1
 
 
