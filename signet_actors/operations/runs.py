@@ -96,8 +96,8 @@ class RunReply(msgspec.Struct, frozen=True, rename="camel"):
     """A run with its proposals in order, what it rejected before, and the relations between entities that it found.
 
     ``rejectedCounts`` counts by reason what never became a proposal; without ``rejected`` facts it is the memory
-    itself, or the run is of an earlier release. ``warnings`` are about the model's answers. All but the proposals is kept as long
-    as its job, and hidden while its memory is forgotten.
+    itself, or the run is of an earlier release. ``warnings`` are about the model's answers. All but the proposals is
+    kept as long as its job, and hidden while its memory is forgotten.
     """
 
     run: RunReport

@@ -111,7 +111,7 @@ def carry_out(room: PipelineHarness) -> None:
         shown=((), (changed.id,), (doubted.id, changed.id)),
         entities=(EntityTriple("golden", "is", "kept", 0.9),),
         vectors=([3.0, 1.0], [1.0, 3.0], None),
-        rejected={"question": 2},
+        rejected_counts={"question": 2},
     )
     waiting = room.value("SELECT id FROM memory_proposals WHERE review_state = 'pending'")
     room.report(third, add("Golden fact of the third"), run_id="undone")

@@ -420,7 +420,7 @@ def test_the_counts_of_today_add_up(room: PipelineHarness) -> None:
         room.extract(
             add(f"A fact of the {text}"),
             add("Perhaps something or other", confidence=0.3),
-            rejected={"question": 2, "echo": 1},
+            rejected_counts={"question": 2, "echo": 1},
             repaired=1,
             dropped=3,
         )
