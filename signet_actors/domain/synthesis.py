@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.prompts import between_marks
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import SHORT_ID_CHARS
 from signet_actors.domain.working_memory import project_heading
 
 MAX_INPUT_CHARS: Final = 24_000
@@ -36,6 +37,7 @@ Write it from the memories below, and from nothing else.
   what is still open. Leave out what is over.
 - Where memories disagree, the newest one counts. Give a date where it matters.
 - {headings}
+- End each line with the ids of the memories that it is made from, as they are shown: (id A) or (id A, B).
 - At most {words} words, in short lines. No passwords, no keys.
 - Return only the Markdown: nothing before it, nothing after it, and no code fence around it.
 
@@ -73,9 +75,14 @@ class Group(NamedTuple):
     sources: tuple[Source, ...]
 
     @property
+    def versions(self) -> dict[str, int]:
+        """The versions of the memories by their ids."""
+        return {source.id: source.version for source in self.sources}
+
+    @property
     def digest(self) -> str:
         """What changes if one of the memories changes, and if one comes or goes."""
-        ids = sorted(f"{source.id}:{source.version}" for source in self.sources)
+        ids = sorted(f"{memory_id}:{version}" for memory_id, version in self.versions.items())
         return hashlib.sha256("\n".join(ids).encode()).hexdigest()
 
 
@@ -86,7 +93,7 @@ def group(project: str | None, sources: Iterable[Source]) -> Group:
     for source in sources:
         if source.type in _SKIPPED_TYPES or source.id in kept:
             continue
-        chars += min(len(source.content), MAX_MEMORY_CHARS) + len(source.type) + 20
+        chars += min(len(source.content), MAX_MEMORY_CHARS) + len(source.type) + 20 + SHORT_ID_CHARS
         if chars > MAX_INPUT_CHARS:
             break
         kept[source.id] = source
@@ -112,7 +119,10 @@ def prompt(groups: Sequence[Group], max_tokens: int, nonce: str) -> str:
 
 
 def _shown(each: Group, nonce: str, *, named: bool) -> str:
-    lines = [f"- [{source.type}] {_short(source.content)} ({source.created_at[:10]})" for source in each.sources]
+    lines = [
+        f"- [{source.type}] {_short(source.content)} ({source.created_at[:10]}) (id {source.id[:SHORT_ID_CHARS]})"
+        for source in each.sources
+    ]
     block = between_marks("\n".join(lines), nonce)
     if not named or each.project is None:
         return f"Memories:\n{block}"

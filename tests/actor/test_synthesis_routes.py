@@ -20,7 +20,14 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.synthesis.memory_file import Record
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
-from signet_actors.protocol.searcher import ListMemories, MemoryListed
+from signet_actors.protocol.searcher import (
+    FindForgetCandidates,
+    ForgetCandidate,
+    ForgetCandidatesFound,
+    ListMemories,
+    MemoryListed,
+)
+from signet_actors.protocol.session_summaries import ListSummaries, SummariesListed
 from signet_actors.protocol.sessions import FindSessionStart, SessionStartFound
 from tests.support.memory_api import NOW_MS, MemoryApi, memory
 from tests.support.scripted_model import data_of
@@ -41,6 +48,7 @@ def synthesis_api(workspace: Path, **settings: Any) -> MemoryApi:
         return SessionStartFound([], both, {})
 
     api.bus.script |= {ListMemories: MemoryListed([SHOP, EDITOR], 2, 2, 0, 2), FindSessionStart: found}
+    api.bus.script[ListSummaries] = SummariesListed([], 0)
     return api
 
 
@@ -260,6 +268,53 @@ def test_a_model_that_cannot_be_asked_is_waited_for_and_costs_no_attempt(
     assert (status["waiting"], status["failures"], status["lastError"]) == (reason, 0, None)
     refused = api.request("POST", "/api/synthesis/trigger", {})
     assert (refused.status, refused.json["error"]) == (503, f"Synthesis worker not running: {reason}")
+
+
+def test_the_sections_by_date_are_renewed_once_a_day_while_no_model_can_be_asked(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path, model_state(available=False))
+    due(api)
+    text = (tmp_path / "MEMORY.md").read_text()
+    assert f"## Temporal Index\n- 2026-02-21: {EDITOR.content} (id e1)" in text
+    assert f"## Project: /p/shop\n\n### Temporal Index\n- 2026-02-21: {SHOP.content} (id s1)" in text
+    api.bus.script[ListMemories] = MemoryListed([EDITOR], 1, 1, 0, 1)
+    due(api)
+    assert (tmp_path / "MEMORY.md").read_text() == text
+    api.clock.now_ms += DAY_MS
+    due(api)
+    assert "5433" not in (tmp_path / "MEMORY.md").read_text()
+    status = ok(api, "GET", "/api/synthesis/status")
+    assert (status["lastRunAt"], status["failures"], len(status["versions"])) == (None, 0, 1)
+    assert calls(api) == 0
+
+
+def test_a_line_that_several_memories_share_asks_for_a_new_run(tmp_path: Path) -> None:
+    api = daemon_api(tmp_path)
+    third = memory(id="e3", content="The shell is fish")
+    api.bus.script[FindSessionStart] = lambda query: SessionStartFound(
+        [], [EDITOR, third] if query.project is None else [SHOP], {}
+    )
+    api.bus.script[Synthesize] = Synthesized("- vim and fish (id e1, e3)\n- fish (id e3)", "m")
+    assert due(api) is None
+    live = [ForgetCandidate(each.id, 1.0, pinned=False, version=each.version) for each in (third, SHOP)]
+    api.bus.script[FindForgetCandidates] = ForgetCandidatesFound(live)
+    asyncio.run(api.state.synthesis.drop_forgotten("default"))
+    text = (tmp_path / "MEMORY.md").read_text().partition("## Project")[0]
+    assert ("- fish (id e3)" in text, "vim" in text) == (True, False)
+    assert api.state.synthesis.file("default").record().stale
+    assert calls(api) == 2
+    assert due(api) is None, "it is due at once, not only after a day"
+    assert calls(api) > 2
+    assert not api.state.synthesis.file("default").record().stale
+
+
+def test_what_a_harness_made_loses_the_lines_of_a_forgotten_memory_and_gets_no_others(tmp_path: Path) -> None:
+    api = synthesis_api(tmp_path, memory={"synthesis": {"harness": "openclaw"}})
+    ok(api, "POST", COMPLETE, {"content": "## Now\n- vim (id e1)\n- 5433 (id s1)\n- else", "harness": "openclaw"})
+    live = [ForgetCandidate("e1", 1.0, pinned=False, version=EDITOR.version)]
+    api.bus.script[FindForgetCandidates] = ForgetCandidatesFound(live)
+    asyncio.run(api.state.synthesis.drop_forgotten("default"))
+    assert (tmp_path / "MEMORY.md").read_text().partition("-->\n\n")[2] == "## Now\n- vim (id e1)\n- else\n"
+    assert ok(api, "GET", "/api/synthesis/status")["madeBy"] == "openclaw"
 
 
 def test_after_a_failure_the_daemon_tries_again_later_and_later(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.bus_harness import eventually
-from tests.support.live_daemon import LiveDaemon
+from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel, data_of, stage_of
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
 from tests.system.test_pipeline import finished, pipeline
@@ -25,6 +25,27 @@ VIM = "The editor of the homelab is vim."
 PORT = "The staging database listens on port 5433."
 SHOP = "/p/shop"
 SECRET = "ghp_" + "a1B2" * 9
+SUMMARY = "The form was moved, because the old router lost the return address.\n\n## Open\nOld links are not moved yet."
+
+
+UNREACHABLE = """
+memory:
+  pipelineV2:
+    extraction:
+      provider: auto
+      endpoint: http://127.0.0.1:9
+"""
+
+
+def turns(number: int) -> list[dict[str, str]]:
+    """Return a question and an answer of substance."""
+    return [
+        {"role": "user", "content": f"What about step {number} of the login form in the harbour office?"},
+        {
+            "role": "assistant",
+            "content": f"Step {number} of the login form is done: file {number} is changed, tests pass.",
+        },
+    ]
 
 
 class Answers:
@@ -163,6 +184,9 @@ def test_secrets_and_what_is_too_long_are_cut_out_of_an_answer() -> None:
         assert made(daemon)["lastError"] is None
         text = text_of(daemon)
         assert SECRET not in text
+        text, heading, by_date = text.partition("\n## Temporal Index\n")
+        assert heading
+        assert len(by_date) < 500
         assert len(text) < 4 * 4000 + 500
         assert text.endswith("- again\n")
         assert text.count("<!-- signet:") == 1
@@ -195,16 +219,93 @@ def test_a_process_that_is_killed_in_the_middle_of_a_run_leaves_the_present_file
         assert "made after that" in text_of(daemon)
 
 
-def test_without_a_model_nothing_is_made_and_the_answer_says_why() -> None:
-    with pipeline(more="    synthesis: {provider: none}\n") as (daemon, _):
+def test_without_a_model_the_sections_by_date_are_made_and_the_status_says_why_no_more() -> None:
+    with pipeline(more="    synthesis: {provider: none}\n") as (daemon, provider):
         daemon.api.remember(VIM)
         finished(daemon)
         eventually(lambda: "no model" in str(status(daemon)["waiting"]), within_s=30, what="the reason")
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
+        made_part = text_of(daemon).partition("-->")[2]
+        memory_id = daemon.api.listed()[-1]["id"]
+        assert "## Temporal Index" in made_part
+        assert f": {VIM} (id {memory_id[:18]})" in made_part
+        assert "## Global Head" not in made_part
+        assert (status(daemon)["madeBy"], status(daemon)["lastError"]) == ("daemon", None)
+        assert prompts(provider) == []
+        resolution = daemon.api.get("/api/status").ok()["providerResolution"]
+        assert (resolution["extraction"]["effective"], resolution["synthesis"]["effective"]) == ("ollama", "none")
+
+
+def test_a_model_that_does_not_answer_is_reported_and_nothing_is_made_on_request() -> None:
+    with live_daemon(config=UNREACHABLE) as daemon:
+        daemon.api.remember(VIM)
+        eventually(lambda: "no model" in str(status(daemon)["waiting"]), within_s=60, what="the reason")
         refused = daemon.api.post("/api/synthesis/trigger", {}).refused(503)
         assert refused["error"].startswith("Synthesis worker not running: no model")
         assert not Path(daemon.workspace, "MEMORY.md").exists()
-        resolution = daemon.api.get("/api/status").ok()["providerResolution"]
-        assert (resolution["extraction"]["effective"], resolution["synthesis"]["effective"]) == ("ollama", "none")
+
+
+def test_ended_sessions_are_in_the_ledger_of_their_project() -> None:
+    summaries = ScriptedModel(summaries={"login": {"title": "Move the login form", "summary": SUMMARY}})
+    with pipeline(summaries) as (daemon, _):
+        said = [turn for number in range(6) for turn in turns(number)]
+        body = {"harness": "generic", "sessionKey": "s-1", "transcript": said, "project": SHOP}
+        daemon.api.post("/api/hooks/session-end", body).ok()
+        finished(daemon, "summarize")
+        (summary,) = daemon.api.get("/api/sessions/summaries").ok()["summaries"]
+        made(daemon)
+        end = f"(id {summary['id'][:18]})"
+        of_project = text_of(daemon).partition(f"## Project: {SHOP}\n")[2]
+        heads, _, rest = of_project.partition("### Thread Heads\n")[2].partition(
+            "\n\n### Session Ledger (Last 30 Days)\n"
+        )
+        day, shown = summary["latest_at"][:10], SUMMARY.replace("\n\n## Open\n", " Open ")
+        assert heads == f"- {day}: Move the login form: {shown} {end}"
+        assert rest.splitlines()[0] == f"- {day}: Move the login form {end}"
+        assert "Move the login form" in started(daemon, project=SHOP)
+        assert "Move the login form" not in started(daemon, project="/p/bank")
+
+
+def test_a_forgotten_memory_leaves_the_file_and_its_versions_soon_and_no_model_is_asked() -> None:
+    with pipeline() as (daemon, provider):
+        daemon.api.remember(VIM, visibility="private")
+        daemon.api.remember(PORT, agentId="reviewer")
+        daemon.api.remember(PORT, project=SHOP)
+        finished(daemon, count=3)
+        made(daemon)
+        made(daemon, agentId="reviewer")
+        made(daemon, again=True)
+        assert VIM in text_of(daemon)
+        assert VIM not in text_of(daemon, "agents", "reviewer")
+        assert text_of(daemon, "agents", "reviewer").count("5433") >= 2
+        asked = len(prompts(provider))
+        with Path(daemon.workspace, "MEMORY.md").open("a") as text:
+            text.write("- Call me Ada.\n")
+        daemon.api.forget(ids=[row["id"] for row in daemon.api.listed()])
+
+        def texts() -> list[str]:
+            return [path.read_text() for path in daemon.workspace.rglob("MEMORY*.md")]
+
+        eventually(
+            lambda: not any("5433" in text or VIM in text for text in texts()), within_s=60, what="the lines leave"
+        )
+        assert len(texts()) >= 3
+        assert "- Call me Ada." in text_of(daemon)
+        assert len(prompts(provider)) == asked
+        assert "5433" not in Path(daemon.workspace, "memory", "synthesis.json").read_text()
+
+
+def test_a_changed_memory_is_shown_as_it_is_now() -> None:
+    with pipeline(more="    synthesis: {provider: none}\n") as (daemon, _):
+        memory_id = daemon.api.remember(VIM)["id"]
+        finished(daemon)
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
+        body = {"content": "The editor of the homelab is emacs.", "reason": "r"}
+        daemon.api.request("PATCH", f"/api/memory/{memory_id}", body).ok()
+        eventually(lambda: "emacs" in text_of(daemon), within_s=60, what="the new text")
+        assert f"{VIM} (id {memory_id[:18]})" not in text_of(daemon)
 
 
 def test_a_model_of_its_own_makes_the_file() -> None:

@@ -108,9 +108,9 @@ def test_the_prompt_for_the_whole_file_names_the_heading_of_each_project() -> No
     groups = [Group(None, (source(1),)), Group("/p/shop", (source(2),))]
     text = prompt(groups, 1000, "0123456789abcdef")
     assert data_of(text) == [
-        "- [fact] Fact number 1 (2026-11-24)",
+        "- [fact] Fact number 1 (2026-11-24) (id m1)",
         "## Project: /p/shop",
-        "- [fact] Fact number 2 (2026-11-24)",
+        "- [fact] Fact number 2 (2026-11-24) (id m2)",
     ]
 
 

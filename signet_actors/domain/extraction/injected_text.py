@@ -68,6 +68,11 @@ _DATE_WORDS: Final = re.compile(
 )
 _BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
 _ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
+_CUT_ITEM = re.compile(
+    r"\s{0,20}\(id [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:, [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}){0,20}\)"
+    r"(?: \([A-Z][a-z]{2} \d{1,2}, \d{4}\))?"
+)
+"""The end of an item whose sentence is in the part before, of a long text that was divided."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _NEXT_ITEM = re.compile(r" [-\u2022] ")
 _OPENINGS: Final = tuple(OPENINGS)
@@ -86,7 +91,8 @@ class _BlockStart(Enum):
 def without_injected(text: str) -> tuple[str, int]:
     """Return ``text`` without the injected blocks, and their count. The text is unchanged if there are none."""
     kept: list[str] = []
-    at = count = 0
+    cut = _CUT_ITEM.match(text)
+    at, count = (0, 0) if cut is None else (cut.end(), 1)
     block_start = _BlockStart.NONE
     for mark in _MARK.finditer(text):
         if mark.start() < at:

@@ -34,6 +34,9 @@ from signet_actors.operations.request_fields import FilterFields
 from signet_actors.operations.request_reader import body_warnings, read_request, request_fields
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Idempotency, KeyedRequest, Principal, Request
+from signet_actors.protocol.pipeline import ApproveProposal, UndoRun
+from signet_actors.protocol.transcripts import ForgetTranscript
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ModifyMany, ModifyMemory, RecoverMemory
 
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 OtherT = TypeVar("OtherT", bound=msgspec.Struct)
@@ -41,6 +44,11 @@ R = TypeVar("R")
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
+_CHANGES: Final = (
+    *(ModifyMemory, ModifyMany, ForgetMemory, ForgetMany, RecoverMemory),
+    *(UndoRun, ApproveProposal, ForgetTranscript),
+)
+"""Commands after which ``MEMORY.md`` may show a memory that is forgotten, or was changed."""
 _AGENT_FIELDS: Final = ("agentId", "agent_id")
 _SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _CALLER_FIELDS: Final = (*_AGENT_FIELDS, *_SESSION_FIELDS, "x-signet-agent-id", "x-signet-session-key")
@@ -276,7 +284,10 @@ class Call(Generic[RequestT]):
             if part:
                 key = msgspec.structs.replace(key, key=f"{key.key}#{part}")
             command = msgspec.structs.replace(command, idempotency=key)
-        return await self.state.bus.ask_writer(command, trace_id=self.trace_id, frames=frames)
+        reply = await self.state.bus.ask_writer(command, trace_id=self.trace_id, frames=frames)
+        if isinstance(command, _CHANGES):
+            self.state.synthesis.check_soon()
+        return reply
 
     async def ask_writer_unkeyed(self, command: Request[R]) -> R:
         """Like ``ask_writer``, for a command that is safe to repeat: only its effect is the same then, not its reply.

@@ -135,7 +135,7 @@ async def status(call: Call[SynthesisAgent]) -> HttpResponse:
 async def trigger(call: Call[TriggerRequest]) -> HttpResponse:
     """Begin to make the file."""
     synthesis = call.state.synthesis
-    reason = await synthesis.model_waits()
+    reason = None if synthesis.needs_no_model else await synthesis.model_waits()
     if reason is not None:
         raise Unavailable(f"Synthesis worker not running: {reason}")
     synthesis.start(call.agent_id, again=call.request.again)

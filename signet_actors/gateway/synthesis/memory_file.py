@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ import msgspec
 
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.dated_sections import without_memories
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.working_memory import for_session, joined, own_part, split
@@ -33,6 +35,7 @@ from signet_actors.runtime.identity_files import is_directory_name
 from signet_actors.runtime.sync_points import sync_point
 
 FILE_NAME: Final = "MEMORY.md"
+RECORD_NAME: Final = "synthesis.json"
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
 MAX_VERSIONS: Final = 20
@@ -42,11 +45,15 @@ _VERSION: Final = re.compile(r"MEMORY\.backup-(\d{8}T\d{9}Z)(-edited)?\.md")
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was made from the memories of one project, or of none. ``digest`` tells which memories."""
+    """What a model made from the memories of one project, or of none.
+
+    ``digest`` tells which memories, ``sources`` their versions by their ids.
+    """
 
     digest: str
     text: str
     project: str | None = None
+    sources: dict[str, int] = {}
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,6 +62,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     ``made``: the part that was written last, ``file_digest`` that of the whole file; ``pending`` and ``pending_digest``
     those of a replacement that had begun. ``by``: ``daemon``, or the harness. ``edited_at``: when a change by a person
     was found last. ``begun_at`` is set while a run goes on. ``failures`` in a row; ``last_error`` of the last run.
+    ``dated``: the versions of the memories in the sections by date, by id; ``dated_at``: when these were made by the
+    schedule. ``stale``: a part may say something of a memory that was forgotten or changed since.
     """
 
     made: str = ""
@@ -70,6 +79,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     edited_at: str | None = None
     last_error: str | None = None
     failures: int = 0
+    dated: dict[str, int] = {}
+    dated_at: str | None = None
+    stale: bool = False
 
 
 class Version(NamedTuple):
@@ -99,7 +111,7 @@ class MemoryFile:
         root = workspace if agent_id == DEFAULT_AGENT else Workspace(workspace).agents_dir / agent_id
         self.path = root / FILE_NAME
         self._kept = Workspace(root).memory_dir
-        self._record = self._kept / "synthesis.json"
+        self._record = self._kept / RECORD_NAME
 
     def text(self) -> str:
         """Return the present text, empty without a file."""
@@ -125,19 +137,22 @@ class MemoryFile:
         data = self._bytes() if data is None else data
         return data is not None and _digest(data) not in {record.file_digest, record.pending_digest}
 
-    def replace(self, made: str, record: Record, now_ms: int) -> Replaced:
-        """Write ``made`` below what a person wrote, and then ``record``. Keep the former file as a version."""
+    def replace(self, made: str, record: Record, now_ms: int, *, keep: bool = True) -> Replaced:
+        """Write ``made`` below what a person wrote, and then ``record``. Keep the former file as a version.
+
+        Without ``keep`` the former file is kept only if a person has changed it.
+        """
         try:
             self._make_directories()
             for _ in range(_TRIES):
-                replaced = self._try_to_replace(made, record, now_ms)
+                replaced = self._try_to_replace(made, record, now_ms, keep=keep)
                 if replaced is not None:
                     return replaced
         except OSError as error:
             raise _failure(self.path, error) from None
         raise Conflict(f"{FILE_NAME} is being changed by another program; nothing was written")
 
-    def _try_to_replace(self, made: str, record: Record, now_ms: int) -> Replaced | None:
+    def _try_to_replace(self, made: str, record: Record, now_ms: int, *, keep: bool) -> Replaced | None:
         """Return None if the file was changed meanwhile. Raises OSError."""
         present, before = self.record(), self._bytes()
         try:
@@ -159,7 +174,7 @@ class MemoryFile:
         with FileDraft(self.path, f".{FILE_NAME}.{secrets.token_hex(4)}.new") as draft:
             draft.file.write(after)
             draft.sync()
-            kept = None if before is None else self._keep(before, now_ms, edited=edited)
+            kept = None if before is None or not (keep or edited) else self._keep(before, now_ms, edited=edited)
             sync_point("fs.memory_file_written")
             if self._bytes() != before:
                 return None
@@ -195,6 +210,17 @@ class MemoryFile:
             raise SignetError("Version not found", code=ErrorCode.NOT_FOUND, field="version") from None
         except (OSError, ConfigError) as error:
             raise _failure(self._kept / name, error) from None
+
+    def drop_from_versions(self, gone: Collection[str]) -> None:
+        """Take the lines that show one of these memories out of the former versions."""
+        for version in self.versions():
+            before = self.version(version.name)
+            after = without_memories(before, gone, ()).text
+            if after != before:
+                try:
+                    replace_file(self._kept / version.name, after.encode())
+                except OSError as error:
+                    raise _failure(self._kept / version.name, error) from None
 
     def _bytes(self) -> bytes | None:
         try:
@@ -254,6 +280,12 @@ def working_memory(workspace: Path, agent_id: str, project: str | None) -> str:
             return own
     record = MemoryFile(workspace, DEFAULT_AGENT).record()
     return own_part(_read(workspace / FILE_NAME), (record.made, record.pending)).strip()
+
+
+def agents_with_file(workspace: Path) -> list[str]:
+    """Return the agents whose file the daemon or a harness has made. Blocks."""
+    named = sorted(each.parts[-3] for each in Workspace(workspace).agents_dir.glob(f"*/memory/{RECORD_NAME}"))
+    return [DEFAULT_AGENT, *(name for name in named if is_directory_name(name))]
 
 
 def _read(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Make ``MEMORY.md`` of an agent from the memories that the agent may read, one file at a time.
 
-The extractor calls the model, for each part of the file whose memories have changed. A run that fails, or that ends
-with this process, leaves the present file.
+The extractor calls the model, for each part of the file whose memories have changed; the sections by date need none. A
+run that fails, or that ends with this process, leaves the present file.
 
 Source: docs/guides/working-memory.md; docs/decisions.md 14, 35.
 """
@@ -11,43 +11,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.dated_sections import (
+    Dated,
+    assembled,
+    without_memories,
+)
 from signet_actors.domain.extraction.prompts import mark
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.domain.redaction.scan import Kinds, Redactor
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.synthesis import (
     CHARS_A_TOKEN,
-    MAX_MEMORIES,
+    DAY_MS,
     Group,
-    Source,
-    active_projects,
-    group,
     next_due_ms,
     prompt,
 )
 from signet_actors.domain.timestamps import epoch_ms, iso
-from signet_actors.domain.working_memory import below, project_heading, readable_answer
+from signet_actors.domain.working_memory import below, readable_answer
 from signet_actors.errors import Conflict, InvalidRequest, SignetError, Unavailable
-from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record, Replaced
+from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record, Replaced, agents_with_file
+from signet_actors.gateway.synthesis.sources import MemorySources
 from signet_actors.protocol.extractor import GetExtractorStatus, Synthesize, Synthesized
-from signet_actors.protocol.memories import Memory, ReadScope
-from signet_actors.protocol.searcher import ListMemories
-from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-NEWEST: Final = 500
-"""Memories that tell which projects are active."""
 MAX_CONTENT_CHARS: Final = 200_000
 DAEMON: Final = "daemon"
 """``memory.synthesis.harness`` if the daemon makes the file."""
@@ -55,6 +53,8 @@ PROJECT_SHARE: Final = 4
 """The part about a project is at most one of so many parts as long as the one about no project."""
 FIRST_CHECK_S: Final = 600.0
 CHECK_S: Final = 600.0
+SETTLE_S: Final = 2.0
+"""The wait for more changes, after one."""
 STATUS_MS: Final = 2_000
 WATCH_S: Final = 1.0
 ANSWER_MS: Final = 5_000
@@ -89,7 +89,10 @@ class Synthesis:
         self.log = log
         self._config = config
         self._redactor = redactor
+        self._sources = MemorySources(bus, clock, config)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._check_wanted = False
+        self._check: asyncio.Task[None] | None = None
         self.running: str | None = None
         self.reports: dict[str, Report] = {}
 
@@ -99,26 +102,13 @@ class Synthesis:
 
     async def groups(self, agent_id: str, trace_id: str) -> list[Group]:
         """Return the memories that the agent's file is made from, those of no project first. Raises SignetError."""
-        read = ReadScope(agent_id)
-        newest, _ = await self._bus.ask_searcher(ListMemories(read, limit=NEWEST), trace_id=trace_id)
-        projects = active_projects(memory.project for memory in newest.memories)
-        found = [await self._group(read, project, trace_id) for project in (None, *projects)]
-        return [each for each in found if each.sources]
+        return await self._sources.groups(agent_id, trace_id)
 
-    async def _group(self, read: ReadScope, project: str | None, trace_id: str) -> Group:
-        query = FindSessionStart(
-            read=read,
-            now_ms=self._clock.wall_ms(),
-            project=project,
-            limit=MAX_MEMORIES,
-            max_constraints=MAX_MEMORIES,
-            decay_rate=self._config().memory.decay_rate,
-            min_score=0.0,
-            candidates=2 * MAX_MEMORIES,
-        )
-        found, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
-        memories = (*found.constraints, *found.memories)
-        return group(project, (_source(memory) for memory in memories if memory.project == project))
+    async def _sections(self, agent_id: str) -> list[Dated]:
+        """Return the sections by date, without secrets. Raises SignetError."""
+        found = await self._sources.sections(agent_id, TRACE)
+        texts = await asyncio.to_thread(lambda: [self._readable(each.text, MAX_CONTENT_CHARS)[0] for each in found])
+        return [each._replace(text=text) for each, text in zip(found, texts, strict=True)]
 
     def prompt(self, groups: list[Group], max_tokens: int) -> str:
         """Return the prompt for a model."""
@@ -132,7 +122,9 @@ class Synthesis:
             text, kinds = await asyncio.to_thread(self._readable, content, MAX_CONTENT_CHARS)
             if not text:
                 raise InvalidRequest("content is required", field="content")
-            return await asyncio.to_thread(self._write, agent_id, file, text, file.record(), by=by), kinds
+            record = msgspec.structs.replace(file.record(), dated={}, stale=False)
+            parts = [Part("", text, sources=await self._sources.cited(agent_id, text, TRACE))]
+            return await asyncio.to_thread(self._write, agent_id, file, text, record, by=by, parts=parts), kinds
         finally:
             self.running = None
 
@@ -140,14 +132,24 @@ class Synthesis:
         """Begin to make the agent's file, with ``again`` also the parts that have not changed. Raises Conflict."""
         self.file(agent_id)
         self._take_turn(agent_id)
-        task = asyncio.get_running_loop().create_task(self._make(agent_id, again=again))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._spawn(self._make(agent_id, again=again))
 
     def begin(self) -> None:
         """Make files when they are due, until ``stop``."""
-        task = asyncio.get_running_loop().create_task(self._keep_up())
+        self._spawn(self._keep_up())
+        self.check_soon()
+
+    def check_soon(self) -> None:
+        """Take what was forgotten or changed out of all files in a moment."""
+        self._check_wanted = True
+        if self._check is None or self._check.done():
+            self._check = self._spawn(self._check_all())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def stop(self) -> None:
         """Abandon what is being made; the present file stays."""
@@ -173,6 +175,7 @@ class Synthesis:
             return "another file is being made"
         reason = await self.model_waits()
         if reason is not None:
+            await self._date_if_due(agent_id, record)
             return reason
         groups = await self.groups(agent_id, TRACE)
         if _digests(groups) == {(part.project, part.digest) for part in record.parts}:
@@ -183,7 +186,7 @@ class Synthesis:
 
     def due_ms(self, record: Record) -> int | None:
         """Return when the file is to be made next, in milliseconds since 1970; None if only on request."""
-        last, attempt = record.last_run_at, record.last_attempt_at
+        last, attempt = None if record.stale else record.last_run_at, record.last_attempt_at
         return next_due_ms(
             self._config().memory.synthesis.schedule,
             last_run_ms=None if last is None else epoch_ms(last),
@@ -192,9 +195,14 @@ class Synthesis:
             now_ms=self._clock.wall_ms(),
         )
 
+    @property
+    def needs_no_model(self) -> bool:
+        """Return whether the daemon is configured to make the file without a model."""
+        return self._config().memory.pipeline_v2.synthesis.provider == NO_PROVIDER
+
     async def model_waits(self) -> str | None:
         """Return why the daemon's model cannot be asked now, None if it can."""
-        if self._config().memory.pipeline_v2.synthesis.provider == NO_PROVIDER:
+        if self.needs_no_model:
             return "no model: memory.pipelineV2.synthesis.provider is none"
         try:
             status = await self._bus.ask_extractor(GetExtractorStatus(), trace_id=TRACE, timeout_ms=STATUS_MS)
@@ -212,6 +220,7 @@ class Synthesis:
         while True:
             await asyncio.sleep(pause_s)
             pause_s = CHECK_S
+            self.check_soon()
             for agent_id in (DEFAULT_AGENT, *(agent.name for agent in self._config().agents.roster)):
                 try:
                     await self.make_if_due(agent_id)
@@ -226,10 +235,14 @@ class Synthesis:
         record = Record()
         try:
             record = await asyncio.to_thread(self._begun, file)
-            parts, model = await self._parts(agent_id, record, again=again)
-            if not parts and not record.made:
+            parts, model = (
+                (record.parts, "") if self.needs_no_model else await self._parts(agent_id, record, again=again)
+            )
+            sections = await self._sections(agent_id)
+            if not (parts or sections or record.made):
                 raise SignetError("there is no memory yet")
-            made = "\n\n".join(map(_titled, parts))
+            made = assembled([(part.project, part.text) for part in parts], sections)
+            record = msgspec.structs.replace(record, dated=_sources(sections), stale=False)
             model = model or record.model
             await asyncio.to_thread(self._write, agent_id, file, made, record, by=DAEMON, parts=parts, model=model)
         except SignetError as error:
@@ -239,6 +252,79 @@ class Synthesis:
             await asyncio.to_thread(self._failed, agent_id, file, record, f"internal: {type(error).__name__}")
         finally:
             self.running = None
+
+    async def _date_if_due(self, agent_id: str, record: Record) -> None:
+        """Renew the sections by date, once in a day, while no model can be asked. Raises SignetError."""
+        now_ms = self._clock.wall_ms()
+        dated_ms = None if record.dated_at is None else epoch_ms(record.dated_at)
+        if dated_ms is not None and 0 <= now_ms - dated_ms < DAY_MS:
+            return
+        self._take_turn(agent_id)
+        try:
+            file = self.file(agent_id)
+            sections = await self._sections(agent_id)
+            record = msgspec.structs.replace(file.record(), dated_at=iso(now_ms))
+            if sections:
+                await self._rewrite(agent_id, record, list(record.parts), sections, keep=True)
+            else:
+                await asyncio.to_thread(file.store, record)
+        finally:
+            self.running = None
+
+    async def _check_all(self) -> None:
+        """Check all files, and again if that was wanted meanwhile. Raises nothing."""
+        while self._check_wanted:
+            self._check_wanted = False
+            await asyncio.sleep(SETTLE_S)
+            if self.running is not None:
+                self._check_wanted = True
+                continue
+            for agent_id in await asyncio.to_thread(agents_with_file, self._workspace):
+                try:
+                    await self.drop_forgotten(agent_id)
+                except SignetError as error:
+                    self.log.warning("memory_file_postponed", reason=error.detail)
+                except Exception:
+                    self.log.exception("memory_file_postponed")
+
+    async def drop_forgotten(self, agent_id: str) -> None:
+        """Take the lines of memories that were forgotten or changed out of the agent's file. Raises SignetError."""
+        file = self.file(agent_id)
+        record = await asyncio.to_thread(file.record)
+        shown = {memory_id: version for part in record.parts for memory_id, version in part.sources.items()}
+        shown |= record.dated
+        live = await self._sources.live(agent_id, list(shown), TRACE)
+        changed = {memory_id for memory_id, version in shown.items() if live.get(memory_id) != version}
+        if not changed:
+            return
+        self._take_turn(agent_id)
+        try:
+            parts: list[Part] = []
+            stale = record.stale
+            for former in record.parts:
+                part, missing = former, changed & former.sources.keys()
+                left = without_memories(part.text, missing, part.sources.keys())
+                stale = stale or left.unclear or any(each in live for each in missing)
+                if missing:
+                    sources = {each: version for each, version in part.sources.items() if each not in missing}
+                    part = Part("", left.text, part.project, sources)
+                parts.append(part)
+            sections = await self._sections(agent_id) if record.dated else []
+            record = msgspec.structs.replace(file.record(), stale=stale)
+            await self._rewrite(agent_id, record, parts, sections, keep=False)
+            await asyncio.to_thread(file.drop_from_versions, changed - live.keys())
+        finally:
+            self.running = None
+
+    async def _rewrite(
+        self, agent_id: str, record: Record, parts: list[Part], sections: Sequence[Dated], *, keep: bool
+    ) -> None:
+        """Write the file without a model. It counts as no run. Raises SignetError."""
+        made = assembled([(part.project, part.text) for part in parts], sections)
+        record = msgspec.structs.replace(record, parts=parts, dated=_sources(sections), by=record.by or DAEMON)
+        file, now_ms = self.file(agent_id), self._clock.wall_ms()
+        replaced = await asyncio.to_thread(file.replace, made, record, now_ms, keep=keep)
+        self.log.info("memory_file_renewed", chars=len(made), edited=replaced.edited)
 
     async def _parts(self, agent_id: str, record: Record, *, again: bool) -> tuple[list[Part], str]:
         """Return the parts of the file, and the model that made the new ones. Raises SignetError."""
@@ -256,7 +342,8 @@ class Synthesis:
                 if not text:
                     raise SignetError("the model returned no text")
                 model = answer.model
-                part = Part(each.digest, below(text, 2 if each.project is None else 3), each.project)
+                level = 2 if each.project is None else 3
+                part = Part(each.digest, below(text, level), each.project, each.versions)
             parts.append(part)
         return parts, model
 
@@ -334,6 +421,10 @@ class Synthesis:
         self.running = agent_id
 
 
+def _sources(sections: Sequence[Dated]) -> dict[str, int]:
+    return {memory_id: version for each in sections for memory_id, version in each.sources.items()}
+
+
 def last_error(record: Record) -> str | None:
     """Return why the last run failed, None if it did not; only while none is running."""
     if record.begun_at is not None:
@@ -347,11 +438,3 @@ def _report(record: Record) -> Report:
 
 def _digests(groups: list[Group]) -> set[tuple[str | None, str]]:
     return {(each.project, each.digest) for each in groups}
-
-
-def _titled(part: Part) -> str:
-    return part.text if part.project is None else f"{project_heading(part.project)}\n\n{part.text}"
-
-
-def _source(memory: Memory) -> Source:
-    return Source(memory.id, memory.version, memory.type, memory.content, memory.importance, memory.created_at)

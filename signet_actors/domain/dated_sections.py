@@ -1,0 +1,137 @@
+"""The parts of ``MEMORY.md`` that need no model: short lines of sessions and memories, with their dates and ids.
+
+Each line stands for one memory and ends with the beginning of its id, so it can be found when the memory is forgotten.
+
+Source: docs/guides/working-memory.md "Sections by date"; docs/decisions.md 17, 39.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import SHORT_ID_CHARS, harmless
+from signet_actors.domain.session_summaries import title_of
+from signet_actors.domain.timestamps import iso
+from signet_actors.domain.working_memory import project_heading
+
+LEDGER_DAYS: Final = 30
+DAY_MS: Final = 86_400_000
+HEAD_CHARS: Final = 400
+LINE_CHARS: Final = 140
+MAX_LINES: Final = 15
+"""In the ledger, and in the index, of what belongs to no project."""
+MAX_PROJECT_LINES: Final = 8
+SUMMARY_TYPE: Final = "session_summary"
+_NOT_INDEXED: Final = (SUMMARY_TYPE, "document_chunk")
+
+
+class DatedMemory(NamedTuple):
+    """A memory, or the summary of a session. ``at``: when it was stored, or when the session ended; ISO text."""
+
+    id: str
+    version: int
+    type: str
+    content: str
+    at: str
+    project: str | None
+
+
+class Dated(NamedTuple):
+    """The sections of one project, or of none. ``sources``: the versions of the memories that they show, by id."""
+
+    project: str | None
+    text: str
+    sources: Mapping[str, int]
+
+
+def dated(
+    project: str | None, summaries: Iterable[DatedMemory], memories: Iterable[DatedMemory], now_ms: int
+) -> Dated | None:
+    """Return the sections from the summaries and memories of ``project``, each the newest first; None without any."""
+    most = MAX_LINES if project is None else MAX_PROJECT_LINES
+    since = iso(now_ms - LEDGER_DAYS * DAY_MS)
+    sessions = [each for each in summaries if each.project == project and each.at >= since][:most]
+    indexed = [each for each in memories if each.project == project and each.type not in _NOT_INDEXED][:most]
+    level = "##" if project is None else "###"
+    sections = [
+        _section(f"{level} {heading}", lines)
+        for heading, lines in (
+            ("Thread Heads", [_line(each, HEAD_CHARS) for each in sessions[:1]]),
+            (f"Session Ledger (Last {LEDGER_DAYS} Days)", [_line(each, LINE_CHARS, titled=True) for each in sessions]),
+            ("Temporal Index", [_line(each, LINE_CHARS) for each in indexed]),
+        )
+        if lines
+    ]
+    if not sections:
+        return None
+    return Dated(project, "\n\n".join(sections), {each.id: each.version for each in (*sessions, *indexed)})
+
+
+def short_id(memory_id: str) -> str:
+    """Return the beginning of an id, as a line shows it."""
+    return memory_id[:SHORT_ID_CHARS]
+
+
+def assembled(parts: Sequence[tuple[str | None, str]], sections: Sequence[Dated]) -> str:
+    """Return what stands below the line in the file: what the model made, each with its project, and the sections.
+
+    What belongs to no project begins and ends the text; the heading of a project covers all that follows it.
+    """
+    made, by_date = dict(parts), {each.project: each.text for each in sections}
+    projects = sorted({project for project in (*made, *by_date) if project is not None})
+    texts = [made.get(None, "")]
+    for project in projects:
+        texts += [project_heading(project), made.get(project, ""), by_date.get(project, "")]
+    texts.append(by_date.get(None, ""))
+    return "\n\n".join(text for text in texts if text)
+
+
+class Remaining(NamedTuple):
+    """A text without the lines of some memories. ``unclear``: it may still say something of one of them."""
+
+    text: str
+    unclear: bool
+
+
+def without_memories(text: str, gone: Iterable[str], others: Iterable[str]) -> Remaining:
+    """Return the text without the lines that show one of the ids ``gone``, and what belongs to such a line.
+
+    It is unclear if such a line shows another memory, one of ``others``, too, or if no line shows any memory.
+    """
+    missing = {short_id(each) for each in gone}
+    kept_ids = {short_id(each) for each in others} - missing
+    cites = unclear = dropping = False
+    lines = []
+    for line in text.split("\n"):
+        shown = shown_ids(line)
+        cites = cites or bool(shown & (missing | kept_ids))
+        unclear = unclear or bool(shown & missing and shown & kept_ids)
+        dropping = bool(shown & missing) or (dropping and line[:1] in {" ", "\t"})
+        if not dropping:
+            lines.append(line)
+    return Remaining("\n".join(lines), unclear or (bool(missing) and not cites))
+
+
+def shown_ids(line: str) -> set[str]:
+    """Return the beginnings of ids that the line ends with, or has: ``(id 01a2059b-7c1e-7e35, 01a2059b-7c1e-7e36)``."""
+    found: set[str] = set()
+    for part in line.replace("(ids ", "(id ").split("(id ")[1:]:
+        given, closed, _ = part.partition(")")
+        if closed:
+            found.update(given.replace(",", " ").split())
+    return found
+
+
+def _section(heading: str, lines: Sequence[str]) -> str:
+    return "\n".join((heading, *lines))
+
+
+def _line(memory: DatedMemory, chars: int, *, titled: bool = False) -> str:
+    title, text = title_of(memory.content) if memory.type == SUMMARY_TYPE else ("", memory.content)
+    text = " ".join(line.lstrip("#") for line in text[: 4 * chars].splitlines())
+    words = collapsed(title if titled and title else f"{title}: {text}" if title else text)
+    shown = harmless(words[: chars + 1])
+    end = f" (id {short_id(memory.id)})"
+    return f"- {memory.at[:10]}: {shown if len(shown) <= chars else f'{shown[: chars - 1].rstrip()}…'}{end}"
