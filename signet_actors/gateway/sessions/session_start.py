@@ -118,7 +118,7 @@ async def _full_start(
     )
     entered = None if session.key is None else state.sessions.find(session.key)
     if entered is not None:
-        entered.notified_ids = frozenset(item.id for item in notices)
+        entered.notified = frozenset(item.id for item in notices)
     by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
     if context is not None:
