@@ -28,6 +28,7 @@ def _without_times(body: Any) -> Any:
 def _prompt(body: Any) -> Any:
     """Return the body with the lines of its prompt, without what changes from day to day."""
     prompt = re.sub(r"\(\d{4}-\d\d-\d\d\)", "(<day>)", _MARK.sub("<mark>", body["prompt"]))
+    prompt = re.sub(r"\(id [0-9a-f-]{18}\)", "(id <id>)", prompt)
     return {
         **body,
         "prompt": prompt.split("\n"),
