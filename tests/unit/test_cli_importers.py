@@ -271,6 +271,32 @@ def test_an_observation_and_a_relation_of_basic_memory_are_memories(tmp_path: Pa
     assert {one["sourceType"] for one in found} == {"basic-memory"}
 
 
+def test_a_note_that_basic_memory_wrote_itself_is_imported_whole() -> None:
+    found = list(memories_of(basic_memory, Path(__file__).parent / "fixtures" / "importers" / "basic-memory"))
+    of_note = ["coffee", "kitchen"]
+    assert [(one["content"], one["tags"], one.get("type")) for one in found] == [
+        (
+            "Coffee Brewing: Pour over gives a clean cup #brewing (after a week of tests)",
+            [*of_note, "method", "brewing"],
+            None,
+        ),
+        (
+            "Coffee Brewing: Water at 94 °C, never boiling #temperature #water",
+            [*of_note, "preference", "temperature", "water"],
+            "preference",
+        ),
+        ("Coffee Brewing requires Burr Grinder", [*of_note, "relation"], None),
+        ("Coffee Brewing part of Kitchen (since the move)", [*of_note, "relation"], None),
+        (
+            "Coffee Brewing: Beans come from the market on Saturdays #beans",
+            [*of_note, "decision", "beans"],
+            "decision",
+        ),
+        ("# Coffee brewing\n\nThe kettle stands in the kitchen.", [*of_note, "coffee-brewing"], None),
+    ]
+    assert {one["sourceId"].partition("#")[0] for one in found} == {"guides/Coffee Brewing.md"}
+
+
 PAYMENTS = """---
 title: Payments
 permalink: payments
