@@ -271,8 +271,23 @@ def test_an_observation_and_a_relation_of_basic_memory_are_memories(tmp_path: Pa
     assert {one["sourceType"] for one in found} == {"basic-memory"}
 
 
+MADE_BY_THE_TOOL = Path(__file__).parent / "fixtures" / "importers"
+
+
+def test_a_reply_that_mem0_made_itself_is_imported() -> None:
+    release, tabs = memories_of(mem0, MADE_BY_THE_TOOL / "mem0.json")
+    assert (release["content"], release["who"]) == ("The site is released from the release branch", "noor")
+    assert release["createdAt"] == "2026-11-26T22:41:01.613290+00:00"
+    assert (tabs["content"], tabs["tags"], tabs["sessionId"]) == (
+        "Noor prefers four spaces over tabs",
+        ["style"],
+        "run-7",
+    )
+    assert tabs["sourceId"] == "mem0:15739019-bab9-4aaa-b8ce-d22d6cb42ae5"
+
+
 def test_a_note_that_basic_memory_wrote_itself_is_imported_whole() -> None:
-    found = list(memories_of(basic_memory, Path(__file__).parent / "fixtures" / "importers" / "basic-memory"))
+    found = list(memories_of(basic_memory, MADE_BY_THE_TOOL / "basic-memory"))
     of_note = ["coffee", "kitchen"]
     assert [(one["content"], one["tags"], one.get("type")) for one in found] == [
         (
