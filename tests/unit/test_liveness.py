@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -39,11 +40,14 @@ class SilentChild:
         self.counters, self.progress = {"cpu_seconds": 1.0}, None
         monkeypatch.setattr(liveness, "read_activity", lambda _pid: self.activity)
 
-    def killed_after(self, until_s: float, uses: float, state: str = "R") -> float | None:
-        """Return after how many seconds of silence it is killed; ``uses`` is its share of a processor."""
+    def killed_after(self, until_s: float, uses: float, state: str = "R", *, waits: float = 0.0) -> float | None:
+        """Return after how many seconds of silence it is killed.
+
+        ``uses`` is its share of a processor, ``waits`` the part of the time in which it waits for one.
+        """
         children: Any = [self]
         for now_ms in range(0, int(1000 * until_s) + 1, 250):
-            self.activity = Activity(state, 1.0 + uses * now_ms / 1000)
+            self.activity = Activity(state, 1.0 + uses * now_ms / 1000, 7.0 + waits * now_ms / 1000)
             now = now_ms * 1_000_000
             if kill_silent(children, now, LIMITS, structlog.get_logger(), {"hb_missed": 0}, loop_was_delayed=False):
                 return now_ms / 1000
@@ -74,6 +78,12 @@ def test_a_child_that_was_busy_and_then_sleeps_is_killed_within_three_seconds(ch
 @pytest.mark.parametrize(("uses", "state"), [(0.15, "R"), (0.0, "D"), (0.1, "S")])
 def test_a_child_that_works_slowly_gets_five_times_as_long(child: SilentChild, uses: float, state: str) -> None:
     after = child.killed_after(11.0, uses, state)
+    assert after is not None
+    assert 10.0 < after <= 10.5
+
+
+def test_a_child_that_waits_for_a_processor_gets_five_times_as_long(child: SilentChild) -> None:
+    after = child.killed_after(11.0, 0.01, "S", waits=0.9)
     assert after is not None
     assert 10.0 < after <= 10.5
 
@@ -109,6 +119,8 @@ def test_the_kernel_tells_what_a_process_does() -> None:
             return found
 
         eventually(lambda: state(looping).cpu_s > 0.2, within_s=60, what="processor time")
+        if Path("/proc/self/schedstat").exists():
+            eventually(lambda: state(looping).waited_s > 0, within_s=60, what="a wait for a processor")
         assert state(looping).state == "R"
         eventually(lambda: state(sleeping).state == "S", within_s=60, what="sleep")
         used = state(sleeping).cpu_s

@@ -21,7 +21,7 @@ _SLOW_FACTOR: Final = 5
 """A silent child that works but hardly gets the processor, or waits for the disk, may be silent for so many times."""
 _CHECK_NS: Final = 400 * _MS
 _LEAST_SHARE: Final = 0.05
-"""Part of a processor that a child uses at least if it works."""
+"""Part of the time in which a child that works uses a processor or waits for one, at least."""
 
 
 def kill_silent(
@@ -71,8 +71,9 @@ def kill_silent(
 def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
     """Return True if a silent child works slowly: it was not stopped, does not sleep, and runs in no endless loop.
 
-    An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none. What the child
-    has used is recorded in ``child.progress`` for the next check.
+    An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none, and waits for
+    none. What the child has used and waited is recorded in ``child.progress`` for the next check; the first one only
+    records it.
     """
     pid, silent_ns = child.process.pid, now - child.last_seen_ns
     activity = None if pid is None or silent_ns > _SLOW_FACTOR * allowed_ns else read_activity(pid)
@@ -81,11 +82,12 @@ def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
         return False
     if 1e9 * (activity.cpu_s - reported_s) >= allowed_ns:
         return False
-    seen_ns, seen_s = child.progress or (child.last_seen_ns, reported_s)
-    if now - seen_ns < _CHECK_NS:
+    worked_s = activity.cpu_s + activity.waited_s
+    seen_ns, seen_s = child.progress or (0, 0.0)
+    if child.progress is not None and now - seen_ns < _CHECK_NS:
         return True
-    child.progress = (now, activity.cpu_s)
-    return activity.waits_for_disk or 1e9 * (activity.cpu_s - seen_s) >= _LEAST_SHARE * (now - seen_ns)
+    child.progress = (now, worked_s)
+    return not seen_ns or activity.waits_for_disk or 1e9 * (worked_s - seen_s) >= _LEAST_SHARE * (now - seen_ns)
 
 
 def relieve_wal(children: Children, pressure: WalPressure, control: ControlSocket, log: FilteringBoundLogger) -> bool:
