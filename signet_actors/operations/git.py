@@ -104,14 +104,16 @@ STATUS: Final[Operation[NoFields, GitStatusReply]] = Operation(
     owner_only=True,
     description="Asks no remote: `unpulledCommits` is what is known since the last exchange.",
 )
-PULL: Final = _exchange(
+PULL: Final[Operation[NoFields, GitExchangeReply]] = _exchange(
     "pull",
     "Pull the workspace's branch",
     "Only forward: branches that have diverged, changes of agent.yaml and of files that do not belong into a repository"
     " are refused.",
 )
-PUSH: Final = _exchange("push", "Push the workspace's branch", "Never by force.")
-SYNC: Final = _exchange("sync", "Pull, then push the workspace's branch", "Nothing is pushed if the pull fails.")
+PUSH: Final[Operation[NoFields, GitExchangeReply]] = _exchange("push", "Push the workspace's branch", "Never by force.")
+SYNC: Final[Operation[NoFields, GitExchangeReply]] = _exchange(
+    "sync", "Pull, then push the workspace's branch", "Nothing is pushed if the pull fails."
+)
 READ_SETTINGS: Final[Operation[NoFields, GitSettings]] = Operation(
     name="git.config",
     summary="The settings of the workspace's git repository",

@@ -495,7 +495,7 @@ def _reader_aloud(daemon: SimDaemon, ledger: Ledger, notes: tuple[str, ...]) -> 
 
 def _remember(daemon: SimDaemon, ledger: Ledger, content: str) -> Script:
     memory = NewMemory(content=content, type="fact", importance=0.5)
-    request = Remember(memory, Principal(changed_by="sim"), Idempotency(content, "digest"))
+    request = Remember(memory, Principal(changed_by="sim"), idempotency=Idempotency(content, "digest"))
     try:
         answer = yield from insisting(daemon, ledger, request)
     except (Refused, Unknown):

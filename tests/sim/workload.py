@@ -169,7 +169,7 @@ def _remember(
 ) -> Generator[Promise | float, Any, Known | None]:
     memory = NewMemory(content=content, type="fact", importance=0.5)
     key = Idempotency(content, "digest") if keyed else None
-    request = Remember(memory, PRINCIPAL, key)
+    request = Remember(memory, PRINCIPAL, idempotency=key)
     try:
         if keyed:
             answer = yield from insisting(daemon, ledger, request)

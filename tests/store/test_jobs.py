@@ -771,7 +771,7 @@ def test_a_vector_of_the_embedded_model_without_token_codes_is_made_again(room: 
     for codes in (None, b"", b"\x01\x02"):
         vector = Vector(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS, 0, codes)
         memory = NewMemory(content=f"with {codes!r}", type="fact", importance=0.5, vector=vector)
-        made[codes] = room.ask(Remember(memory, ME, None), [numbers]).id
+        made[codes] = room.ask(Remember(memory, ME), [numbers]).id
     assert reconciled(room) == 1
     assert jobs_of(room, made[None]) == [("embed", "pending")]
 

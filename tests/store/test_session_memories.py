@@ -101,7 +101,7 @@ def test_a_rating_counts_only_for_what_the_session_was_offered(room: StoreRoom) 
 def test_a_rating_with_a_key_counts_once(room: StoreRoom) -> None:
     memory = room.remember("one").id
     offer(room, offered(memory))
-    command = RecordFeedback("s", "default", (Rating(memory, -1.0),), ME, Idempotency("key", "body"))
+    command = RecordFeedback("s", "default", (Rating(memory, -1.0),), ME, idempotency=Idempotency("key", "body"))
     assert room.ask(command) == room.ask(command)
     (row,) = listed(room).memories
     assert (row.feedback, row.feedback_count) == (-1.0, 1)

@@ -35,7 +35,7 @@ def vector_of(text: str, codes: bytes | None) -> tuple[Vector, list[bytes]]:
 
 def store(room: StoreRoom, text: str, *, codes: bool = True) -> str:
     vector, frames = vector_of(text, CODES.of_text(text) if codes else None)
-    answer = room.ask(Remember(NewMemory(content=text, type="fact", importance=0.5, vector=vector), ME, None), frames)
+    answer = room.ask(Remember(NewMemory(content=text, type="fact", importance=0.5, vector=vector), ME), frames)
     assert not isinstance(answer, Failure), answer
     return str(answer.id)
 
