@@ -1,8 +1,8 @@
-"""Whether a text that a hook wants to store repeats a memory in other words.
+"""Whether a text that a hook wants to store says the same as a memory, in the same words.
 
 Source: docs/compatibility.md "Hooks and sessions".
-Departs: a text that may correct the memory is no repetition: it has a number that the memory lacks, each of the two has
-a word of substance that the other lacks, or they contradict each other.
+Departs: the reference daemon takes a text for a duplicate if a memory has 70 % of its words. That loses what the rest
+says: "may deploy" and "may not deploy", "on Mondays" and "on Tuesdays" share more.
 """
 
 from __future__ import annotations
@@ -11,37 +11,33 @@ import string
 from itertools import islice
 from typing import Final
 
-from signet_actors.domain.extraction.contradiction import syntactic_contradiction
-from signet_actors.domain.stop_words import stop_words_of
-
 MIN_CHARS: Final = 3
-"""Shorter words do not count."""
+"""Shorter words are not searched for."""
 SEARCHED_WORDS: Final = 10
-LEAST_SHARE: Final = 0.7
-"""Part of the text's words that the memory has."""
 _AROUND_WORDS: Final = string.punctuation + "\u2018\u2019\u201c\u201d\u2026"
+_FILLERS: Final = frozenset(
+    "a an the this that these those is are was were be been it its we our i my you your there please also note"
+    " der die das den dem ein eine einen einem ist sind war waren wir unser unsere es auch bitte".split()
+)
+"""Words that may come or go without a change of what is said. Negations, prepositions and conjunctions may not."""
 
 
 def search_text(text: str) -> str:
     """Return the words by which memories that the text may repeat are searched for."""
-    counted = (word for word in _words(text) if len(word) >= MIN_CHARS)
+    counted = (word for word in dict.fromkeys(_words(text)) if len(word) >= MIN_CHARS)
     return " ".join(islice(counted, SEARCHED_WORDS))
 
 
 def repeats(text: str, memory: str) -> bool:
-    """Return whether ``text`` says nothing that ``memory`` does not say."""
-    given, held = _words(text).keys(), _words(memory).keys()
-    counted = {word for word in given if len(word) >= MIN_CHARS}
-    if not counted or len(counted & held) < LEAST_SHARE * len(counted):
-        return False
-    new, other = given - held, held - given
-    without_substance = stop_words_of(given | held)
-    if new - without_substance and other - without_substance:
-        return False
-    has_new_number = any(character.isdigit() for word in new for character in word)
-    return not has_new_number and not syntactic_contradiction(text, memory)
+    """Return whether both have the same words in the same order, apart from fillers, case and punctuation."""
+    given = _without_fillers(text)
+    return bool(given) and given == _without_fillers(memory)
 
 
-def _words(text: str) -> dict[str, None]:
-    """Return the different words in lower case, in text order, without the punctuation around them."""
-    return dict.fromkeys(filter(None, (word.strip(_AROUND_WORDS) for word in text.lower().split())))
+def _without_fillers(text: str) -> list[str]:
+    return [word for word in _words(text) if word not in _FILLERS]
+
+
+def _words(text: str) -> list[str]:
+    """Return the words in lower case, without the punctuation around them."""
+    return list(filter(None, (word.strip(_AROUND_WORDS) for word in text.lower().split())))

@@ -96,7 +96,7 @@ def test_a_written_memory_reaches_the_very_next_prompt_that_needs_it(daemon: Liv
 def test_what_the_agent_has_stored_for_the_project_is_not_stored_again(daemon: LiveDaemon) -> None:
     first = hook(daemon.api, "remember", content="The ferry to Orkney leaves from pier four at noon", project=HERE)
     assert first["deduped"] is False
-    said = "We know: the ferry to Orkney leaves from pier four at noon"
+    said = "Note: our ferry to Orkney leaves from pier four at noon!"
     again = hook(daemon.api, "remember", content=said, project=HERE)
     assert (again["id"], again["deduped"], again["saved"]) == (first["id"], True, True)
     for content, project in ((said, ELSEWHERE), (said.replace("noon", "dusk"), HERE), (said, None)):

@@ -1,4 +1,4 @@
-"""Whether a text repeats a memory: most of its words are there, and nothing in it may be a correction."""
+"""Whether a text repeats a memory: the same words in the same order, apart from fillers."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ HELD = "The staging database of the shop listens on port 5433."
     "text",
     [
         HELD,
-        "the staging database listens on port 5433",
-        "Staging database of the shop: port 5433!",
-        "We know that the staging database of the shop listens on port 5433",
+        "the staging database of our shop listens on port 5433",
+        "Staging database of the shop listens on port 5433!",
+        "Please note: the staging database of the shop also listens on port 5433",
     ],
 )
-def test_a_text_whose_words_a_memory_has_repeats_it(text: str) -> None:
+def test_a_text_with_the_words_of_a_memory_repeats_it(text: str) -> None:
     assert repeats(text, HELD)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "memory"),
     [
-        "The staging database of the shop listens on port 5434",
-        "The staging database of the shop listens on port 5433 and 5434",
-        "The staging server of the shop listens on port 5433",
-        "The staging database of the shop never listens on port 5433",
-        "The warehouse robots charge at night",
-        "",
-        "on it",
+        ("The staging database of the shop listens on port 5434", HELD),
+        ("The staging database of the shop listens on port 5433 and 5434", HELD),
+        ("The staging database listens on port 5433", HELD),
+        ("The staging database of the shop never listens on port 5433", HELD),
+        ("Ada and Bob may deploy to production and Carol", "Ada and Bob may deploy to production"),
+        ("Never push to main", "Never push to main on weekends"),
+        ("Bob reports to Ada", "Ada reports to Bob"),
+        ("Copy the data from staging to production", "Copy the data to staging from production"),
+        ("The warehouse robots charge at night", HELD),
+        ("", HELD),
+        ("the", "a"),
     ],
 )
-def test_a_text_that_may_say_something_else_repeats_nothing(text: str) -> None:
-    assert not repeats(text, HELD)
-
-
-def test_seven_of_ten_words_are_enough_and_fewer_are_not() -> None:
-    held = "alpha beta gamma delta epsilon zeta eta"
-    assert repeats(f"{held} one two three", held)
-    assert not repeats(f"{held} one two three four", held)
+def test_a_text_that_says_anything_else_repeats_nothing(text: str, memory: str) -> None:
+    assert not repeats(text, memory)
 
 
 def test_ten_different_words_are_searched_for() -> None:
