@@ -16,10 +16,28 @@ MIN_CHARS: Final = 3
 SEARCHED_WORDS: Final = 10
 _AROUND_WORDS: Final = string.punctuation + "\u2018\u2019\u201c\u201d\u2026"
 _FILLERS: Final = frozenset(
-    "a an the this that these those is are was were be been it its we our i my you your there please also note"
-    " der die das den dem ein eine einen einem ist sind war waren wir unser unsere es auch bitte".split()
+    {*("a", "an", "the", "is", "are", "it", "its", "we", "our", "there", "please", "also", "note")}
+    | {
+        *(
+            "der",
+            "die",
+            "das",
+            "den",
+            "dem",
+            "ein",
+            "eine",
+            "einen",
+            "einem",
+            "ist",
+            "sind",
+            "wir",
+            "es",
+            "auch",
+            "bitte",
+        )
+    }
 )
-"""Words that may come or go without a change of what is said. Negations, prepositions and conjunctions may not."""
+"""Words that may come or go without a change of what is said. Negations, prepositions, tenses may not."""
 
 
 def search_text(text: str) -> str:
