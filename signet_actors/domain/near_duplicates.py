@@ -15,28 +15,9 @@ MIN_CHARS: Final = 3
 """Shorter words are not searched for."""
 SEARCHED_WORDS: Final = 10
 _AROUND_WORDS: Final = string.punctuation + "\u2018\u2019\u201c\u201d\u2026"
-_FILLERS: Final = frozenset(
-    {*("a", "an", "the", "is", "are", "it", "its", "we", "our", "there", "please", "also", "note")}
-    | {
-        *(
-            "der",
-            "die",
-            "das",
-            "den",
-            "dem",
-            "ein",
-            "eine",
-            "einen",
-            "einem",
-            "ist",
-            "sind",
-            "wir",
-            "es",
-            "auch",
-            "bitte",
-        )
-    }
-)
+_ENGLISH: Final = "a an the is are it its we our there please also note"
+_GERMAN: Final = "der die das den dem ein eine einen einem ist sind wir es auch bitte"
+_FILLERS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 """Words that may come or go without a change of what is said. Negations, prepositions, tenses may not."""
 
 
