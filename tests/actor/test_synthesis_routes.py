@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCoun
 from signet_actors.domain.synthesis import DAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Unavailable
-from signet_actors.gateway.synthesis.memory_file import Record
+from signet_actors.gateway.synthesis.memory_file import MemoryFile, Record
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
 from signet_actors.protocol.searcher import (
     FindForgetCandidates,
@@ -361,3 +362,26 @@ def test_a_run_that_was_cut_off_is_reported(tmp_path: Path) -> None:
     assert error == "the run that began at 2026-02-21T09:00:00.000Z was interrupted"
     assert due(api) is None
     assert ok(api, "GET", "/api/synthesis/status")["lastError"] is None
+
+
+def test_the_record_is_never_read_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = daemon_api(tmp_path, model_state(available=False))
+    synthesis, readers, record = api.state.synthesis, set(), MemoryFile.record
+
+    def noted(file: MemoryFile) -> Record:
+        readers.add(threading.current_thread())
+        return record(file)
+
+    monkeypatch.setattr(MemoryFile, "record", noted)
+
+    async def all_writes() -> threading.Thread:
+        await synthesis.complete("default", "- vim (id e1)", "openclaw")
+        await synthesis.drop_forgotten("default")
+        api.clock.now_ms += DAY_MS
+        assert "Ollama does not answer" in str(await synthesis.make_if_due("default"))
+        return threading.current_thread()
+
+    api.bus.script[FindForgetCandidates] = ForgetCandidatesFound([ForgetCandidate("e1", 1.0, pinned=False, version=9)])
+    assert asyncio.run(all_writes()) not in readers
+    assert "## Temporal Index" in (tmp_path / "MEMORY.md").read_text(), "not all of them have written"
+    assert readers

@@ -122,7 +122,7 @@ class Synthesis:
             text, kinds = await asyncio.to_thread(self._readable, content, MAX_CONTENT_CHARS)
             if not text:
                 raise InvalidRequest("content is required", field="content")
-            record = msgspec.structs.replace(file.record(), dated={}, stale=False)
+            record = msgspec.structs.replace(await asyncio.to_thread(file.record), dated={}, stale=False)
             parts = [Part("", text, sources=await self._sources.cited(agent_id, text, TRACE))]
             return await asyncio.to_thread(self._write, agent_id, file, text, record, by=by, parts=parts), kinds
         finally:
@@ -263,7 +263,7 @@ class Synthesis:
         try:
             file = self.file(agent_id)
             sections = await self._sections(agent_id)
-            record = msgspec.structs.replace(file.record(), dated_at=iso(now_ms))
+            record = msgspec.structs.replace(await asyncio.to_thread(file.record), dated_at=iso(now_ms))
             if sections:
                 await self._rewrite(agent_id, record, list(record.parts), sections, keep=True)
             else:
@@ -310,7 +310,7 @@ class Synthesis:
                     part = Part("", left.text, part.project, sources)
                 parts.append(part)
             sections = await self._sections(agent_id) if record.dated else []
-            record = msgspec.structs.replace(file.record(), stale=stale)
+            record = msgspec.structs.replace(await asyncio.to_thread(file.record), stale=stale)
             await self._rewrite(agent_id, record, parts, sections, keep=False)
             await asyncio.to_thread(file.drop_from_versions, changed - live.keys())
         finally:
