@@ -372,8 +372,8 @@ def _verb(arguments: Sequence[str]) -> str:
 
 def _last_line(text: bytes) -> str:
     lines = text.decode(errors="replace").strip().splitlines()
-    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote: error"))] or lines
-    return _printable(without_credentials(told[-1].partition(": ")[2] or told[-1]))[:300] if told else ""
+    reported = [line for line in lines if line.startswith(("fatal:", "error:", "remote: error"))] or lines
+    return _printable(without_credentials(reported[-1].partition(": ")[2] or reported[-1]))[:300] if reported else ""
 
 
 def _shown(path: str) -> str:

@@ -35,7 +35,7 @@ class HandClock:
         return self.ns // 1_000_000
 
 
-class Room:
+class CommitHarness:
     """A workspace with private files, and the duty with a clock that the test moves."""
 
     def __init__(self, root: Path, config: GitConfig = COMMITTING) -> None:
@@ -98,34 +98,35 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(tmp_path)
+def harness(tmp_path: Path) -> CommitHarness:
+    return CommitHarness(tmp_path)
 
 
-def test_changes_are_committed_five_seconds_after_the_last_one(room: Room) -> None:
-    room.pass_s(5)
-    assert room.begun == []
-    room.pass_s(2)
-    assert room.committed() == {"AGENTS.md"}
+def test_changes_are_committed_five_seconds_after_the_last_one(harness: CommitHarness) -> None:
+    harness.pass_s(5)
+    assert harness.begun == []
+    harness.pass_s(2)
+    assert harness.committed() == {"AGENTS.md"}
     for number in range(8):
-        (room.workspace / "AGENTS.md").write_text(f"Version {number} of the rules.\n")
-        room.pass_s(1)
-    assert room.count() == 1, "it is still being changed"
-    room.pass_s(5)
-    assert room.count() == 2
-    assert room.git("show", "HEAD:AGENTS.md") == "Version 7 of the rules."
+        (harness.workspace / "AGENTS.md").write_text(f"Version {number} of the rules.\n")
+        harness.pass_s(1)
+    assert harness.count() == 1, "it is still being changed"
+    harness.pass_s(5)
+    assert harness.count() == 2
+    assert harness.git("show", "HEAD:AGENTS.md") == "Version 7 of the rules."
     assert (
-        room.git("log", "-1", "--format=%an <%ae>|%cn <%ce>") == "Signet <signet@localhost>|Signet <signet@localhost>"
+        harness.git("log", "-1", "--format=%an <%ae>|%cn <%ce>")
+        == "Signet <signet@localhost>|Signet <signet@localhost>"
     )
-    assert room.git("log", "-1", "--format=%s").startswith("Auto-commit 20")
-    room.pass_s(100)
-    assert room.begun == ["commit", "commit"], "no process is begun while nothing changes"
+    assert harness.git("log", "-1", "--format=%s").startswith("Auto-commit 20")
+    harness.pass_s(100)
+    assert harness.begun == ["commit", "commit"], "no process is begun while nothing changes"
 
 
-def test_markdown_anywhere_is_committed_and_nothing_private_ever(room: Room) -> None:
-    room.git("init", "--quiet")
-    room.git("add", "--force", "memory/memories.db", "secrets/key")
-    room.git("commit", "--quiet", "-m", "A person's own mistake")
+def test_markdown_anywhere_is_committed_and_nothing_private_ever(harness: CommitHarness) -> None:
+    harness.git("init", "--quiet")
+    harness.git("add", "--force", "memory/memories.db", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "A person's own mistake")
     for name in (
         "agents/bob/SOUL.md",
         "memory/2026-11-24-login.md",
@@ -133,175 +134,175 @@ def test_markdown_anywhere_is_committed_and_nothing_private_ever(room: Room) -> 
         "secrets/note.md",
         "a'b ü.md",
     ):
-        (room.workspace / name).parent.mkdir(parents=True, exist_ok=True)
-        (room.workspace / name).write_text("Text.\n")
-    (room.workspace / "memory/memories.db").write_text("changed\n")
-    (room.workspace / "memory/MEMORY.backup-20261124T060000000Z.md").write_text("Former.\n")
-    room.pass_s(7)
-    changed = set(room.git("diff", "-z", "--name-only", "HEAD~1", "HEAD").strip("\0").split("\0"))
+        (harness.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (harness.workspace / name).write_text("Text.\n")
+    (harness.workspace / "memory/memories.db").write_text("changed\n")
+    (harness.workspace / "memory/MEMORY.backup-20261124T060000000Z.md").write_text("Former.\n")
+    harness.pass_s(7)
+    changed = set(harness.git("diff", "-z", "--name-only", "HEAD~1", "HEAD").strip("\0").split("\0"))
     expected = {"AGENTS.md", "agents/bob/SOUL.md", "memory/2026-11-24-login.md", "skills/a/SKILL.md", "a'b ü.md"}
     assert changed == expected
-    (room.workspace / "agents/bob/SOUL.md").unlink()
-    room.pass_s(7)
-    assert "agents/bob/SOUL.md" not in room.committed()
-    room.git("rm", "--quiet", "--cached", "memory/memories.db", "secrets/key")
-    room.git("add", "--all")
-    staged = room.git("diff", "--cached", "--name-only", "--diff-filter=A")
+    (harness.workspace / "agents/bob/SOUL.md").unlink()
+    harness.pass_s(7)
+    assert "agents/bob/SOUL.md" not in harness.committed()
+    harness.git("rm", "--quiet", "--cached", "memory/memories.db", "secrets/key")
+    harness.git("add", "--all")
+    staged = harness.git("diff", "--cached", "--name-only", "--diff-filter=A")
     assert staged == "", "a person's own `git add` leaves the private files out, too"
 
 
 def test_nothing_is_committed_by_default(tmp_path: Path) -> None:
-    room = Room(tmp_path, GitConfig())
-    room.pass_s(30)
-    assert (room.begun, (room.workspace / ".git").exists()) == ([], False)
-    room.duty.reload(Config(git=COMMITTING))
-    room.pass_s(7)
-    assert room.count() == 1
-    room.duty.reload(Config(git=GitConfig(enabled=False, auto_commit=True)))
-    (room.workspace / "AGENTS.md").write_text("Changed.\n")
-    room.pass_s(30)
-    assert room.count() == 1
+    harness = CommitHarness(tmp_path, GitConfig())
+    harness.pass_s(30)
+    assert (harness.begun, (harness.workspace / ".git").exists()) == ([], False)
+    harness.duty.reload(Config(git=COMMITTING))
+    harness.pass_s(7)
+    assert harness.count() == 1
+    harness.duty.reload(Config(git=GitConfig(enabled=False, auto_commit=True)))
+    (harness.workspace / "AGENTS.md").write_text("Changed.\n")
+    harness.pass_s(30)
+    assert harness.count() == 1
 
 
-def test_what_a_person_has_staged_stays_staged(room: Room) -> None:
-    room.git("init", "--quiet")
-    (room.workspace / "tool.py").write_text("print()\n")
-    room.git("add", "tool.py")
-    room.pass_s(7)
-    assert room.committed() == {"AGENTS.md"}
-    assert room.git("diff", "--cached", "--name-only") == "tool.py"
+def test_what_a_person_has_staged_stays_staged(harness: CommitHarness) -> None:
+    harness.git("init", "--quiet")
+    (harness.workspace / "tool.py").write_text("print()\n")
+    harness.git("add", "tool.py")
+    harness.pass_s(7)
+    assert harness.committed() == {"AGENTS.md"}
+    assert harness.git("diff", "--cached", "--name-only") == "tool.py"
 
 
-def test_no_hook_and_no_filter_of_the_environment_runs(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    room.git("init", "--quiet")
+def test_no_hook_and_no_filter_of_the_environment_runs(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness.git("init", "--quiet")
     for name in ("pre-commit", "commit-msg", "post-commit", "prepare-commit-msg"):
-        hook = room.workspace / ".git" / "hooks" / name
+        hook = harness.workspace / ".git" / "hooks" / name
         hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {room.workspace}/{name}.ran\nexit 1\n")
+        hook.write_text(f"#!/bin/sh\ntouch {harness.workspace}/{name}.ran\nexit 1\n")
         hook.chmod(0o755)
-    room.git("config", "commit.gpgSign", "true")
-    room.git("config", "gpg.program", "/bin/false")
-    room.git("config", "core.fsmonitor", f"touch {room.workspace}/fsmonitor.ran")
+    harness.git("config", "commit.gpgSign", "true")
+    harness.git("config", "gpg.program", "/bin/false")
+    harness.git("config", "core.fsmonitor", f"touch {harness.workspace}/fsmonitor.ran")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Eve")
-    room.pass_s(7)
+    harness.pass_s(7)
     monkeypatch.undo()
-    assert list(room.workspace.glob("*.ran")) == []
-    assert room.git("-c", "core.fsmonitor=false", "log", "-1", "--format=%an") == "Signet"
+    assert list(harness.workspace.glob("*.ran")) == []
+    assert harness.git("-c", "core.fsmonitor=false", "log", "-1", "--format=%an") == "Signet"
 
 
 def test_a_workspace_inside_another_repository_is_left_alone(tmp_path: Path) -> None:
-    room = Room(tmp_path)
-    room.git("init", "--quiet", directory=tmp_path)
-    room.pass_s(300)
-    (reason,) = room.reasons()
+    harness = CommitHarness(tmp_path)
+    harness.git("init", "--quiet", directory=tmp_path)
+    harness.pass_s(300)
+    (reason,) = harness.reasons()
     assert "inside the repository" in reason
     assert str(tmp_path) in reason
-    assert 3 <= len(room.begun) <= 7
-    assert room.git("status", "--porcelain", directory=tmp_path) == "?? workspace/"
+    assert 3 <= len(harness.begun) <= 7
+    assert harness.git("status", "--porcelain", directory=tmp_path) == "?? workspace/"
     assert EXCLUDE_BEGIN not in (tmp_path / ".git" / "info" / "exclude").read_text()
-    room.git("init", "--quiet")
-    room.pass_s(301)
-    assert room.committed() == {"AGENTS.md"}
+    harness.git("init", "--quiet")
+    harness.pass_s(301)
+    assert harness.committed() == {"AGENTS.md"}
 
 
-def test_a_commit_waits_for_the_end_of_other_work(room: Room) -> None:
-    room.git("init", "--quiet")
-    (room.workspace / ".git" / "index.lock").touch()
-    room.pass_s(40)
-    (reason,) = room.reasons()
+def test_a_commit_waits_for_the_end_of_other_work(harness: CommitHarness) -> None:
+    harness.git("init", "--quiet")
+    (harness.workspace / ".git" / "index.lock").touch()
+    harness.pass_s(40)
+    (reason,) = harness.reasons()
     assert reason.startswith("index.lock exists")
-    (room.workspace / ".git" / "index.lock").unlink()
-    room.pass_s(60)
-    assert room.count() == 1
+    (harness.workspace / ".git" / "index.lock").unlink()
+    harness.pass_s(60)
+    assert harness.count() == 1
 
-    (room.workspace / "AGENTS.md").write_text("Detached.\n")
-    room.git("checkout", "--quiet", "--detach")
-    room.pass_s(10)
-    assert "detached HEAD" in room.reasons()[-1]
-    room.git("checkout", "--quiet", "main")
-    room.pass_s(60)
-    assert room.count() == 2
+    (harness.workspace / "AGENTS.md").write_text("Detached.\n")
+    harness.git("checkout", "--quiet", "--detach")
+    harness.pass_s(10)
+    assert "detached HEAD" in harness.reasons()[-1]
+    harness.git("checkout", "--quiet", "main")
+    harness.pass_s(60)
+    assert harness.count() == 2
 
-    (room.workspace / ".git" / "MERGE_HEAD").write_text(room.git("rev-parse", "HEAD") + "\n")
-    (room.workspace / "AGENTS.md").write_text("In a merge.\n")
-    room.pass_s(10)
-    assert (room.count(), room.reasons()[-1]) == (2, "a merge is in progress")
-    assert room.ask("status").problem == "a merge is in progress"
-    (room.workspace / ".git" / "MERGE_HEAD").unlink()
-    room.pass_s(60)
-    assert (room.count(), len(room.reasons())) == (3, 3)
-    assert room.ask("status").problem is None
+    (harness.workspace / ".git" / "MERGE_HEAD").write_text(harness.git("rev-parse", "HEAD") + "\n")
+    (harness.workspace / "AGENTS.md").write_text("In a merge.\n")
+    harness.pass_s(10)
+    assert (harness.count(), harness.reasons()[-1]) == (2, "a merge is in progress")
+    assert harness.ask("status").problem == "a merge is in progress"
+    (harness.workspace / ".git" / "MERGE_HEAD").unlink()
+    harness.pass_s(60)
+    assert (harness.count(), len(harness.reasons())) == (3, 3)
+    assert harness.ask("status").problem is None
 
 
 def test_commits_are_exchanged_on_request_only_forward_and_without_private_files(tmp_path: Path) -> None:
-    room = Room(tmp_path)
-    assert (room.ask("push").success, room.ask("pull").message) == (False, "Not a git repository")
-    room.git("init", "--quiet")
-    room.pass_s(7)
-    assert room.ask("push").message == "the repository has no remote origin"
+    harness = CommitHarness(tmp_path)
+    assert (harness.ask("push").success, harness.ask("pull").message) == (False, "Not a git repository")
+    harness.git("init", "--quiet")
+    harness.pass_s(7)
+    assert harness.ask("push").message == "the repository has no remote origin"
     remote, other = tmp_path / "remote.git", tmp_path / "other"
-    room.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
-    room.git("remote", "add", "origin", str(remote))
-    room.pass_s(60)
-    assert room.git("--git-dir", str(remote), "branch") == "", "nothing is pushed without a request"
-    assert room.ask("push").success
-    room.git("clone", "--quiet", str(remote), str(other), directory=tmp_path)
+    harness.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
+    harness.git("remote", "add", "origin", str(remote))
+    harness.pass_s(60)
+    assert harness.git("--git-dir", str(remote), "branch") == "", "nothing is pushed without a request"
+    assert harness.ask("push").success
+    harness.git("clone", "--quiet", str(remote), str(other), directory=tmp_path)
 
     def from_elsewhere(name: str) -> None:
         (other / name).parent.mkdir(exist_ok=True)
         (other / name).write_text("From elsewhere.\n")
-        room.git("add", "--force", name, directory=other)
-        room.git("commit", "--quiet", "-m", name, directory=other)
-        room.git("push", "--quiet", "origin", "HEAD", directory=other)
+        harness.git("add", "--force", name, directory=other)
+        harness.git("commit", "--quiet", "-m", name, directory=other)
+        harness.git("push", "--quiet", "origin", "HEAD", directory=other)
 
     from_elsewhere("USER.md")
-    done = room.ask("sync")
+    done = harness.ask("sync")
     assert done.success
-    assert (room.workspace / "USER.md").read_text() == "From elsewhere.\n"
+    assert (harness.workspace / "USER.md").read_text() == "From elsewhere.\n"
     assert (done.state.unpushed_commits, done.state.unpulled_commits, done.state.has_credentials) == (0, 0, True)
     assert done.last_exchange is not None
     assert done.last_exchange.action == "sync"
     for name in ("memory/memories.db", "agent.yaml"):
         from_elsewhere(name)
-        refused = room.ask("pull")
+        refused = harness.ask("pull")
         assert (refused.success, name in refused.message) == (False, True)
-    assert (room.workspace / "memory" / "memories.db").read_text() == "private\n"
-    room.git("add", "--force", "secrets/key")
-    room.git("commit", "--quiet", "-m", "A mistake")
-    pushed = room.ask("push")
+    assert (harness.workspace / "memory" / "memories.db").read_text() == "private\n"
+    harness.git("add", "--force", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "A mistake")
+    pushed = harness.ask("push")
     assert (pushed.success, "secrets/key" in pushed.message) == (False, True)
-    room.git("reset", "--quiet", "--hard", "HEAD~1")
-    (room.workspace / "AGENTS.md").write_text("Diverged.\n")
-    room.pass_s(7)
-    assert not room.ask("push").success
-    assert "From elsewhere." not in room.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md")
+    harness.git("reset", "--quiet", "--hard", "HEAD~1")
+    (harness.workspace / "AGENTS.md").write_text("Diverged.\n")
+    harness.pass_s(7)
+    assert not harness.ask("push").success
+    assert "From elsewhere." not in harness.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md")
 
 
 def test_commits_are_exchanged_by_themselves_only_if_configured(tmp_path: Path) -> None:
-    room = Room(tmp_path, msgspec.structs.replace(COMMITTING, auto_sync=True, sync_interval=60))
+    harness = CommitHarness(tmp_path, msgspec.structs.replace(COMMITTING, auto_sync=True, sync_interval=60))
     remote = tmp_path / "remote.git"
-    room.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
-    room.git("init", "--quiet")
-    room.git("remote", "add", "origin", str(remote))
-    room.pass_s(130)
-    assert 2 <= room.begun.count("sync") <= 3
-    assert room.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md") == "Run the tests."
+    harness.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
+    harness.git("init", "--quiet")
+    harness.git("remote", "add", "origin", str(remote))
+    harness.pass_s(130)
+    assert 2 <= harness.begun.count("sync") <= 3
+    assert harness.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md") == "Run the tests."
 
 
-def test_a_machine_without_git_is_told_so(room: Room, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_git_is_reported(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    room.pass_s(30)
-    assert room.reasons() == ["git is not installed"]
-    assert room.ask("status").problem == "git is not installed"
+    harness.pass_s(30)
+    assert harness.reasons() == ["git is not installed"]
+    assert harness.ask("status").problem == "git is not installed"
 
 
-def test_credentials_of_a_remote_are_not_shown(room: Room) -> None:
-    room.git("init", "--quiet")
-    room.git("remote", "add", "origin", "https://ada:hunter22@localhost:1/x.git")
-    room.pass_s(7)
-    state = room.ask("status").state
+def test_credentials_of_a_remote_are_not_shown(harness: CommitHarness) -> None:
+    harness.git("init", "--quiet")
+    harness.git("remote", "add", "origin", "https://ada:hunter22@localhost:1/x.git")
+    harness.pass_s(7)
+    state = harness.ask("status").state
     assert (state.remote, state.has_credentials) == ("https://localhost:1/x.git", True)
-    failed = room.ask("push")
+    failed = harness.ask("push")
     assert not failed.success
     assert "hunter22" not in repr(failed)

@@ -80,7 +80,7 @@ class GitCommits:
         self._commit_ns: int | None = None
         self._sync_ns = clock.monotonic_ns()
         self._failures = 0
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._last = GitOutcome()
         self._exchange: GitExchange | None = None
         self.runs = 0
@@ -196,9 +196,9 @@ class GitCommits:
 
     def _report(self, action: str, reason: str) -> None:
         """Log the reason, if it is not the one that was logged last."""
-        if reason and self._told.get(action) != reason:
+        if reason and self._logged.get(action) != reason:
             self._log.warning("git_postponed", action=action, reason=reason)
-        self._told[action] = reason
+        self._logged[action] = reason
 
     def _done(self, outcome: GitOutcome) -> GitDone:
         return GitDone(
@@ -206,7 +206,7 @@ class GitCommits:
             success=outcome.success,
             message=outcome.message,
             last_exchange=self._exchange,
-            problem=outcome.state.problem or self._told.get("commit") or None,
+            problem=outcome.state.problem or self._logged.get("commit") or None,
         )
 
 
