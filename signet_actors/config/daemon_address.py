@@ -69,7 +69,8 @@ def find_daemon(environ: Mapping[str, str], workspace: Path | None) -> Address |
     """Return the address of the daemon by the rule that all programs share; None if nothing names a daemon.
 
     The first of: SIGNET_DAEMON_URL; the daemon that runs on the workspace; SIGNET_HOST and SIGNET_PORT, by which a
-    daemon of the workspace is told where to listen, so that its address is not ``trusted``. Raises InvalidRequest.
+    daemon of the workspace is told where to listen, so that its address is not ``trusted``. They name no daemon if they
+    name the port of one that was killed: another program may listen there. Raises InvalidRequest.
     """
     named = address_of_url_variable(environ)
     if named is not None:
@@ -77,7 +78,8 @@ def find_daemon(environ: Mapping[str, str], workspace: Path | None) -> Address |
     recorded = None if workspace is None else recorded_address(workspace)
     if recorded is not None and recorded.trusted:
         return recorded
-    return _address_of_host_and_port(environ, workspace)
+    found = _address_of_host_and_port(environ, workspace)
+    return None if found is not None and recorded is not None and found.port == recorded.port else found
 
 
 def address_of_url_variable(environ: Mapping[str, str]) -> Address | None:

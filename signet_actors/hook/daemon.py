@@ -46,13 +46,16 @@ _WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how 
 class NoAnswer(Exception):
     """The daemon gave no usable answer. The text is for a user; ``remedy`` says what to do.
 
-    ``status`` is that of a refusal, else 0.
+    ``status`` is that of a refusal, else 0. ``port``: the recorded one of a daemon that does not run, else 0.
     """
 
-    def __init__(self, text: str, remedy: str = "Start it with `signet start`.", *, status: int = 0) -> None:
+    def __init__(
+        self, text: str, remedy: str = "Start it with `signet start`.", *, status: int = 0, port: int = 0
+    ) -> None:
         super().__init__(text)
         self.remedy = remedy
         self.status = status
+        self.port = port
 
 
 class Address:
@@ -106,10 +109,13 @@ def find_daemon(environ: dict[str, str], workspace: str) -> Address:
     except NoAnswer as left_behind:
         recorded, absent = None, left_behind
     found = recorded or _address_of_host_and_port(environ)
-    if found is not None:
-        return found
-    if absent is not None:
+    if absent is not None and (found is None or found.port == absent.port):
         raise absent
+    if found is not None:
+        is_here = recorded is None and found.host in ("127.0.0.1", "::1", "localhost")
+        if is_here and _is_other_users_port(found.port):
+            raise NoAnswer(f"no daemon runs on {workspace}")
+        return found
     if environ.get("SIGNET_PORT", "").strip() == "0" or _is_other_users_port(DEFAULT_PORT):
         raise NoAnswer(f"no daemon runs on {workspace}")
     return Address(DEFAULT_HOST, DEFAULT_PORT)
@@ -155,7 +161,7 @@ def recorded_address(workspace: str) -> Address | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not _is_held_by(workspace, pid) or _is_other_users_port(port):
-        raise NoAnswer(f"no daemon runs on {workspace}")
+        raise NoAnswer(f"no daemon runs on {workspace}", port=port)
     try:
         token = _read_own(os.path.join(workspace, ".daemon", "owner-token")).decode("ascii")
     except (OSError, ValueError):

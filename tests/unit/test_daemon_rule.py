@@ -40,6 +40,7 @@ CASES: Final = [
     (KILLED, {}, NO_DAEMON),
     (KILLED, HERE, "http://[::1]:4000"),
     (KILLED, {"SIGNET_PORT": "0"}, NO_DAEMON),
+    (KILLED, {"SIGNET_PORT": "4100"}, NO_DAEMON),
     (ABSENT, HERE, "http://[::1]:4000"),
     (ABSENT, {"SIGNET_PORT": "4000"}, "http://127.0.0.1:4000"),
     (ABSENT, {"SIGNET_HOST": "0.0.0.0"}, "http://127.0.0.1:3850"),
