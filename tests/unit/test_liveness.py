@@ -40,13 +40,16 @@ class SilentChild:
         self.counters, self.progress = {"cpu_seconds": 1.0}, None
         monkeypatch.setattr(liveness, "read_activity", lambda _pid: self.activity)
 
-    def killed_after(self, until_s: float, uses: float, state: str = "R", *, waits: float = 0.0) -> float | None:
+    def killed_after(
+        self, until_s: float, uses: float, state: str = "R", *, waits: float = 0.0, step_ms: int = 250
+    ) -> float | None:
         """Return after how many seconds of silence it is killed.
 
-        ``uses`` is its share of a processor, ``waits`` the part of the time in which it waits for one.
+        ``uses`` is its share of a processor, ``waits`` the part of the time in which it waits for one. The supervisor
+        looks at it every ``step_ms``.
         """
         children: Any = [self]
-        for now_ms in range(0, int(1000 * until_s) + 1, 250):
+        for now_ms in range(0, int(1000 * until_s) + 1, step_ms):
             self.activity = Activity(state, 1.0 + uses * now_ms / 1000, 7.0 + waits * now_ms / 1000)
             now = now_ms * 1_000_000
             if kill_silent(children, now, LIMITS, structlog.get_logger(), {"hb_missed": 0}, loop_was_delayed=False):
@@ -66,6 +69,15 @@ def test_a_child_that_sleeps_loops_or_is_stopped_is_killed_within_three_seconds(
     after = child.killed_after(3.0, uses, state)
     assert after is not None
     assert after > 2.0
+
+
+@pytest.mark.parametrize("step_ms", [100, 500, 1000])
+def test_a_child_that_sleeps_is_killed_within_three_seconds_also_by_a_slow_supervisor(
+    child: SilentChild, step_ms: int
+) -> None:
+    after = child.killed_after(3.0, 0.0, "S", step_ms=step_ms)
+    assert after is not None
+    assert 2.0 < after <= 2.0 + step_ms / 1000
 
 
 def test_a_child_that_was_busy_and_then_sleeps_is_killed_within_three_seconds(child: SilentChild) -> None:

@@ -75,7 +75,7 @@ class Child:
     ``stop_deadline_ns``: it is draining because it is no longer needed, and is killed at that time.
     ``earlier_incarnations``: the incarnations before it was last needed again; they do not count as restarts.
     ``counters``: those of its last heartbeat.
-    ``progress``: when a silent child was last seen to work: the time, and the processor time that it had used by then.
+    ``progress``: when a silent child was looked at last: the time, and how long it had used or awaited a processor.
     ``files``: the temporary files that it opened in this incarnation or the last one.
     """
 

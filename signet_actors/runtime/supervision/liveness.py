@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MS: Final = 1_000_000
 _SLOW_FACTOR: Final = 5
-"""A silent child that works but hardly gets the processor, or waits for the disk, may be silent for so many times."""
+"""A silent child that works, waits for a processor, or waits for the disk may be silent for so many times."""
 _CHECK_NS: Final = 400 * _MS
 _LEAST_SHARE: Final = 0.05
 """Part of the time in which a child that works uses a processor or waits for one, at least."""
@@ -36,15 +36,15 @@ def kill_silent(
     """Kill each child that has been silent for too long; return True if there was one. It is restarted after its exit.
 
     When the supervisor's own loop was delayed (machine suspended, process stopped), silence proves nothing: timeouts
-    start again. A child that works but hardly gets the processor, or that waits for the disk, gets more time: to start
-    it again would take it longer.
+    start again. A child that works, waits for a processor, or waits for the disk gets more time: to start it again
+    would take it longer.
     """
     killed = False
     for child in children:
         if not child.process.exists or child.kill_reason:
             continue
         if loop_was_delayed:
-            child.last_seen_ns = now
+            child.last_seen_ns, child.progress = now, None
         if child.exit_notice is not None:
             # It has announced its exit, and no caller waits for anything that it still does.
             allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
@@ -52,9 +52,14 @@ def kill_silent(
             allowed, why = limits.start_timeout_ms, "was not ready in time"
         else:
             allowed, why = limits.heartbeat_ms * limits.liveness, "stopped sending heartbeats"
-        if now - child.last_seen_ns <= allowed * _MS or _is_slow(child, now, allowed * _MS):
+        silent_ns, allowed_ns = now - child.last_seen_ns, allowed * _MS
+        if silent_ns <= allowed_ns:
+            if child.progress is None and 2 * silent_ns > allowed_ns:
+                child.progress = _progress(child, now)
             continue
-        silent_ms = (now - child.last_seen_ns) // _MS
+        if _is_slow(child, now, allowed_ns):
+            continue
+        silent_ms = silent_ns // _MS
         if child.exit_notice is not None:
             log.warning("exiting_child_killed", child=child.name, silent_ms=silent_ms)
         else:
@@ -72,8 +77,8 @@ def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
     """Return True if a silent child works slowly: it was not stopped, does not sleep, and runs in no endless loop.
 
     An endless loop uses as much processor time as a child may be silent. A child that sleeps uses none, and waits for
-    none. What the child has used and waited is recorded in ``child.progress`` for the next check; the first one only
-    records it.
+    none. What the child has used and waited is in ``child.progress``, recorded first after half of the time that it
+    may be silent; where that was missed, the first check only records it.
     """
     pid, silent_ns = child.process.pid, now - child.last_seen_ns
     activity = None if pid is None or silent_ns > _SLOW_FACTOR * allowed_ns else read_activity(pid)
@@ -83,11 +88,16 @@ def _is_slow(child: Child, now: int, allowed_ns: int) -> bool:
     if 1e9 * (activity.cpu_s - reported_s) >= allowed_ns:
         return False
     worked_s = activity.cpu_s + activity.waited_s
-    seen_ns, seen_s = child.progress or (0, 0.0)
+    seen_ns, seen_s = child.progress or (now, worked_s)
     if child.progress is not None and now - seen_ns < _CHECK_NS:
         return True
     child.progress = (now, worked_s)
-    return not seen_ns or activity.waits_for_disk or 1e9 * (worked_s - seen_s) >= _LEAST_SHARE * (now - seen_ns)
+    return activity.waits_for_disk or 1e9 * (worked_s - seen_s) >= _LEAST_SHARE * (now - seen_ns)
+
+
+def _progress(child: Child, now: int) -> tuple[int, float] | None:
+    activity = None if child.process.pid is None else read_activity(child.process.pid)
+    return None if activity is None else (now, activity.cpu_s + activity.waited_s)
 
 
 def relieve_wal(children: Children, pressure: WalPressure, control: ControlSocket, log: FilteringBoundLogger) -> bool:
