@@ -220,7 +220,7 @@ def _constraint_lines(constraints: Sequence[Line], count: int, chars: int) -> Sh
 
 def _peer_lines(peers: Sequence[Peer]) -> list[str]:
     lines = [
-        f"- {harmless(collapsed(peer.harness or 'a program')[:40])}, session {harmless(collapsed(peer.key)[:80])},"
+        f"- {shown_key(peer.harness) or 'a program'}, session {shown_key(peer.key) or 'without a name'},"
         f" active {_ago(peer.idle_ms)}"
         for peer in peers[:MAX_PEERS]
     ]
