@@ -51,7 +51,6 @@ PAST_SESSIONS = ("claude-code", "codex", "gemini", "opencode")
 OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "openclaw": "openclaw"}
 """Harnesses that note memories by themselves, and the format of `signet import` that reads these."""
 GENERIC = "generic"
-SHOWN_CHARS = 300
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
 NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
 NO_SDK = "install the extra `mcp` (in a checkout: `make install-mcp`), then connect again"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.cli.invocation import Invocation
 
-SHOWN_CHARS = 200
+SHOWN_CHARS = 300
 
 
 @dataclass
