@@ -19,7 +19,8 @@ from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCoun
 from signet_actors.domain.synthesis import DAY_MS
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Unavailable
-from signet_actors.gateway.synthesis.memory_file import MemoryFile, Record
+from signet_actors.gateway.synthesis import synthesis as synthesis_module
+from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
 from signet_actors.protocol.searcher import (
     FindForgetCandidates,
@@ -316,6 +317,34 @@ def test_what_a_harness_made_loses_the_lines_of_a_forgotten_memory_and_gets_no_o
     asyncio.run(api.state.synthesis.drop_forgotten("default"))
     assert (tmp_path / "MEMORY.md").read_text().partition("-->\n\n")[2] == "## Now\n- vim (id e1)\n- else\n"
     assert ok(api, "GET", "/api/synthesis/status")["madeBy"] == "openclaw"
+
+
+def test_a_file_that_is_written_during_a_check_stays_and_is_checked_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synthesis_module, "SETTLE_S", 0)
+    api = synthesis_api(tmp_path)
+    ok(api, "POST", COMPLETE, {"content": "- old (id e1)", "harness": "openclaw"})
+    file, path, texts = api.state.synthesis.file("default"), tmp_path / "MEMORY.md", []
+
+    def found(query: FindForgetCandidates) -> ForgetCandidatesFound:
+        if not texts:
+            parts = [Part("", "- new (id e1)\n- else", sources={"e1": 1})]
+            file.replace(parts[0].text, Record(parts=parts, by="openclaw"), NOW_MS)
+        texts.append(path.read_text())
+        return ForgetCandidatesFound([])
+
+    api.bus.script[FindForgetCandidates] = found
+
+    async def checked() -> str:
+        await api.state.synthesis.drop_forgotten("default")
+        text = path.read_text()
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
+        return text
+
+    assert asyncio.run(checked()) == texts[0]
+    assert "- new (id e1)" in texts[0]
+    assert path.read_text().endswith("-->\n\n- else\n"), "it was not checked again"
 
 
 def test_after_a_failure_the_daemon_tries_again_later_and_later(tmp_path: Path) -> None:

@@ -288,7 +288,10 @@ class Synthesis:
                     self.log.exception("memory_file_postponed")
 
     async def drop_forgotten(self, agent_id: str) -> None:
-        """Take the lines of memories that were forgotten or changed out of the agent's file. Raises SignetError."""
+        """Take the lines of memories that were forgotten or changed out of the agent's file. Raises SignetError.
+
+        A file that was written anew meanwhile is left to the next check.
+        """
         file = self.file(agent_id)
         record = await asyncio.to_thread(file.record)
         shown = {memory_id: version for part in record.parts for memory_id, version in part.sources.items()}
@@ -299,9 +302,13 @@ class Synthesis:
             return
         self._take_turn(agent_id)
         try:
+            present = await asyncio.to_thread(file.record)
+            if (present.parts, present.dated) != (record.parts, record.dated):
+                self.check_soon()
+                return
             parts: list[Part] = []
-            stale = record.stale
-            for former in record.parts:
+            stale = present.stale
+            for former in present.parts:
                 part, missing = former, changed & former.sources.keys()
                 left = without_memories(part.text, missing, part.sources.keys())
                 stale = stale or left.unclear or any(each in live for each in missing)
@@ -309,8 +316,8 @@ class Synthesis:
                     sources = {each: version for each, version in part.sources.items() if each not in missing}
                     part = Part("", left.text, part.project, sources)
                 parts.append(part)
-            sections = await self._sections(agent_id) if record.dated else []
-            record = msgspec.structs.replace(await asyncio.to_thread(file.record), stale=stale)
+            sections = await self._sections(agent_id) if present.dated else []
+            record = msgspec.structs.replace(present, stale=stale)
             await self._rewrite(agent_id, record, parts, sections, keep=False)
             await asyncio.to_thread(file.drop_from_versions, changed - live.keys())
         finally:
