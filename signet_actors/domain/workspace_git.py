@@ -37,6 +37,9 @@ _PRIVATE_ENDS: Final = (".db", ".db-wal", ".db-shm", ".sqlite", ".sqlite3", ".so
 _LEFT_OUT: Final = ("secrets", "export", "exports", "backups", "spool", "node_modules")
 _KEPT_VERSION: Final = "MEMORY.backup-"
 _MAX_SUBJECT_CHARS: Final = 60
+_MAX_LISTED: Final = 100
+_MAX_LISTED_CHARS: Final = 240
+"""Of each name; the whole message stays below the 128 KiB that Linux allows for one argument."""
 
 
 class LastCommit(msgspec.Struct, frozen=True):
@@ -78,12 +81,15 @@ class GitExchange(msgspec.Struct, frozen=True):
 
 
 class GitOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, and the state after it. ``message`` says why not if ``success`` is false."""
+    """What was done, and the state after it. ``message`` says why not if ``success`` is false.
+
+    ``committed``: the number of files in the new commit.
+    """
 
     state: GitState = GitState()
     success: bool = True
     message: str = ""
-    committed: list[str] = []
+    committed: int = 0
 
 
 def is_versioned(path: str) -> bool:
@@ -114,11 +120,18 @@ def with_exclusions(text: str) -> str:
 
 
 def commit_message(paths: Sequence[str], at: str) -> str:
-    """Return a subject with the time and the first file, and a body that lists all of them."""
-    first = paths[0] if len(paths[0]) <= _MAX_SUBJECT_CHARS else f"{paths[0][: _MAX_SUBJECT_CHARS - 1]}…"
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    listed = "\n".join(paths) if len(paths) > 1 else ""
-    return f"Auto-commit {at}: {first}{more}\n" + (f"\n{listed}\n" if listed else "")
+    """Return a subject with the time and the first file, and a body that lists the first hundred of several files."""
+    subject = f"Auto-commit {at}: {_shortened(paths[0], _MAX_SUBJECT_CHARS)}"
+    if len(paths) == 1:
+        return f"{subject}\n"
+    listed = [_shortened(path, _MAX_LISTED_CHARS) for path in paths[:_MAX_LISTED]]
+    if len(paths) > _MAX_LISTED:
+        listed.append(f"and {len(paths) - _MAX_LISTED} more")
+    return "\n".join((f"{subject} and {len(paths) - 1} more", "", *listed, ""))
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def without_credentials(text: str) -> str:

@@ -5,6 +5,7 @@ Source: docs/architecture.md "Directories".
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -29,18 +30,25 @@ class WorkProcess(Generic[ResultT]):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,  # a read returns what the pipe contains
         )
+        assert self._process.stdout is not None
+        self._pipe = self._process.stdout
+        self._output = bytearray()
+        os.set_blocking(self._pipe.fileno(), False)
 
     def poll(self) -> ResultT | None:
-        """Return the result, or None while the process runs. The output fits into the pipe, so writing never blocks."""
+        """Return the result, or None while the process runs.
+
+        Each call empties the pipe, so that a result of any size is written to its end.
+        """
         code = self._process.poll()
+        self._output += self._pipe.read() or b""
         if code is None:
             return None
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
-            output = pipe.read()
+        self._pipe.close()
         try:
-            return msgspec.json.decode(output, type=self._result)
+            return msgspec.json.decode(self._output, type=self._result)
         except msgspec.MsgspecError:
             return self._failed(f"the process failed (exit code {code})")
 
@@ -51,5 +59,4 @@ class WorkProcess(Generic[ResultT]):
             self._process.wait(_STOP_WAIT_S)
         except subprocess.TimeoutExpired:
             return
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._pipe.close()

@@ -130,7 +130,7 @@ class Repository:
             given=given,
             options=self._author,
         )
-        return GitOutcome(message=f"{len(paths)} committed", state=self.state(), committed=list(map(_shown, paths)))
+        return GitOutcome(message=f"{len(paths)} committed", state=self.state(), committed=len(paths))
 
     def pull(self) -> str:
         """Bring the branch forward to that of the remote, if it only follows; return what was done."""

@@ -19,6 +19,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.workspace_git import EXCLUDE_BEGIN, GitAction
 from signet_actors.protocol.retention import GitDone
 from signet_actors.retention.periodic.git_commits import GitCommits
+from signet_actors.retention.work_process import WorkProcess
 from signet_actors.retention.workspace_git import WorkspaceGit
 
 COMMITTING = GitConfig(auto_commit=True)
@@ -162,6 +163,28 @@ def test_nothing_is_committed_by_default(tmp_path: Path) -> None:
     (harness.workspace / "AGENTS.md").write_text("Changed.\n")
     harness.pass_s(30)
     assert harness.count() == 1
+
+
+def test_a_commit_of_many_files_ends_and_the_duty_goes_on(harness: CommitHarness) -> None:
+    (harness.workspace / "notes").mkdir()
+    for number in range(1100):
+        (harness.workspace / "notes" / f"{'long-name-' * 18}{number}.md").touch()
+    harness.pass_s(7)
+    assert len(harness.committed()) == 1101
+    assert {"level": "info", "event": "workspace_committed", "files": 1101} in harness.logged
+    assert harness.ask("status").state.uncommitted_changes == 0
+
+
+def test_a_result_that_is_larger_than_the_pipe_is_read(tmp_path: Path) -> None:
+    text = "long " * 100_000
+    (tmp_path / "result.json").write_bytes(msgspec.json.encode(text))
+    process = WorkProcess("json.tool", [str(tmp_path / "result.json")], str, lambda reason: reason)
+    result, deadline = process.poll(), time.monotonic() + 30
+    while result is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+        result = process.poll()
+    process.stop()
+    assert result == text
 
 
 def test_what_a_person_has_staged_stays_staged(harness: CommitHarness) -> None:

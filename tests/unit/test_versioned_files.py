@@ -67,6 +67,16 @@ def test_a_message_has_the_time_and_the_files() -> None:
     assert len(commit_message(["x" * 500], "2026-11-24T06:00:00Z").splitlines()[0]) < 120
 
 
+def test_the_message_of_a_large_commit_lists_a_hundred_files_and_fits_into_one_argument() -> None:
+    message = commit_message([f"notes/{number}.md" for number in range(3000)], "2026-11-24T06:00:00Z")
+    subject, _, *listed = message.splitlines()
+    assert subject == "Auto-commit 2026-11-24T06:00:00Z: notes/0.md and 2999 more"
+    assert listed == [*(f"notes/{number}.md" for number in range(100)), "and 2900 more"]
+    hundred = commit_message(["A.md"] * 100, "2026-11-24T06:00:00Z")
+    assert hundred.splitlines()[2:] == ["A.md"] * 100
+    assert len(commit_message(["𝄞" * 1000] * 3000, "2026-11-24T06:00:00Z").encode()) < 128 * 1024
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -185,7 +185,7 @@ class GitCommits:
     def _end_commit(self, outcome: GitOutcome, now_ns: int) -> None:
         self._report("commit", "" if outcome.success else outcome.message)
         if outcome.committed:
-            self._log.info("workspace_committed", files=len(outcome.committed))
+            self._log.info("workspace_committed", files=outcome.committed)
         if outcome.success:
             self._failures = 0
             return
