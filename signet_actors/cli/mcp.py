@@ -62,7 +62,7 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None, project:
         raise without_sdk(error) from error
     headers = {"x-signet-actor": _header(harness or ACTOR), "x-signet-actor-type": "agent"}
     headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
-    works_in = _working_directory() if project is None else project
+    works_in = _working_directory() if project is None else _directory(project)
 
     def send(request: ToolRequest) -> Performed:
         from signet_actors.operations.tools import with_origin  # noqa: PLC0415 - slow; loaded already
@@ -89,6 +89,14 @@ def _working_directory() -> str | None:
     except OSError:  # it was removed
         return None
     return here if here.isprintable() and len(here) <= MAX_PROJECT_CHARS else None
+
+
+def _directory(project: str) -> str:
+    """Return the absolute path of the directory that ``--project`` names; empty for none. Raises InvalidRequest."""
+    try:
+        return os.path.abspath(os.path.expanduser(project)) if project else ""
+    except OSError as error:
+        raise InvalidRequest(f"--project: the current directory cannot be found: {error.strerror}") from None
 
 
 def _header(name: str) -> str:

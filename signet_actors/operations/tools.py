@@ -103,7 +103,8 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
     "shop" for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
     """
     fields = request.query if request.body is None else request.body
-    if project and fields.get("project") == PurePath(project).name:
+    name = PurePath(project or "").name
+    if name and fields.get("project") == name:
         fields = {**fields, "project": project}
     if request.operation is REMEMBER:
         origin = {name: value for name, value in (("who", harness), ("project", project)) if value}

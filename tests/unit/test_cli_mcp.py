@@ -16,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
+from signet_actors.cli.mcp import mcp
+from signet_actors.errors import InvalidRequest
 from signet_actors.operations.tools import TOOLS
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.scripted_daemon import ScriptedDaemon
 
 MEMORY = {"id": "m 1", "content": "tea", "created_at": "2026-11-23T10:00:00.000Z"}
+OPTIONS = {
+    "another --project": "/srv/till",
+    "no --project": "",
+    "this --project": ".",
+    "a --project above": "../till",
+    "a --project at home": "~/till",
+}
 
 
 def with_client(
@@ -95,7 +105,7 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
     assert len({one.headers["idempotency-key"] for one in changes}) == 3
 
 
-@pytest.mark.parametrize("place", ["project", "a link to it", "home", "another --project", "no --project"])
+@pytest.mark.parametrize("place", ["project", "a link to it", "home", *OPTIONS])
 def test_a_note_belongs_to_the_directory_in_which_the_program_works(
     daemon: ScriptedDaemon, tmp_path: Path, place: str
 ) -> None:
@@ -104,7 +114,7 @@ def test_a_note_belongs_to_the_directory_in_which_the_program_works(
     for directory in (shop, home):
         directory.mkdir()
     link.symlink_to(shop)
-    more = {"another --project": ("--project", "/srv/till"), "no --project": ("--project", "")}.get(place, ())
+    more = ("--project", OPTIONS[place]) if place in OPTIONS else ()
     named = {"a link to it": link, "home": home}.get(place, shop)
 
     async def use(client: Client) -> None:
@@ -121,8 +131,23 @@ def test_a_note_belongs_to_the_directory_in_which_the_program_works(
             "home": [None, "shop", ""],
             "another --project": ["/srv/till", "shop", ""],
             "no --project": [None, "shop", ""],
+            "this --project": [str(shop), str(shop), ""],
+            "a --project above": [str(tmp_path / "till"), "shop", ""],
+            "a --project at home": [str(home / "till"), "shop", ""],
         }[place]
     )
+
+
+def test_a_relative_project_in_a_directory_that_was_removed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = CliRunner().invoke(mcp, ["--project", "."], obj=object())
+    assert isinstance(done.exception, InvalidRequest)
+    assert done.exception.detail == "--project: the current directory cannot be found: No such file or directory"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

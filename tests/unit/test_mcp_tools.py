@@ -122,6 +122,13 @@ def test_the_name_of_the_directory_in_which_a_model_works_means_that_directory(g
         assert with_origin(same, harness=None, project=None) == same
 
 
+@pytest.mark.parametrize("directory", ["/", "."])
+def test_all_projects_are_not_the_directory_that_has_no_name(directory: str) -> None:
+    for tool, arguments in (("memory_store", {"content": "x"}), ("memory_search", {"query": "x"}), ("memory_list", {})):
+        made = with_origin(request(tool, **arguments, project=""), harness=None, project=directory)
+        assert (made.query if made.body is None else made.body)["project"] == ""
+
+
 def test_what_a_tool_does_not_offer_is_not_passed_on() -> None:
     made = request("memory_search", query="x", agent_id="bob", agentId="bob", scope="s", sessionKey="k", nonsense=1)
     assert made.body == {"query": "x", "sessionKey": "k"}
