@@ -20,7 +20,7 @@ from signet_actors.protocol.sessions import (
     SessionsRecorded,
     SessionStartFound,
 )
-from signet_actors.protocol.transcripts import StoreTurns
+from signet_actors.protocol.transcripts import StoreTurns, TranscriptStored
 from signet_actors.protocol.writer import Remember
 from tests.support.memory_api import MemoryApi, memory
 
@@ -158,3 +158,12 @@ def test_the_end_of_a_session_elsewhere_is_not_captured(tmp_path: Path, key: dic
     body = {"harness": "codex", **BODIES[END], **key, "cwd": "/elsewhere", "project": str(tmp_path / "shop")}
     api.request("POST", END, body)
     assert any(isinstance(sent.body, StoreTurns) for sent in api.bus.asked)
+
+
+@pytest.mark.parametrize("key", [{}, {"sessionKey": None}])
+@pytest.mark.parametrize("where", [{"project": "/elsewhere"}, {"project": "shop"}, {}])
+def test_a_past_session_is_stored_wherever_it_was(tmp_path: Path, key: dict[str, Any], where: dict[str, str]) -> None:
+    api = chosen(tmp_path, tmp_path / "shop")
+    api.bus.script[StoreTurns] = lambda request: TranscriptStored(added=len(request.turns))
+    assert post(api, END, **key, **where, reason="backfill")["stored"] is True
+    assert api.bus.only(StoreTurns).body.project == where.get("project")

@@ -30,6 +30,7 @@ from signet_actors.gateway.sessions.hook_runner import (
     is_elsewhere,
     runtime_path,
 )
+from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.transcript_capture import (
     TRANSCRIPT_EXECUTOR,
     Capture,
@@ -67,7 +68,9 @@ from signet_actors.protocol.transcripts import (
 
 CLEARED: Final = "clear"
 """The reason of an end after which the session's context is not wanted any more."""
-NOT_SUMMARIZED: Final = (CLEARED, "backfill", "stop")
+BACKFILL: Final = "backfill"
+"""The reason of ``signet backfill``, which stores a session of the past."""
+NOT_SUMMARIZED: Final = (CLEARED, BACKFILL, "stop")
 """Reasons after which no summary is made: the session is not wanted, is one of hundreds of past ones, or goes on."""
 END_BUDGET_MS: Final = 1500
 """For the end of a session without a transcript."""
@@ -112,7 +115,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if not call.state.config.hooks.session_end.enabled:
         return _nothing_stored("disabled")
     named = call.session_key or request.session_id
-    if call.is_chosen is False or (named is None and await is_elsewhere(call, None)):
+    if (named is None or call.is_chosen is False) and await _is_left_out(call, None):
         return _nothing_stored(OTHER_PROJECT)
     path = runtime_path(call)
     refusal = None if named is None else await _refusal(call, named, path)
@@ -216,7 +219,7 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
             context = await state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
     except TimeoutError:
         raise Unavailable("it is not known yet whether memory is switched off for this session") from None
-    if await is_elsewhere(call, context):
+    if await _is_left_out(call, context):
         return _nothing_stored(OTHER_PROJECT)
     session = state.sessions.find(key, ended=True)
     if state.ledger.is_bypassed(key) or (session is not None and session.bypassed):
@@ -232,6 +235,11 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
     else:
         return None
     return HttpResponse(reply)
+
+
+async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -> bool:
+    """Return whether ``projects.only`` leaves the session out. It restricts hooks, not a command of the user."""
+    return call.request.reason != BACKFILL and await is_elsewhere(call, context)
 
 
 def _skipped(call: Call[SessionEndRequest], reason: str) -> HttpResponse:
