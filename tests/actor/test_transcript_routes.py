@@ -181,6 +181,20 @@ def test_a_session_whose_transcript_was_not_stored_has_not_ended(api: MemoryApi)
     assert api.state.sessions.find("s") is not None
 
 
+@pytest.mark.parametrize("path", [END, KEEP])
+@pytest.mark.parametrize(("fields", "late", "epoch"), [({}, "", 1), ({"reason": "backfill"}, "", 0), ({}, "1", 0)])
+def test_what_the_model_lost_begins_an_epoch_unless_the_session_is_past_or_the_report_late(
+    api: MemoryApi, path: str, fields: dict[str, str], late: str, epoch: int
+) -> None:
+    said = {"id": "a", "timestamp": "2026-11-22T08:00:00.000Z", "type": "user", "content": [{"text": "Go"}]}
+    lines = ({"sessionId": "s", "projectHash": "8f2b"}, said, {"$rewindTo": "gone"})
+    body = {"harness": "gemini", "sessionKey": "s", "transcript": "\n".join(map(json.dumps, lines)), **fields}
+    assert api.request("POST", path, body, {"x-signet-late": late}).json["stored"] is True
+    context = api.state.ledger.loaded("s", "default")
+    assert context is not None
+    assert context.epoch == epoch
+
+
 def test_a_bypassed_session_stores_nothing(api: MemoryApi) -> None:
     api.state.sessions.enter("s", None).session.bypassed = True
     answer = end(api, transcript=TALK, sessionKey="s")

@@ -24,6 +24,7 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor, redaction_fields
 from signet_actors.gateway.sessions.hook_runner import (
     CONTEXT_WAIT_S,
+    LATE_HEADER,
     NO_HOOKS_HEADER,
     OTHER_PROJECT,
     REQUEST_SHARE,
@@ -259,11 +260,17 @@ def _nothing_stored(reason: str) -> HttpResponse:
 
 
 async def note_losses(call: Call[SessionEndRequest], key: str, found: Capture) -> None:
-    """Begin a context epoch if the transcript tells that the model has lost a part of it. Raises SignetError."""
-    if found.transcript.losses is not None:
-        context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
-        async with context.lock:
-            call.state.ledger.note_losses(context, found.transcript.losses)
+    """Begin a context epoch if the transcript tells that the model has lost a part of it. Raises SignetError.
+
+    A past session begins none, so it does not count as active now. Nor does one of a late report, because it may have
+    received something since.
+    """
+    losses = found.transcript.losses
+    if losses is None or call.request.reason == BACKFILL or parse_flag(call.headers.get(LATE_HEADER, "")):
+        return
+    context = await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)
+    async with context.lock:
+        call.state.ledger.note_losses(context, losses)
 
 
 def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
