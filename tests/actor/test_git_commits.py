@@ -187,6 +187,26 @@ def test_a_result_that_is_larger_than_the_pipe_is_read(tmp_path: Path) -> None:
     assert result == text
 
 
+@pytest.mark.parametrize("config", [GitConfig(), GitConfig(enabled=False, auto_commit=True)])
+def test_a_commit_that_fails_after_it_was_switched_off_is_not_tried_again(
+    harness: CommitHarness, config: GitConfig
+) -> None:
+    harness.git("init", "--quiet")
+    lock = harness.workspace / ".git" / "index.lock"
+    lock.touch()
+    harness.duty.step()
+    harness.clock.ns += 6_000_000_000
+    harness.duty.step()
+    assert (harness.begun, harness.duty.running) == (["commit"], True)
+    harness.duty.reload(Config(git=config))
+    harness.pass_s(1)
+    assert len(harness.reasons()) == 1
+    lock.unlink()
+    harness.pass_s(400)
+    assert harness.begun == ["commit"]
+    assert harness.ask("status").problem is None
+
+
 def test_what_a_person_has_staged_stays_staged(harness: CommitHarness) -> None:
     harness.git("init", "--quiet")
     (harness.workspace / "tool.py").write_text("print()\n")

@@ -116,7 +116,7 @@ class GitCommits:
         now_ns = self._clock.monotonic_ns()
         if self._process is not None:
             self._look(self._process, now_ns)
-        if self._config.enabled and self._config.auto_commit and now_ns >= self._look_ns:
+        if self._commits and now_ns >= self._look_ns:
             self._look_for_changes(now_ns)
         if self._process is None:
             self._start_next(now_ns)
@@ -134,6 +134,10 @@ class GitCommits:
         self._answers = []
         self._waiting.clear()
 
+    @property
+    def _commits(self) -> bool:
+        return self._config.enabled and self._config.auto_commit
+
     def _look_for_changes(self, now_ns: int) -> None:
         found = _states(self._workspace)
         cost_ns = self._clock.monotonic_ns() - now_ns
@@ -148,7 +152,7 @@ class GitCommits:
             action, _ = self._waiting[0]
             self._answers = [answer for each, answer in self._waiting if each == action]
             self._waiting = deque((each, answer) for each, answer in self._waiting if each != action)
-        elif self._commit_ns is not None and now_ns >= self._commit_ns:
+        elif self._commits and self._commit_ns is not None and now_ns >= self._commit_ns:
             action, self._commit_ns = "commit", None
         elif self._config.enabled and self._config.auto_sync and now_ns >= self._sync_ns:
             action = "sync"
@@ -201,12 +205,13 @@ class GitCommits:
         self._logged[action] = reason
 
     def _done(self, outcome: GitOutcome) -> GitDone:
+        postponed = self._logged.get("commit") if self._commits else None
         return GitDone(
             state=outcome.state,
             success=outcome.success,
             message=outcome.message,
             last_exchange=self._exchange,
-            problem=outcome.state.problem or self._logged.get("commit") or None,
+            problem=outcome.state.problem or postponed or None,
         )
 
 
