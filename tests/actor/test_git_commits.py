@@ -333,6 +333,23 @@ def test_commits_are_exchanged_by_themselves_only_if_configured(tmp_path: Path) 
     assert harness.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md") == "Run the tests."
 
 
+def test_a_status_during_the_first_exchange_is_that_of_the_repository(tmp_path: Path) -> None:
+    harness = CommitHarness(tmp_path, GitConfig(auto_sync=True))
+    harness.git("init", "--quiet")
+    harness.duty.step()
+    assert (harness.begun, harness.duty.running) == (["sync"], True)
+    assert harness.ask("status").state.is_repo
+    assert harness.begun == ["sync", "status"]
+    harness.clock.ns += 300_000_000_000
+    harness.duty.step()
+    assert (harness.begun[2:], harness.duty.running) == (["sync"], True)
+    answers: list[GitDone] = []
+    harness.duty.request("status", answers.append)
+    assert [answer.state.is_repo for answer in answers] == [True], "it is known, so it is not waited for"
+    harness.pass_s(1)
+    assert len(harness.begun) == 3
+
+
 def test_a_missing_git_is_reported(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     harness.pass_s(30)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from signet_actors.config.git_schema import GitConfig
 from signet_actors.config.schema import Config
 from signet_actors.domain.timestamps import iso
-from signet_actors.domain.workspace_git import GitAction, GitExchange, GitOutcome, is_versioned
+from signet_actors.domain.workspace_git import GitAction, GitExchange, GitOutcome, GitState, is_versioned
 from signet_actors.protocol.retention import GitDone
 from signet_actors.retention.workspace_git import WorkspaceGit
 from signet_actors.runtime.clock import Clock
@@ -81,7 +81,7 @@ class GitCommits:
         self._sync_ns = clock.monotonic_ns()
         self._failures = 0
         self._logged: dict[str, str] = {}
-        self._last = GitOutcome()
+        self._last: GitOutcome | None = None
         self._exchange: GitExchange | None = None
         self.runs = 0
         self.due_ns = clock.monotonic_ns()
@@ -101,11 +101,11 @@ class GitCommits:
     def request(self, action: GitAction, answer: Answer) -> None:
         """Do ``action`` next, and give its outcome to ``answer``.
 
-        The state is known at once while commits are exchanged, which may take a while: it is that of the last outcome.
+        An exchange of commits may take a while: a status is answered at once then with the last outcome, if there is one.
         """
         if len(self._waiting) >= MAX_WAITING:
-            answer(self._done(GitOutcome(success=False, message="too many requests wait", state=self._last.state)))
-        elif action == "status" and self.running and self._action not in {"status", "commit"}:
+            answer(self._refused("too many requests wait"))
+        elif action == "status" and self._last is not None and self._exchanging:
             answer(self._done(self._last))
         else:
             self._waiting.append((action, answer))
@@ -128,11 +128,15 @@ class GitCommits:
         if self._process is not None:
             self._process.stop()
             self._process = None
-        stopped = self._done(GitOutcome(success=False, message="the daemon is stopping", state=self._last.state))
+        stopped = self._refused("the daemon is stopping")
         for answer in (*self._answers, *(answer for _, answer in self._waiting)):
             answer(stopped)
         self._answers = []
         self._waiting.clear()
+
+    @property
+    def _exchanging(self) -> bool:
+        return self.running and self._action not in {"status", "commit"}
 
     @property
     def _commits(self) -> bool:
@@ -203,6 +207,10 @@ class GitCommits:
         if reason and self._logged.get(action) != reason:
             self._log.warning("git_postponed", action=action, reason=reason)
         self._logged[action] = reason
+
+    def _refused(self, reason: str) -> GitDone:
+        state = GitState() if self._last is None else self._last.state
+        return self._done(GitOutcome(success=False, message=reason, state=state))
 
     def _done(self, outcome: GitOutcome) -> GitDone:
         postponed = self._logged.get("commit") if self._commits else None
