@@ -101,7 +101,7 @@ class GitCommits:
     def request(self, action: GitAction, answer: Answer) -> None:
         """Do ``action`` next, and give its outcome to ``answer``.
 
-        An exchange of commits may take a while: a status is answered at once then with the last outcome, if there is one.
+        A status that is requested during an exchange of commits is answered at once, if an outcome is known.
         """
         if len(self._waiting) >= MAX_WAITING:
             answer(self._refused("too many requests wait"))
