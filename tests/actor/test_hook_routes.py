@@ -622,6 +622,11 @@ def test_a_summary_is_stored_without_prefixes_and_without_what_memory_injected(a
     assert (new.tags, new.project, new.visibility) == (("session", "summary", "codex"), "/p", "private")
 
 
+def test_memories_that_a_compaction_names_count_as_shown_to_the_model(api: MemoryApi) -> None:
+    assert "- User prefers vim keybindings" in post(api, BEFORE, sessionKey="s")["guidelines"]
+    assert TouchMemories((ID,), "injected") in api.bus.told
+
+
 REPEATED = {"content": "The user prefers vim keybindings", "project": "/p", "sessionKey": "s"}
 
 

@@ -357,7 +357,11 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
     except (SignetError, TimeoutError):
         return ""
     lines = [Line(memory.id, memory.content, memory.tags, memory.created_at) for memory in found.memories]
-    return memory_lines(lines, REFERENCE_CHARS).text
+    shown = memory_lines(lines, REFERENCE_CHARS)
+    if shown.ids and not call.state.config.memory.pipeline_v2.mutations_frozen:
+        # The summary may repeat them in other words: the pipeline then knows that the model was shown them.
+        call.state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
+    return shown.text
 
 
 async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResponse:
