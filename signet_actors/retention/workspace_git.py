@@ -155,14 +155,25 @@ class Repository:
     def push(self) -> str:
         """Send the branch to the remote, never by force; return what was done."""
         branch = self._exchanged_branch(checked_out=False)
-        tracked = self._run("ls-tree", "-r", "-z", "--name-only", f"refs/heads/{branch}").stdout
-        for path in _names(tracked):
-            if is_private(path):
-                raise GitProblem(f"{_shown(path)} is in the repository; `git rm --cached` takes it out")
         reference = f"refs/heads/{branch}"
+        path = next(filter(is_private, self._unpushed_names(reference)), None)
+        if path is not None:
+            raise GitProblem(
+                f"{_shown(path)} is in commits that are not pushed yet: rewrite the history without it, because "
+                "`git rm --cached` leaves it in them"
+            )
+        path = next(filter(is_private, _names(self._run("ls-tree", "-r", "-z", "--name-only", reference).stdout)), None)
+        if path is not None:
+            raise GitProblem(f"{_shown(path)} is in the repository; `git rm --cached` takes it out of the next commits")
         options = ("--quiet", "--no-verify", "--no-signed", "--recurse-submodules=no")
         self._run("push", *options, "--", self._remote, f"{reference}:{reference}", limit_s=NETWORK_S)
         return f"Pushed {branch} to {self._remote}"
+
+    def _unpushed_names(self, reference: str) -> list[str]:
+        """Return the names of all files that commits not known at the remote add or change, those of merges, too."""
+        shown = ("--format=", "--name-only", "-z", "--root", "-m", "--no-renames", "--diff-filter=d")
+        commits = (reference, "--not", f"--remotes={self._remote}", "--")
+        return _names(self._run("--no-replace-objects", "log", "--no-show-signature", *shown, *commits).stdout)
 
     def state(self) -> GitState:
         """Return the state of the repository."""

@@ -322,6 +322,69 @@ def test_commits_are_exchanged_on_request_only_forward_and_without_private_files
     assert "From elsewhere." not in harness.git("--git-dir", str(remote), "show", "HEAD:AGENTS.md")
 
 
+@pytest.mark.parametrize("is_first_push", [True, False])
+def test_a_private_file_of_the_history_is_not_pushed(tmp_path: Path, is_first_push: bool) -> None:
+    harness = CommitHarness(tmp_path)
+    harness.git("init", "--quiet")
+    harness.git("config", "log.showRoot", "false")
+    remote = tmp_path / "remote.git"
+    harness.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
+    harness.git("remote", "add", "origin", str(remote))
+    if not is_first_push:
+        harness.pass_s(7)
+        assert harness.ask("push").success
+    harness.git("add", "--force", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "A mistake")
+    mistake = harness.git("rev-parse", "HEAD")
+    harness.git("rm", "--quiet", "--cached", "secrets/key")
+    harness.git("commit", "--quiet", "--allow-empty", "-m", "Taken out of the tree only")
+    harness.pass_s(7)
+    refused = harness.ask("push")
+    assert (refused.success, "secrets/key" in refused.message) == (False, True)
+    assert "rewrite the history" in refused.message
+    assert mistake not in harness.git("--git-dir", str(remote), "rev-list", "--all")
+    if is_first_push:
+        harness.git("update-ref", "-d", "HEAD")
+    else:
+        harness.git("reset", "--quiet", "--soft", harness.git("merge-base", "HEAD", "origin/main"))
+    harness.git("rm", "--quiet", "--cached", "--ignore-unmatch", "secrets/key")
+    harness.git("commit", "--quiet", "--allow-empty", "-m", "The same without the key")
+    pushed = harness.ask("push")
+    assert pushed.success, pushed.message
+    assert mistake not in harness.git("--git-dir", str(remote), "rev-list", "--all")
+
+
+def test_a_private_file_of_a_merge_is_not_pushed_and_one_that_the_remote_has_can_be_taken_out(tmp_path: Path) -> None:
+    harness = CommitHarness(tmp_path)
+    harness.git("init", "--quiet")
+    harness.pass_s(7)
+    remote = tmp_path / "remote.git"
+    harness.git("init", "--quiet", "--bare", str(remote), directory=tmp_path)
+    harness.git("remote", "add", "origin", str(remote))
+    assert harness.ask("push").success
+    before = harness.git("rev-parse", "HEAD")
+    harness.git("commit", "--quiet", "--allow-empty", "-m", "Main")
+    harness.git("checkout", "--quiet", "-b", "side", before)
+    harness.git("commit", "--quiet", "--allow-empty", "-m", "Side")
+    harness.git("checkout", "--quiet", "main")
+    harness.git("merge", "--quiet", "--no-ff", "--no-commit", "side")
+    harness.git("add", "--force", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "A merge with a mistake")
+    harness.git("rm", "--quiet", "--cached", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "Taken out of the tree only")
+    refused = harness.ask("push")
+    assert (refused.success, "secrets/key is in commits" in refused.message) == (False, True)
+
+    harness.git("reset", "--quiet", "--soft", before)
+    harness.git("add", "--force", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "A mistake that a person pushes")
+    harness.git("push", "--quiet", "origin", "main")
+    assert "`git rm --cached` takes it out" in harness.ask("push").message
+    harness.git("rm", "--quiet", "--cached", "secrets/key")
+    harness.git("commit", "--quiet", "-m", "Taken out")
+    assert harness.ask("push").success
+
+
 def test_commits_are_exchanged_by_themselves_only_if_configured(tmp_path: Path) -> None:
     harness = CommitHarness(tmp_path, msgspec.structs.replace(COMMITTING, auto_sync=True, sync_interval=60))
     remote = tmp_path / "remote.git"
