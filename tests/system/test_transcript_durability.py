@@ -163,14 +163,14 @@ def test_stop_and_session_end_store_each_turn_once(homed: LiveDaemon) -> None:
 
 def test_a_transcript_is_read_by_its_agent_alone(homed: LiveDaemon) -> None:
     ann, bob = homed.agent("ann"), homed.agent("bob")
-    end(ann, transcript="User: the password of the ferry is kept by Nils\nAssistant: noted", sessionKey="of-ann")
+    end(ann, transcript="User: the password of the observatory is kept by Nils\nAssistant: noted", sessionKey="of-ann")
     assert ann.get("/api/sessions/of-ann/transcript").status == 200
     for other in (bob, homed.api):
         other.get("/api/sessions/of-ann/transcript").refused(404)
-        assert other.post("/api/sessions/search", {"query": "who keeps the password of the ferry"}).ok()["hits"] == []
+        assert other.post("/api/sessions/search", {"query": "who keeps the password of the observatory"}).ok()["hits"] == []
         other.request("DELETE", "/api/sessions/of-ann/transcript").refused(404)
-        assert other.recall("password of the ferry")["results"] == []
-    assert {one["type"] for one in ann.recall("password of the ferry")["results"]} == {"session_turn"}
+        assert other.recall("password of the observatory")["results"] == []
+    assert {one["type"] for one in ann.recall("password of the observatory")["results"]} == {"session_turn"}
     assert ann.listed() == [], "a transcript is no memory"
 
 
