@@ -167,7 +167,8 @@ def test_a_transcript_is_read_by_its_agent_alone(homed: LiveDaemon) -> None:
     assert ann.get("/api/sessions/of-ann/transcript").status == 200
     for other in (bob, homed.api):
         other.get("/api/sessions/of-ann/transcript").refused(404)
-        assert other.post("/api/sessions/search", {"query": "who keeps the password of the observatory"}).ok()["hits"] == []
+        found = other.post("/api/sessions/search", {"query": "who keeps the password of the observatory"}).ok()
+        assert found["hits"] == []
         other.request("DELETE", "/api/sessions/of-ann/transcript").refused(404)
         assert other.recall("password of the observatory")["results"] == []
     assert {one["type"] for one in ann.recall("password of the observatory")["results"]} == {"session_turn"}
