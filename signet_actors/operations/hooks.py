@@ -198,7 +198,7 @@ class SessionStartReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
 
     ``recentContext``: what the agent is given of ``MEMORY.md``, which ``inject`` contains as far as it fits.
     ``stableSystemPrompt`` and ``dynamicContext`` are the same text in two parts: the agent's files, which change only
-    if somebody changes them, and the rest. ``contextHash``: of the stable part, by which a change is noticed.
+    when a person edits them, and the rest. ``contextHash``: of the stable part, by which a change is noticed.
     ``notifications``: what is wrong with memory now.
     """
 

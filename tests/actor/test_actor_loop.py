@@ -230,7 +230,7 @@ def test_a_gateway_query_waits_for_at_most_one_pipeline_query() -> None:
                     [room.message_factory.header(f"p{number}", "t", 0), encode_frame(query("sleep:1000"))]
                 )
             assert await asyncio.to_thread(pipeline.poll, 30_000)  # the others have come meanwhile
-            await bus.ask_searcher(query("somebody waits"), trace_id="t", timeout_ms=30_000)
+            await bus.ask_searcher(query("a query that waits"), trace_id="t", timeout_ms=30_000)
             answered = 0
             while pipeline.poll(0):
                 pipeline.recv_multipart()

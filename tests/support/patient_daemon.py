@@ -19,7 +19,7 @@ LIVENESS: Final = 20
 
 
 def load(*arguments: Any) -> LoadedConfig:
-    """Return the configuration of the workspace, with more patience."""
+    """Return the configuration of the workspace, with longer time limits."""
     loaded = load_config(*arguments)
     supervision = replace(loaded.config.supervision, liveness=max(LIVENESS, loaded.config.supervision.liveness))
     return dataclasses.replace(loaded, config=replace(loaded.config, supervision=supervision))
