@@ -30,6 +30,10 @@ class TranscriptRefused(Exception):
     """The transcript is not read; the text says why, without its path."""
 
 
+class TranscriptMissing(TranscriptRefused):
+    """There is no such file."""
+
+
 def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the directories below which transcripts are read."""
     home = Path(environ.get("HOME") or Path.home())
@@ -62,7 +66,8 @@ def read_transcript_file(path: str, allowed: tuple[Path, ...], max_bytes: int) -
         if error.errno in {errno.ELOOP, errno.ENOTDIR}:
             raise TranscriptRefused("transcriptPath leads through a symbolic link or a file") from error
         if error.errno in _FINAL:
-            raise TranscriptRefused(f"transcriptPath cannot be opened: {error.strerror}") from error
+            refused = TranscriptMissing if error.errno == errno.ENOENT else TranscriptRefused
+            raise refused(f"transcriptPath cannot be opened: {error.strerror}") from error
         raise _unread(error) from error
     try:
         return _content(descriptor, max_bytes)

@@ -129,7 +129,7 @@ class SessionEndReply(msgspec.Struct, frozen=True, rename="camel"):
 
     ``turns`` counts the turns of this capture, ``new_turns`` the stored rows that it added. ``checkpoint_id``: the
     session's checkpoint, if it is on disk. ``skipped`` with ``reason``: nothing was stored, and a retry would not
-    change that. ``reason`` alone: the transcript was read, and has nothing to store.
+    change that. ``reason`` alone: the transcript has nothing to store. The session has ended in both cases.
     """
 
     memories_saved: int = 0

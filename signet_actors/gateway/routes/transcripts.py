@@ -13,11 +13,12 @@ import contextlib
 import hashlib
 import os
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.session_keys import agent_from_session_key
+from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import NotFound, SignetError, Unavailable
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -39,7 +40,7 @@ from signet_actors.gateway.transcript_capture import (
     store_capture,
     without_content,
 )
-from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
+from signet_actors.gateway.transcript_files import TranscriptMissing, TranscriptRefused, read_transcript_file, roots
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.transcripts import (
     FORGET_TRANSCRIPT,
@@ -71,7 +72,9 @@ CLEARED: Final = "clear"
 """The reason of an end after which the session's context is not wanted any more."""
 BACKFILL: Final = "backfill"
 """The reason of ``signet backfill``, which stores a session of the past."""
-NOT_SUMMARIZED: Final = (CLEARED, BACKFILL, "stop")
+STOPPED: Final = "stop"
+"""The reason of programs that report each answer of the agent as an end; the session goes on."""
+NOT_SUMMARIZED: Final = (CLEARED, BACKFILL, STOPPED)
 """Reasons after which no summary is made: the session is not wanted, is one of hundreds of past ones, or goes on."""
 END_BUDGET_MS: Final = 1500
 """For the end of a session without a transcript."""
@@ -123,28 +126,22 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if refusal is not None:
         return refusal
     if request.transcript is None and request.transcript_path is None:
-        await _end_checkpoint(call, named)
-        await _end_stored(call, named)
-        return _skipped(call, "there is neither transcript nor transcriptPath")
+        return await _end_without_turns(call, named, path, "there is neither transcript nor transcriptPath")
     try:
         found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, named))
     except (TranscriptRefused, TranscriptTooLong) as refused:
-        await _end_checkpoint(call, named)
-        return _skipped(call, str(refused))
+        if not isinstance(refused, TranscriptMissing) or call.state.checkpoints.has_prompts(named, call.agent_id):
+            note_skipped(call, str(refused))
+            return await _end_without_turns(call, named, path, str(refused))
+        # A program makes the file at the first prompt, and this session had none.
+        return await _end_without_turns(call, named, path, str(refused), skipped=UNSET)
     refusal = None if key == named else await _refusal(call, key, path)
     if refusal is not None:
         return refusal
     if (reason := without_content(found)) is not None:
         note_skipped(call, reason)
-        await _end_checkpoint(call, key)
-        reply = SessionEndReply(
-            session_key=key,
-            format=found.transcript.format,
-            turns=len(found.transcript.turns),
-            new_turns=0,
-            reason=reason,
-        )
-        return HttpResponse(reply)
+        read = {"format": found.transcript.format, "turns": len(found.transcript.turns), "new_turns": 0}
+        return await _end_without_turns(call, key, path, reason, skipped=UNSET, **read)
     stored = await store_capture(
         call,
         found,
@@ -157,7 +154,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if stored is None:
         return _nothing_stored("the transcript of this session was forgotten")
     await note_losses(call, key, found)
-    call.state.sessions.end(key, path)
+    _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
@@ -176,29 +173,62 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     )
 
 
-async def _end_stored(call: Call[SessionEndRequest], key: str | None) -> None:
-    """Note the end of a session whose turns were stored before it. Its summary is not worth a failure of the hook."""
-    request = call.request
-    if key is None or request.reason in NOT_SUMMARIZED:
-        return
-    command = StoreTurns(
-        session_key=key,
-        agent_id=call.agent_id,
-        format="text",
-        turns=(),
-        harness=request.harness,
-        captured_at=request.captured_at,
-        ended=True,
-    )
-    with contextlib.suppress(SignetError):
-        await call.ask_writer_unkeyed(command)
+async def _end_without_turns(
+    call: Call[SessionEndRequest],
+    key: str | None,
+    path: str | None,
+    reason: str,
+    *,
+    skipped: Literal[True] | UnsetType = True,
+    **read: Any,
+) -> HttpResponse:
+    """End a session of which this report stores no turns, and say why; those that were stored before are summarized.
 
-
-async def _end_checkpoint(call: Call[SessionEndRequest], key: str | None) -> str | None:
-    """Note the end of the session in a checkpoint; return its id if it is on disk."""
+    ``read``: what was read of a transcript. The summary is not worth a failure of the hook.
+    """
     request = call.request
     if key is None:
-        return None
+        return HttpResponse(SessionEndReply(skipped=skipped, reason=reason, **read))
+    _release(call, key, path)
+    checkpoint = await _end_checkpoint(call, key)
+    job_id: str | None = None
+    if request.reason not in NOT_SUMMARIZED:
+        command = StoreTurns(
+            session_key=key,
+            agent_id=call.agent_id,
+            format="text",
+            turns=(),
+            harness=request.harness,
+            captured_at=request.captured_at,
+            ended=True,
+        )
+        with contextlib.suppress(SignetError):
+            job_id = (await call.ask_writer_unkeyed(command)).job_id
+    return HttpResponse(
+        SessionEndReply(
+            queued=job_id is not None,
+            job_id=UNSET if job_id is None else job_id,
+            session_key=key,
+            checkpoint_id=UNSET if checkpoint is None else checkpoint,
+            skipped=skipped,
+            reason=reason,
+            **read,
+        )
+    )
+
+
+def _release(call: Call[SessionEndRequest], key: str, path: str | None) -> None:
+    """End the session for other hooks, unless it goes on, went on after a report that is late, or is past."""
+    captured_at = call.request.captured_at
+    is_late = parse_flag(call.headers.get(LATE_HEADER, "")) and captured_at is not None
+    ended_ms = epoch_ms(captured_at or "") if is_late else None
+    if call.request.reason not in (BACKFILL, STOPPED):
+        call.state.sessions.end(key, path, ended_ms=ended_ms)
+
+
+async def _end_checkpoint(call: Call[SessionEndRequest], key: str) -> str | None:
+    """Note the end of the session in a checkpoint; return its id if it is on disk."""
+    request = call.request
     return await call.state.checkpoints.end(
         key,
         call.agent_id,
@@ -241,11 +271,6 @@ async def _refusal(call: Call[SessionEndRequest], key: str, path: str | None) ->
 async def _is_left_out(call: Call[SessionEndRequest], context: Context | None) -> bool:
     """Return whether ``projects.only`` leaves the session out. It restricts hooks, not a command of the user."""
     return call.request.reason != BACKFILL and await is_elsewhere(call, context)
-
-
-def _skipped(call: Call[SessionEndRequest], reason: str) -> HttpResponse:
-    note_skipped(call, reason)
-    return _nothing_stored(reason)
 
 
 def note_skipped(call: Call[SessionEndRequest], reason: str) -> None:

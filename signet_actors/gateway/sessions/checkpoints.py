@@ -123,6 +123,11 @@ class SessionCheckpoints:
             self._draft(activity, "periodic")
         self._schedule()
 
+    def has_prompts(self, key: str | None, agent_id: str) -> bool:
+        """Return whether the session has told a prompt to this process."""
+        activity = None if key is None else self._sessions.get((key, agent_id))
+        return activity is not None and activity.all_prompts > 0
+
     def searched(self, key: str | None, agent_id: str, query: str) -> None:
         """Note that memories were searched for."""
         if query and self._is_noted(key):

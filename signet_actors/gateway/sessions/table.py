@@ -17,6 +17,8 @@ from signet_actors.runtime.clock import Clock
 
 CLAIM_MS: Final = 4 * 3_600_000
 MAX_SESSIONS: Final = 4096
+SECOND_MS: Final = 1000
+"""Programs tell the time of an end in whole seconds."""
 
 
 @dataclass(slots=True)
@@ -94,9 +96,14 @@ class SessionTable:
             return None
         return None if session is None or (session.ended_by is not None and not ended) else session
 
-    def end(self, key: str, path: str | None) -> Ending:
-        """End the session and release its claim; a path that did not claim it is refused."""
+    def end(self, key: str, path: str | None, *, ended_ms: int | None = None) -> Ending:
+        """End the session and release its claim; a path that did not claim it is refused.
+
+        ``ended_ms``: when it ended. One that had a hook in a later second has gone on since, and keeps its claim.
+        """
         session = self.find(key, ended=True)
+        if session is not None and ended_ms is not None and session.active_ms >= ended_ms + SECOND_MS:
+            return Ending(accepted=True)
         if session is None:
             return Ending(accepted=True)
         if path is not None and session.ended_by is not None:
