@@ -329,10 +329,16 @@ def test_a_text_that_a_session_was_given_from_the_file_is_not_captured_again() -
         made(daemon)
         inject = daemon.api.post("/api/hooks/session-start", {"harness": "codex", "sessionKey": "s"}).ok()["inject"]
         assert VIM in inject.partition("## Working Memory")[2]
-        daemon.api.remember(f"{inject}\n\nNoor moved the firewall to the cellar on Monday.")
-        finished(daemon, count=2)
+        for number in range(12):  # the chunks end at other places each time
+            note = f"{'Some words. ' * number}{inject}\n\nNoor moved firewall {number} to the cellar."
+            daemon.agent(f"agent-{number}").remember(note)
+        eventually(lambda: daemon.read("SELECT count(*) FROM memory_jobs WHERE status != 'completed'") == [(0,)])
         shown = [data_of(asked.prompt) for asked in provider.asked if stage_of(asked.prompt) == "extraction"]
-        assert shown[-1] == ["Noor moved the firewall to the cellar on Monday."]
+        own = " ".join(line for lines in shown[1:] for line in lines)
+        for number in range(12):
+            assert f"Noor moved firewall {number} to the cellar." in own
+            own = own.replace(f"Noor moved firewall {number} to the cellar.", "")
+        assert not own.replace("Some words.", "").strip()
 
 
 def test_the_command_has_the_file_made_and_shows_what_changed() -> None:

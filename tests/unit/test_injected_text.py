@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.chunking import distinct_chunks
+from signet_actors.domain.extraction.injected_text import InjectedParts, injected_parts, own_text, without_injected
 from signet_actors.domain.normalization import storage_content
 from tests.support.model_answers import notes
 
@@ -186,3 +187,35 @@ def test_the_time_is_linear_in_the_length_of_the_text(piece: str) -> None:
     began = time.process_time()
     without_injected(text)
     assert time.process_time() - began < 4.0
+
+
+WORKING_MEMORY = """\
+# Current Date & Time
+Saturday, November 28, 2026 at 5:40 PM (UTC)
+
+## Working Memory
+ # What matters now
+The gateway is being moved. Noor is in charge of it.
+
+ ## Temporal Index
+- (2026-11-28) (id 01a208ae-6943-73ae) The editor of the homelab is vim.
+- (2026-11-27) (id 01a208ae-6e0f-7883) The vault is backed up at night.
+"""
+
+
+@pytest.mark.parametrize("injected", [BLOCK, SESSION_START, one_line(BLOCK), WORKING_MEMORY])
+@pytest.mark.parametrize("before", [BEFORE, f"- {BEFORE}\n", ""])
+@pytest.mark.parametrize("after", [AFTER, "Noor moved the firewall to the cellar on Monday.", ""])
+def test_the_chunks_of_a_text_keep_only_what_the_whole_text_keeps(injected: str, before: str, after: str) -> None:
+    text = storage_content(f"{before}\n{injected}\n{after}")
+    for target in range(20, len(text), 13):
+        chunks = distinct_chunks(text, target)
+        parts = (InjectedParts("hash", spans) for spans in injected_parts(text, chunks))
+        own = [own_text(chunk, "hash", part)[0] for chunk, part in zip(chunks, parts, strict=True)]
+        assert "".join("".join(own).split()) == "".join(without_injected(text)[0].split()), target
+
+
+def test_a_chunk_that_was_edited_is_read_by_its_own_marks() -> None:
+    parts = InjectedParts("former", [(0, 13)])
+    assert own_text("The vault is open.", "former", parts) == ("open.", 1)
+    assert own_text("The vault is open.", "newer", parts) == ("The vault is open.", 0)

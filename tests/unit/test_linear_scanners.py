@@ -81,7 +81,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.extraction.injected_text": {
         **dict.fromkeys(("_MARK", "_MARK_START", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
-        **dict.fromkeys(("_CUT_ITEM", "_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
+        **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},

@@ -11,8 +11,14 @@ Source: docs/pipeline.md "Echoes"; the marks are those of the reference daemon's
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+Span: TypeAlias = tuple[int, int]
+"""The beginning and the end of a part of a text."""
 
 _MAX_ITEMS: Final = 100
 _MAX_ITEM_CHARS: Final = 2_000
@@ -68,16 +74,18 @@ _DATE_WORDS: Final = re.compile(
 )
 _BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
 _ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
-_CUT_ITEM = re.compile(
-    r"\s{0,20}\(id [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:, [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}){0,20}\)"
-    r"(?: \([A-Z][a-z]{2} \d{1,2}, \d{4}\))?"
-)
-"""The end of an item whose sentence is in the part before, of a long text that was divided."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _NEXT_ITEM = re.compile(r" [-\u2022] ")
 _OPENINGS: Final = tuple(OPENINGS)
 _ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
 _HEADING = re.compile(r"#{1,3} ")
+
+
+class InjectedParts(Struct, frozen=True):
+    """The injected parts of a chunk with this hash; the payload of its jobs, since the marks may be in other chunks."""
+
+    content_hash: str
+    spans: list[Span]
 
 
 class _BlockStart(Enum):
@@ -90,27 +98,56 @@ class _BlockStart(Enum):
 
 def without_injected(text: str) -> tuple[str, int]:
     """Return ``text`` without the injected blocks, and their count. The text is unchanged if there are none."""
-    kept: list[str] = []
-    cut = _CUT_ITEM.match(text)
-    at, count = (0, 0) if cut is None else (cut.end(), 1)
+    return _without(text, injected_spans(text))
+
+
+def own_text(content: str, content_hash: str, injected: InjectedParts | None) -> tuple[str, int]:
+    """Return ``content`` without injected text, and the count of blocks; ``injected`` if it is a chunk of a text."""
+    if injected is None or injected.content_hash != content_hash:  # the memory was edited since
+        return without_injected(content)
+    return _without(content, injected.spans)
+
+
+def injected_parts(text: str, chunks: Sequence[str]) -> list[list[Span]]:
+    """Return for each chunk which parts of it are injected: in most chunks of a block stands no mark.
+
+    ``chunks`` are parts of ``text``, in its order, that leave out nothing but white space.
+    """
+    blocks = injected_spans(text)
+    parts: list[list[Span]] = []
+    end = 0
+    for chunk in chunks:
+        begin = text.index(chunk, end)
+        end = begin + len(chunk)
+        parts.append([(max(a, begin) - begin, min(b, end) - begin) for a, b in blocks if a < end and begin < b])
+    return parts
+
+
+def _without(text: str, spans: Sequence[Span]) -> tuple[str, int]:
+    if not spans:
+        return text, 0
+    own = zip([0, *(end for _, end in spans)], [*(begin for begin, _ in spans), len(text)], strict=True)
+    return _joined([text[begin:end] for begin, end in own]), len(spans)
+
+
+def injected_spans(text: str) -> list[Span]:
+    """Return the beginning and end of each injected block, in order of the text."""
+    spans: list[Span] = []
+    at = 0
     block_start = _BlockStart.NONE
     for mark in _MARK.finditer(text):
         if mark.start() < at:
             continue
-        follows = count > 0 and _follows_block(text, at, mark.start(), block_start)
+        follows = bool(spans) and _follows_block(text, at, mark.start(), block_start)
         if mark.group().startswith(_OPENINGS):
             block_start = block_start if follows else _start_of(text, mark.start())
         elif not follows:
             if not _is_heading_line(text, mark):
                 continue
             block_start = _BlockStart.NONE
-        kept.append(text[at : mark.start()])
         at = _end(text, mark)
-        count += 1
-    if not count:
-        return text, 0
-    kept.append(text[at:])
-    return _joined(kept), count
+        spans.append((mark.start(), at))
+    return spans
 
 
 def without_marks(line: str) -> str:

@@ -26,7 +26,6 @@ from signet_actors.domain.extraction.facts import (
     worth_extracting,
 )
 from signet_actors.domain.extraction.gates import PipelineMode
-from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.junk_filter import filter_junk
 from signet_actors.domain.extraction.masking import masked_extraction
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
@@ -97,7 +96,7 @@ class Extract(ModelJob):
     async def work(self, run: JobRun) -> None:
         resources = self._resources
         mode_at_start = _ModeAtStart(resources.mode, resources.pipeline.autonomous.frozen)
-        content, injected = without_injected(run.subject.content)
+        content, injected = self.own_text(run)
         if not worth_extracting(content):
             reason = "echo_marked" if injected else "too_short"
             await self._apply(run, mode_at_start, ExtractionResult(), _Decisions(), Counter({reason: 1}), None)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.config.schema import Config
-from signet_actors.extractor.job_runner import Pause
+from signet_actors.domain.extraction.injected_text import InjectedParts, own_text
+from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.resources import Resources
 
 
@@ -37,3 +40,9 @@ class ModelJob:
 
     def healthy_since(self, moment_ns: int) -> bool:
         return self._resources.model.healthy_since(moment_ns)
+
+    @staticmethod
+    def own_text(run: JobRun) -> tuple[str, int]:
+        """Return the memory's text without what a session start or recall injected, and the count of such blocks."""
+        injected = None if run.job.payload is None else msgspec.json.decode(run.job.payload, type=InjectedParts)
+        return own_text(run.subject.content, run.subject.content_hash, injected)

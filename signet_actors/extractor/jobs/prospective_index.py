@@ -10,7 +10,6 @@ from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import HINTS
 from signet_actors.domain.extraction.facts import worth_extracting
 from signet_actors.domain.extraction.hints import parse_hints
-from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.masking import masked_all
 from signet_actors.errors import UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun
@@ -30,7 +29,7 @@ class ProspectiveIndex(ModelJob):
 
     async def work(self, run: JobRun) -> None:
         settings = self._resources.pipeline.hints
-        content, injected = without_injected(run.subject.content)
+        content, injected = self.own_text(run)
         if injected and not worth_extracting(content):
             await run.report(StoreHints(run.job.id, run.job.lease_id, ()))
             return

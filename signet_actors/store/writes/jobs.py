@@ -19,23 +19,12 @@ from signet_actors.store.read_policy import readable_in_any_scope
 
 
 class JobRow(NamedTuple):
-    """A new pending job about a memory."""
-
-    id: str
-    job_type: str
-    memory_id: str
-    max_attempts: int
-    created_at: str
-    updated_at: str
-
-
-class SessionJobRow(NamedTuple):
-    """A new pending job about a session, and a memory if that belongs to it; ``payload`` is JSON text."""
+    """A new pending job about a memory, or about a session; ``payload`` is JSON text."""
 
     id: str
     job_type: str
     memory_id: str | None
-    payload: str
+    payload: str | None
     max_attempts: int
     created_at: str
     updated_at: str
@@ -78,7 +67,6 @@ class RequeueCandidate(NamedTuple):
 
 
 JOBS: Final = Insert("memory_jobs", JobRow._fields)
-SESSION_JOBS: Final = Insert("memory_jobs", SessionJobRow._fields)
 LOST_LEASE_COLUMNS: Final = "j.seq, j.job_type, j.memory_id, j.attempts, j.max_attempts, j.leased_hash"
 """The columns of a ``LostLease``."""
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from signet_actors.domain.extraction.injected_text import injected_parts
 from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
@@ -76,6 +77,7 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
         agents.register(context, memory.agent_id)
     group_id = _new_group(context, memory, len(command.chunks))
     ids: list[str] = []
+    injected = injected_parts(memory.content, command.chunks)
     for index, text in enumerate(command.chunks):
         context.heartbeat()
         part = msgspec.structs.replace(
@@ -91,7 +93,9 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
             raise Conflict(_EXISTS)
         metadata = {"groupId": group_id, "chunk": index, "chunks": len(command.chunks)}
         metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
-        chunk_id = memories.insert(context, part, command.principal, digest, metadata=metadata).id
+        chunk_id = memories.insert(
+            context, part, command.principal, digest, metadata=metadata, injected=injected[index]
+        ).id
         context.insert_buffer.add(chunk_rows.MENTIONS, MentionRow(chunk_id, group_id, context.now))
         ids.append(chunk_id)
     context.insert_buffer.flush()

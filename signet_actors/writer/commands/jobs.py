@@ -40,7 +40,7 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.store.writes.jobs import JobRow, LostLease, SessionJobRow, Subject
+from signet_actors.store.writes.jobs import JobRow, LostLease, Subject
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 
@@ -68,28 +68,15 @@ def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[st
     return tuple(kinds)
 
 
-def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
-    """Insert a pending job for a memory that has no other pending or leased job of the kind."""
+def enqueue_new(context: CommandContext, kind: str, memory_id: str | None = None, payload: str | None = None) -> str:
+    """Insert a pending job and return its id; a memory that it is about has no other pending or leased one of the kind.
+
+    ``payload`` is JSON text: the session that the job is about, or what it must know besides its memory.
+    """
+    job_id = context.new_id()
     context.insert_buffer.add(
         job_rows.JOBS,
         JobRow(
-            id=context.new_id(),
-            job_type=kind,
-            memory_id=memory_id,
-            max_attempts=context.config.memory.pipeline_v2.worker.max_retries,
-            created_at=context.now,
-            updated_at=context.now,
-        ),
-    )
-    context.queue_changes.ready.add(kind)
-
-
-def enqueue_of_session(context: CommandContext, kind: str, payload: str, memory_id: str | None = None) -> str:
-    """Insert a pending job about a session, and a memory that it must not outlive; return its id."""
-    job_id = context.new_id()
-    context.insert_buffer.add(
-        job_rows.SESSION_JOBS,
-        SessionJobRow(
             id=job_id,
             job_type=kind,
             memory_id=memory_id,

@@ -9,11 +9,12 @@ memory-system.txt "Soft-Delete and Recovery"; docs/decisions.md 4, 32.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import cjk_bigrams, content_hash, normalized_content
@@ -77,8 +78,12 @@ def insert(
     import_line: ImportLine | None = None,
     derived: Derived | None = None,
     metadata: Mapping[str, object] | None = None,
+    injected: Sequence[Span] = (),
 ) -> Remembered:
-    """Insert a row with its vector, tags, temporal edges, history and jobs; ``metadata`` is for the created event."""
+    """Insert a row with its vector, tags, temporal edges, history and jobs; ``metadata`` is for the created event.
+
+    ``injected`` are the parts of a chunk that its jobs leave out.
+    """
     memory_id = context.new_id() if import_line is None else _unused_id(context, import_line.id)
     embedding_seq = None
     if memory.vector is not None:
@@ -147,8 +152,9 @@ def insert(
         metadata=metadata,
         evidence=None if derived is None else derived.evidence,
     )
+    parts = msgspec.json.encode(InjectedParts(digest, list(injected))).decode() if injected else None
     for kind in kinds:
-        jobs.enqueue_new(context, kind, memory_id)
+        jobs.enqueue_new(context, kind, memory_id, parts)
     return Remembered(
         id=memory_id,
         type=memory.type,

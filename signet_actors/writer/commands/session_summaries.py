@@ -81,7 +81,7 @@ def request(context: CommandContext, transcript: int, ended: StoreTurns) -> str 
         return None
     rows.mark_requested(tx, transcript, last.seq)
     part = SummaryPart(ended.session_key, ended.agent_id, after, last.seq, ended_at, ended.harness)
-    return jobs.enqueue_of_session(context, SUMMARIZE, msgspec.json.encode(part).decode())
+    return jobs.enqueue_new(context, SUMMARIZE, payload=msgspec.json.encode(part).decode())
 
 
 def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str) -> bool:
@@ -148,7 +148,7 @@ def store(context: CommandContext, command: StoreSummary) -> SummaryStored:
         SummaryRow(stored.id, part.session_key, part.agent_id, harness, span[0], span[1], context.now),
     )
     if job.memory_id is None:
-        jobs.enqueue_of_session(context, SCORE_SESSION, msgspec.json.encode(part).decode(), stored.id)
+        jobs.enqueue_new(context, SCORE_SESSION, stored.id, msgspec.json.encode(part).decode())
     lease_rows.set_memory(context.tx, job.seq, stored.id)
     return SummaryStored(job_rows.job_memories(context.tx, [stored.id])[stored.id])
 
