@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.session_inject import harmless
 
 CheckpointTrigger = Literal["periodic", "pre_compaction", "session_end", "agent", "explicit"]
@@ -74,8 +75,8 @@ def normalized_project(project: str | None) -> str | None:
 
 
 def prompt_line(text: str) -> str:
-    """Return the user's part of a prompt on one line, cut to ``PROMPT_CHARS``; empty if memory injected all of it."""
-    return _cut(collapsed(without_injected(text)[0]), PROMPT_CHARS)
+    """Return the user's part of a prompt on one line, cut to ``PROMPT_CHARS``; empty if programs wrote all of it."""
+    return _cut(collapsed(without_injected(said_by_user(text))[0]), PROMPT_CHARS)
 
 
 def digest(draft: Draft) -> str:

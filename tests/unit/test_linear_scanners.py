@@ -19,6 +19,7 @@ from signet_actors.domain import (
     chunking,
     memories,
     normalization,
+    program_text,
     prompt_terms,
     query_words,
     timestamps,
@@ -35,7 +36,7 @@ from signet_actors.domain.extraction import (
 from signet_actors.domain.redaction import scan, values
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.temporal.intent import intent_of_query
-from signet_actors.domain.transcripts import added_text, cursor, dialogue, excerpts, parse, turns
+from signet_actors.domain.transcripts import cursor, dialogue, excerpts, parse, turns
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway import transcript_capture
 from signet_actors.gateway.server import framing
@@ -142,7 +143,13 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS"), SEARCHED
     ),
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
-    "domain.transcripts.cursor": {"_TIME": SEARCHED},
+    "domain.program_text": {
+        **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),
+        **dict.fromkeys(("_PARAGRAPH_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
+        **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_SET_UP"), MATCHED),
+    },
+    "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
+    "domain.transcripts.gemini": {"_COMMAND": MATCHED},
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
@@ -486,7 +493,10 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
         b'{"role": "user", "content": "' + text.encode("utf-8", "replace")
     ),
     "dialogue": lambda text: dialogue.transcript("User: a\nAssistant: b\n" + text, lambda: None),
-    "added text": lambda text: added_text.without_blocks("<system-reminder>" + text, "<system-reminder>", "</system"),
+    "prompt of a program": lambda text: program_text.said_by_user(f"<skill>{text}</skill>{text}"),
+    "prompt with reminders": lambda text: program_text.said_by_user(f"a\n{text}<system-reminder>{text}\n"),
+    "answer of a program": lambda text: program_text.said_by_agent(f"API Error: 500 {{{text}"),
+    "summary": lambda text: program_text.summary_of(f"<analysis>{text}<summary>{text}</summary"),
     "prompts of Cursor": lambda text: cursor.turn({"role": "user", "message": {"content": "<timestamp>" + text}}),
     "segments of a transcript": lambda text: list(transcript_capture.segments(text, 100)),
     "pieces of a turn": lambda text: list(turns.pieces(text * 4)),

@@ -412,3 +412,112 @@ def test_equal_turns_have_different_keys_and_the_same_ones_in_every_capture() ->
     later = [turn_key(row.basis, row.number) for row in stored_turns([*turns, Turn("user", "yes")], lambda each: each)]
     assert len(set(later)) == 4
     assert later[:3] == first
+
+
+def test_a_session_of_claude_code_has_no_words_of_the_program() -> None:
+    found = parse_transcript(
+        lines(
+            said("user", "<command-name>/clear</command-name>\n<command-message>clear</command-message>"),
+            said("user", "<local-command-stdout>Total cost: $1.20</local-command-stdout>"),
+            said("user", [{"type": "text", "text": OPENED}, {"type": "text", "text": "Which port?"}]),
+            said("assistant", [{"type": "text", "text": "Port 5433."}]),
+            said("assistant", "API Error: 529 because of the night", isApiErrorMessage=True),
+            {
+                **said("assistant", []),
+                "message": {"role": "assistant", "model": "<synthetic>", "content": "Odd notice"},
+            },
+            said("user", [{"type": "text", "text": "[Request interrupted by user]"}]),
+            said("user", "<bash-input>ls</bash-input>"),
+            said("user", "Why is <bash-input> in my file?"),
+            said("assistant", "No response requested."),
+        )
+    )
+    assert [(turn.role, turn.text) for turn in found.turns] == [
+        ("user", "Which port?"),
+        ("assistant", "Port 5433."),
+        ("user", "Why is <bash-input> in my file?"),
+    ]
+
+
+OPENED = (
+    "<ide_opened_file>The user opened the file /home/you/dock.py in the IDE. This may not be related.</ide_opened_file>"
+)
+HAND_OVER = (
+    "Another language model started to solve this problem and produced a summary of its thinking process. Here is the "
+    "summary produced by the other language model, use the information in it to assist with your own analysis:"
+)
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return {"timestamp": "2026-11-21T10:00:00.000Z", "type": "response_item", "payload": payload}
+
+
+def test_a_summary_that_codex_hands_over_is_one_turn_of_the_system() -> None:
+    compacted = {"timestamp": "2026-11-21T10:00:01.000Z", "type": "compacted", "payload": {}}
+    compacted["payload"] = {"message": f"{HAND_OVER}\nThe port is 5433.", "replacement_history": []}
+    found = parse_transcript(
+        lines(
+            message(
+                "user", "<user_shell_command>\n<command>\nls\n</command>\n<result>\na\n</result>\n</user_shell_command>"
+            ),
+            message("user", "Which port?"),
+            message("user", "<skill>\n<name>deploy</name>\n</skill>"),
+            message("assistant", "5433."),
+            message("assistant", "The port is 5433."),
+            compacted,
+            message("user", f"{HAND_OVER}\nThe port is 5433."),
+            message("user", "Thanks."),
+        )
+    )
+    assert [(turn.role, turn.text) for turn in found.turns] == [
+        ("user", "Which port?"),
+        ("assistant", "5433."),
+        ("system", "The port is 5433."),
+        ("user", "Thanks."),
+    ]
+
+
+def test_the_summary_of_a_compaction_is_no_answer_in_an_export_of_opencode() -> None:
+    def entry(role: str, text: str, **info: Any) -> dict[str, Any]:
+        return {"info": {"id": text, "role": role, **info}, "parts": [{"type": "text", "text": text}]}
+
+    messages = [
+        entry("user", "Which port?", summary={"title": "Port", "diffs": []}),
+        entry("assistant", "5433.", summary=False),
+        entry("assistant", "## Goal\nFind the port", summary=True, mode="compaction"),
+    ]
+    found = parse_transcript(json.dumps({"info": {"id": "ses_1"}, "messages": messages}).encode())
+    assert [turn.text for turn in found.turns] == ["Which port?", "5433."]
+
+
+def test_a_session_of_gemini_has_no_words_of_the_program() -> None:
+    shell = "I ran the following shell command:\n```sh\nls\n```\n\nThis produced the following result:\n```\na\n```"
+    set_up = "This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Sunday."
+    found = parse_transcript(
+        lines(
+            SESSION,
+            gemini("1", set_up),
+            gemini("2", "Got it. Thanks for the context!", "gemini"),
+            gemini("3", "!ls -l"),
+            gemini("4", "/stats"),
+            gemini("5", shell),
+            gemini("6", "/greet Bob, please"),
+            gemini("7", "<hook_context>a port</hook_context>\n\nWhich port?"),
+        )
+    )
+    assert [turn.text for turn in found.turns] == ["/greet Bob, please", "Which port?"]
+
+
+def test_any_other_transcript_has_no_words_of_the_program_either() -> None:
+    reminder = "<system-reminder>\nThe task tools have not been used.\n</system-reminder>"
+    messages = [
+        {"role": "user", "content": f"Which port?\n{reminder}"},
+        {"role": "user", "content": "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"},
+        {"role": "assistant", "content": "Port 5433."},
+        {"role": "assistant", "content": "API Error: Connection error."},
+    ]
+    dialogue = f"User: Which port?\n{reminder}\nAssistant: Port 5433.\nUser: [Request interrupted by user]\n"
+    for raw in (lines(*messages), json.dumps({"messages": messages}).encode(), dialogue.encode()):
+        assert [turn.text for turn in parse_transcript(raw).turns] == ["Which port?", "Port 5433."]

@@ -1,7 +1,7 @@
 """The sessions of OpenCode: rows of its database, or, before OpenCode 1.2, files of JSON below ``storage``.
 
-Only what was said is kept; the parts of a message that are tools, files and reasoning are left out. A session of a
-subagent, which has a parent, is left out too.
+Only what was said is kept; the parts of a message that are tools, files and reasoning are left out, and so are the
+summary of a compaction and a session of a subagent, which has a parent.
 
 Source: docs/guides/backfill.md; OpenCode's tables ``session``, ``message`` and ``part``.
 """
@@ -104,7 +104,7 @@ def _messages(files: list[Path], storage: Path) -> list[Message]:
 
 def _message(data: Mapping[str, Any], created: int, parts: list[tuple[str, str]]) -> Message | None:
     role = text_at(data, "role")
-    if role is None or not parts:
+    if role is None or not parts or data.get("summary") is True:
         return None
     said_at = time_at(object_at(data, "time"), "created") or time_at({"created": created}, "created")
     return {"role": role, "content": "\n".join(text for _, text in parts), "timestamp": said_at}

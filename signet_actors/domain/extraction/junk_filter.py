@@ -24,6 +24,7 @@ from signet_actors.domain.extraction.facts import Fact, RejectedFact
 from signet_actors.domain.extraction.injected_text import HEADINGS, OPENINGS
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.normalization import collapsed, content_hash
+from signet_actors.domain.program_text import begins_as_program
 from signet_actors.domain.timestamps import epoch_ms
 
 MAX_INJECTED: Final = 500
@@ -156,8 +157,7 @@ _TOOL = re.compile(
       | \$\s[a-z./] | \d{1,3}(?:\.\d{1,3}){3}\s-\s\S{1,40}\s\[ | \d{1,3}%\s?\|
       | =+\s(?:test\ssession\sstarts|FAILURES|ERRORS|short\stest\ssummary|\d+\s(?:passed|failed)) | (?:PASSED
           |FAILED|ERROR)\s\S+::\S+
-      | <(?:tool_result|tool_use|function_calls?|function_results?|system-reminder|command-name
-          |local-command-stdout)\b
+      | <(?:tool_result|tool_use|function_calls?|function_results?)\b
       | \{\s*["'][\w$-]{1,60}["']\s*: | \[\s*\{\s*["'][\w$-]{1,60}["']\s*:""",
     re.VERBOSE,
 )
@@ -173,7 +173,13 @@ def junk_reason(text: str) -> JunkReason | None:
         return JunkReason.ECHO_MARKED
     if _CHAT_MARK.search(text) or _PROMPT.match(text):
         return JunkReason.PROMPT_TEMPLATE
-    if _TOOL.match(text) or _ANSI.search(text) or _UNBROKEN.search(text) or _has_few_letters(text):
+    if (
+        _TOOL.match(text)
+        or begins_as_program(text)
+        or _ANSI.search(text)
+        or _UNBROKEN.search(text)
+        or _has_few_letters(text)
+    ):
         return JunkReason.TOOL_OUTPUT
     if _COURTESY.match(text):
         return JunkReason.ASSISTANT_BOILERPLATE

@@ -2,7 +2,7 @@
 
 The records of the conversation have the type ``user`` or ``assistant`` and a ``message``, whose content is a text or a
 list of blocks. The results of tools stand in records of the user. Nothing is kept of what a subagent says, nor of what
-the program tells the model on the user's behalf: records marked as meta, and the blocks ``<system-reminder>``.
+the program says on behalf of the user (records marked as meta) or of the model (errors of its API).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from signet_actors.domain.transcripts.added_text import without_blocks
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content, time_at
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
@@ -36,8 +35,8 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
     if kind not in {"user", "assistant"} or record.get("isSidechain") is True or record.get("isMeta") is True:
         return None
     message = object_at(record, "message")
+    if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
+        return None
     text = text_of_content(message.get("content"))
-    if kind == "user":
-        text = without_blocks(text, "<system-reminder>", "</system-reminder>")
     role = "system" if record.get("isCompactSummary") is True else text_at(message, "role") or str(kind)
     return turn_of(role, text, time_at(record, "timestamp"))

@@ -2,8 +2,7 @@
 
 Today each line has a ``timestamp``, a ``type`` and a ``payload``; messages are the payloads of ``response_item`` with
 the type ``message``. Earlier releases wrote these payloads as lines of their own. The events ``user_message`` and
-``agent_message`` repeat the messages, and count only in a file without them. What the program adds in the user's name
-(the environment, instructions) is left out, and so are the calls of tools.
+``agent_message`` repeat the messages, and count only in a file without them. The calls of tools are left out.
 """
 
 from __future__ import annotations
@@ -15,13 +14,6 @@ from signet_actors.domain.transcripts.json_values import object_at, text_at, tex
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
 _ENVELOPES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
-_ADDED: Final = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<turn_aborted>",
-    "# AGENTS.md instructions for ",
-)
 _EVENTS: Final = {"user_message": "user", "agent_message": "assistant"}
 
 
@@ -47,11 +39,8 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
         return turn_of("system", text_at(payload, "message") or "", said_at)
     if text_at(payload, "type") != "message" or text_at(record, "type") not in {"message", "response_item"}:
         return None
-    text = text_of_content(payload.get("content"))
-    if text.lstrip().startswith(_ADDED):
-        return None
     role = text_at(payload, "role")
-    return None if role in {"system", "developer"} else turn_of(role, text, said_at)
+    return None if role in {"system", "developer"} else turn_of(role, text_of_content(payload.get("content")), said_at)
 
 
 def event_turn(record: Mapping[str, Any]) -> Turn | None:

@@ -12,18 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from signet_actors.domain.timestamps import normalize_timestamp
-from signet_actors.domain.transcripts.added_text import without_blocks
 from signet_actors.domain.transcripts.json_values import object_at, text_at, text_of_content
 from signet_actors.domain.transcripts.turns import Turn, turn_of
 
 _QUERY: Final = "<user_query>"
 _QUERY_END: Final = "</user_query>"
-_ADDED: Final = (
-    "The above subagent result is already visible to the user.",
-    "The beginning of the above subagent result is already visible to the user.",
-    "Briefly inform the user about the task result",
-)
-"""Begins of prompts that Cursor writes itself after a subagent or a task in the background."""
 _HIDDEN: Final = "[REDACTED]"
 """Stands at the end of an answer for what Cursor does not show of it."""
 _TIME_CHARS: Final = 20_000
@@ -32,6 +25,7 @@ _TIME: Final = re.compile(
     r"<timestamp>(?:[A-Z][a-z]{2,8}, )?([A-Z][a-z]{2})[a-z]{0,6} (\d{1,2}), (\d{4}),? (\d{1,2}):(\d\d) ?([AP])M"
     r" \((?:UTC|GMT)(?:([+-])(\d{1,2})(?::(\d\d))?)?\)</timestamp>"
 )
+_WHOLE_TIME: Final = re.compile(r"<timestamp>[^<]{0,200}</timestamp>")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -55,9 +49,9 @@ def turn(record: Mapping[str, Any]) -> Turn | None:
         return turn_of(role, text.rstrip().removesuffix(_HIDDEN))
     before, is_marked, rest = text.partition(_QUERY)
     if not is_marked:
-        return turn_of(role, without_blocks(text, "<timestamp>", "</timestamp>"), _said_at(text))
+        return turn_of(role, _WHOLE_TIME.sub("", text, 1), _said_at(text))
     said = rest.rpartition(_QUERY_END)[0] or rest
-    return None if said.startswith(_ADDED) else turn_of(role, said, _said_at(before))
+    return turn_of(role, said, _said_at(before))
 
 
 def _said_at(text: str) -> str | None:

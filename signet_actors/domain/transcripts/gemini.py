@@ -10,6 +10,7 @@ Source: packages/core/src/services/chatRecordingService.ts of google-gemini/gemi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -18,7 +19,6 @@ import msgspec
 from msgspec import Struct
 
 from signet_actors.domain.json_bounds import has_too_many_values
-from signet_actors.domain.transcripts.added_text import without_blocks
 from signet_actors.domain.transcripts.json_values import MAX_JSON_BYTES, object_at, text_at, time_at
 from signet_actors.domain.transcripts.turns import Transcript, TranscriptTooLong, Turn, turn_of
 
@@ -30,20 +30,8 @@ _HEAD_BYTES: Final = 4096
 _ROLES: Final = {"user": "user", "gemini": "assistant"}
 _TYPES: Final = frozenset({*_ROLES, "info", "warning", "error"})
 _SNAPSHOT: Final = "<state_snapshot>"
-_ANSWER_TO_SNAPSHOT: Final = "Got it. Thanks for the additional context!"
-_ADDED: Final = (
-    "<session_context>",
-    "Here is the user's editor context as a JSON object.",
-    "Here is a summary of changes in the user's editor context",
-    "System: Potential loop detected.",
-    "System: Please continue.",
-)
-"""Begins of what the program says in the user's name."""
-_BLOCKS: Final = (
-    ("<hook_context>", "</hook_context>"),
-    ("--- Content from referenced files ---", "--- End of content ---"),
-)
-"""What hooks and the files that a prompt names add to it."""
+_COMMAND: Final = re.compile(r"\s*(?:![^\s!]|/[a-z][\w:-]*\s*\Z)")
+"""A command of the shell, and one of the program without words."""
 
 
 class Session:
@@ -189,11 +177,7 @@ def _turn(record: Mapping[str, Any]) -> Turn | None:
     said_at = time_at(record, "timestamp")
     if role == "user" and _SNAPSHOT in text:
         return turn_of("system", text[text.index(_SNAPSHOT) :], said_at)
-    if role == "assistant":
-        return None if text.strip() == _ANSWER_TO_SNAPSHOT else turn_of(role, text, said_at)
-    for opening, closing in _BLOCKS:
-        text = without_blocks(text, opening, closing)
-    return None if text.lstrip().startswith(_ADDED) else turn_of(role, text, said_at)
+    return None if role == "user" and _COMMAND.match(text) else turn_of(role, text, said_at)
 
 
 def _text(content: Any) -> str | None:

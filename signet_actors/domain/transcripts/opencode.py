@@ -1,12 +1,13 @@
 """The export of OpenCode: one JSON document with the session and its messages (``opencode export``).
 
 A message has an ``info`` with its role and time, and ``parts``; those of the type ``text`` are what was said, unless
-they are marked as synthetic (added by the program) or ignored. Reasoning and tools are left out.
+they are marked as synthetic (added by the program) or ignored. Reasoning, tools and the summary of a compaction, which
+an event reports, are left out.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -28,6 +29,8 @@ class _Info(Struct):
     role: str | None = None
     session_id: str | None = field(name="sessionID", default=None)
     time: _Time = field(default_factory=_Time)
+    summary: Any = None
+    """True in an answer that is the summary of a compaction; in a prompt, what it changed."""
 
 
 class _Part(Struct):
@@ -63,6 +66,8 @@ def transcript(raw: bytes) -> Transcript | None:
     named = next((message.info.session_id for message in export.messages if message.info.session_id), None)
     found = Transcript("opencode", session_key=export.info.id or named)
     for message in export.messages:
+        if message.info.summary is True:
+            continue
         texts = [
             part.text
             for part in message.parts

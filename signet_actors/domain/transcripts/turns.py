@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from signet_actors.domain.normalization import sanitize_text
+from signet_actors.domain.program_text import is_hand_over, said_by_agent, said_by_user, summary_of
 
 Role = Literal["user", "assistant", "system", "text"]
 """Who said it; ``text``: a part of a transcript whose format is not known."""
@@ -73,11 +74,21 @@ class Transcript:
     unfinished: bool = False
     chars: int = 0
     losses: int | None = None
+    _summaries: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def add(self, turn: Turn | None) -> None:
-        """Append the turn, if there is one. Raises TranscriptTooLong."""
+        """Append the turn, if there is one. Raises TranscriptTooLong.
+
+        A summary is kept once, and not as the answer of the agent that wrote it, too.
+        """
         if turn is None:
             return
+        if turn.role == "system":
+            if turn.text in self._summaries:
+                return
+            self._summaries.add(turn.text)
+            if self.turns and self.turns[-1].role == "assistant" and summary_of(self.turns[-1].text) == turn.text:
+                self.chars -= len(self.turns.pop().text)
         self.turns.append(turn)
         self.chars += len(turn.text)
         if len(self.turns) > MAX_TURNS:
@@ -101,9 +112,19 @@ class StoredTurn(NamedTuple):
 
 
 def turn_of(role: str | None, text: str, said_at: str | None = None) -> Turn | None:
-    """Return the turn, or None if nothing of such a role is kept or nothing was said."""
+    """Return the turn, or None if nothing of such a role is kept or nothing was said.
+
+    What a program said in the name of the user or the agent is left out; a summary that it hands over is the system's.
+    """
     known = ROLES.get(role.strip().lower()) if role is not None and len(role) <= PIECE_CHARS else None
-    text = sanitize_text(text).strip("\r\n \t")
+    text = sanitize_text(text)
+    if known == "user" and is_hand_over(text):
+        known = "system"
+    if known == "system":
+        text = summary_of(text)
+    elif known is not None:
+        text = said_by_user(text) if known == "user" else said_by_agent(text)
+    text = text.strip("\r\n \t")
     return Turn(known, text, said_at) if known is not None and text else None
 
 

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
+from signet_actors.domain.program_text import summary_of
 from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
@@ -391,9 +392,9 @@ async def compaction_complete(call: Call[CompactionCompleteRequest]) -> HttpResp
 
 
 async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSession) -> str | None:
-    """Return the id of the stored summary, None if it holds nothing but what memory injected."""
+    """Return the id of the stored summary, None if it holds nothing but the model's draft or what memory injected."""
     request, state = call.request, call.state
-    text = await prepare_text(state, without_injected(request.summary)[0])
+    text = await prepare_text(state, without_injected(summary_of(request.summary))[0])
     if not text.content.strip():
         return None
     fields = RememberRequest(
