@@ -30,7 +30,7 @@ TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pyte
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-# Only the modules that a process imports when it starts are compiled; the tests of libraries, and pip, which is needed
+# Of the libraries, only the modules that a process imports are compiled; the tests of libraries, and pip, which is needed
 # once, are removed: together a quarter of the installation.
 $(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
@@ -49,16 +49,9 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(PIP) install --require-hashes -r requirements-dev.lock
 	@touch $@
 
-$(VENV)/.installed-mcp: $(VENV)/.installed requirements-mcp.lock
-	$(BIN)/python -m ensurepip >/dev/null
-	$(PIP) install --no-compile --require-hashes -r requirements-mcp.lock
-	$(BIN)/python ops/compile_imported.py
-	$(PIP) uninstall --yes pip setuptools 2>/dev/null
-	@touch $@
-
 install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
 
-install-mcp: $(VENV)/.installed-mcp ## add what the memory tools for agents need (docs/guides/mcp.md)
+install-mcp: install # of earlier releases, in which the memory tools were an extra
 
 install-dev: $(VENV)/.installed-dev ## the same, with the tools for tests and checks
 
@@ -108,13 +101,12 @@ format: install-dev ## format the code
 lock: install-dev ## resolve the dependencies anew into the hashed locks; UPGRADE= keeps the versions of the old ones
 	$(PIP) install uv
 	$(COMPILE) --group build --output-file requirements.lock
-	$(COMPILE) --extra mcp --constraints requirements.lock --output-file requirements-mcp.lock
 	$(COMPILE) --group dev --output-file requirements-dev.lock
 
 test-lowest: install-dev ## the fast tests with the lowest versions that pyproject.toml allows, in build/lowest
 	$(PIP) install uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
-	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --extra mcp pyproject.toml --output-file build/lowest.txt
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file build/lowest.txt
 	$(BIN)/uv pip install --quiet --python build/lowest/bin/python -r build/lowest.txt $(TEST_TOOLS)
 	PYTHONPATH=$(CURDIR) build/lowest/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not system and not slow" -q \
 		--ignore tests/hostile/test_document.py $(TESTS) # the tool of the ignored file needs newer versions

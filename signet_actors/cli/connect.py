@@ -5,7 +5,6 @@ Source: docs/guides/claude-code.md, docs/guides/codex.md, docs/cli.md "Harnesses
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shlex
@@ -53,7 +52,6 @@ OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "opencl
 GENERIC = "generic"
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
 NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
-NO_SDK = "install the extra `mcp` (in a checkout: `make install-mcp`), then connect again"
 
 
 @click.command()
@@ -242,8 +240,6 @@ def _server(command: list[str]) -> tuple[list[str] | None, str]:
     program = os.path.join(os.path.dirname(command[0]), NAME)
     if not os.access(program, os.X_OK) or os.path.isdir(program):
         return None, f"{program} is not there"
-    if importlib.util.find_spec("mcp") is None:
-        return None, NO_SDK
     return [program, "mcp"], ""
 
 

@@ -32,6 +32,7 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.git_findings import git_findings
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import ask_confirmation, counted, emphasised, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
@@ -481,6 +482,7 @@ CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     socket_findings,
     disk_findings,
     descriptor_findings,
+    installation_findings,
     database_findings,
     backup_findings,
     provider_findings,

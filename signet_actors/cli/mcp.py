@@ -19,7 +19,6 @@ from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused
 from signet_actors.hook.harness_events import is_switched_off
-from signet_actors.operations.mcp import without_sdk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,10 +55,8 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None, project:
     no command: give them the daemon's address with the path /mcp. With SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 each tool
     answers that memory is off.
     """
-    try:
-        from signet_actors.mcp.stdio import serve  # noqa: PLC0415 - slow; only for this command
-    except ModuleNotFoundError as error:
-        raise without_sdk(error) from error
+    from signet_actors.mcp.stdio import serve  # noqa: PLC0415 - slow; only for this command
+
     headers = {"x-signet-actor": _header(harness or ACTOR), "x-signet-actor-type": "agent"}
     headers["x-signet-agent-id"] = _header(agent or DEFAULT_AGENT)
     works_in = _working_directory() if project is None else _directory(project)

@@ -1,1 +1,1 @@
-"""The Model Context Protocol, by the official SDK, which is imported only where it is used (extra ``mcp``)."""
+"""The Model Context Protocol, by the official SDK, which is imported only where it is used."""

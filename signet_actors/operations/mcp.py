@@ -5,36 +5,18 @@ Source: Model Context Protocol, 2026-07-28 "Streamable HTTP"; docs/compatibility
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.operations.field_types import CallerField
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import Problem
 
-SDK: Final = ("mcp", "mcp_types")
-"""The packages of the official SDK, which the extra ``mcp`` installs."""
-NOT_INSTALLED: Final = "MCP is not installed here; install signet-actors[mcp], or run `make install-mcp`"
-
 INVALID_JSON: Final = "Parse error: Invalid JSON"
 INVALID_MESSAGE: Final = "Parse error: Invalid JSON-RPC message"
-
-
-def sdk_is_installed() -> bool:
-    """Return True if the packages of the SDK are there. None of them is imported."""
-    return all(find_spec(package) is not None for package in SDK)
-
-
-def without_sdk(error: ModuleNotFoundError) -> Exception:
-    """Return the error for a caller whose request needs the SDK, or ``error`` itself if another module is missing."""
-    if (error.name or "").partition(".")[0] not in SDK:
-        return error
-    return SignetError(NOT_INSTALLED, code=ErrorCode.NOT_IMPLEMENTED)
 
 
 class McpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +53,7 @@ MCP: Final[Operation[McpRequest, McpReply]] = Operation(
     paths=("/mcp",),
     request=McpRequest,
     example={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-    replies={200: McpReply, 202: None, 400: McpReply | Problem, 404: McpReply, 406: McpReply, 501: Problem},
+    replies={200: McpReply, 202: None, 400: McpReply | Problem, 404: McpReply, 406: McpReply},
     permission=Permission.RECALL,
     effect=Effect.MAYBE_MEMORIES,
     performs=True,

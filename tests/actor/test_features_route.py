@@ -9,7 +9,6 @@ import pytest
 
 from signet_actors.config.pipeline_schema import ExtractionConfig, MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config
-from signet_actors.operations import mcp
 from tests.support.memory_api import MemoryApi
 
 
@@ -21,13 +20,6 @@ def features(api: MemoryApi) -> Any:
 
 def with_pipeline(**pipeline: Any) -> Config:
     return Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(**pipeline)))
-
-
-def test_mcp_is_a_feature_if_its_sdk_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    api = MemoryApi(tmp_path)
-    assert features(api)["mcp"] is True
-    monkeypatch.setattr(mcp, "SDK", (*mcp.SDK, "a_package_that_is_not_installed"))
-    assert features(api)["mcp"] is False
 
 
 def test_embeddings_are_a_feature_if_there_is_an_embedder(tmp_path: Path) -> None:

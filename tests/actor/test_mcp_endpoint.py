@@ -23,7 +23,7 @@ from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.gateway.auth import ownership
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route
-from signet_actors.gateway.routes import ROUTES, mcp
+from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
 from signet_actors.protocol.memories import Memory
@@ -425,18 +425,6 @@ def test_the_guard_of_the_api_stands_before_the_endpoint(edge: RunningEdge, head
 def test_a_browser_of_our_own_origin_must_send_json(edge: RunningEdge) -> None:
     own = {**BOTH, "Origin": f"http://127.0.0.1:{edge.port}", "Content-Type": "text/plain"}
     assert edge.request("POST", "/mcp", b"{}", own).status == 415
-
-
-def test_an_installation_without_the_sdk_says_what_to_install(
-    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing() -> Any:
-        raise ModuleNotFoundError("No module named 'mcp_types'", name="mcp_types")
-
-    monkeypatch.setattr(mcp, "_sdk", missing)
-    answered = ask(edge, "tools/list")
-    assert (answered.status, answered.body["code"]) == (501, ErrorCode.NOT_IMPLEMENTED)
-    assert "signet-actors[mcp]" in answered.body["error"]
 
 
 def test_the_transcripts_of_the_owner_are_searched_for_the_owner_only(

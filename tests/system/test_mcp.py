@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,7 +18,6 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.bus_harness import REPOSITORY
 from tests.support.live_daemon import MARK, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -322,17 +319,3 @@ def test_the_gateway_loads_the_sdk_with_the_first_message_only() -> None:
         assert not loaded(daemon)
         run(use(daemon))
         assert loaded(daemon)
-
-
-def test_without_the_sdk_the_daemon_runs_and_says_what_to_install(tmp_path: Path) -> None:
-    """docs/guides/mcp.md "Install": "Without it, `/mcp` answers 501"."""
-    for package in ("mcp", "mcp_types"):
-        (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('No module named', name='{package}')")
-    with live_daemon(environ={"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}) as daemon:
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        for _ in range(2):
-            answer = daemon.api.request("POST", "/mcp", message, {"Accept": "application/json, text/event-stream"})
-            assert (answer.status, answer.json["code"]) == (501, "not_implemented")
-            assert "signet-actors[mcp]" in answer.json["error"]
-        assert daemon.api.recall("anything")["results"] == []
-        assert daemon.faults() == []

@@ -252,10 +252,3 @@ def test_a_cancelled_call_is_not_answered_and_delays_nothing(
     assert answer_to(server, tool_call(2, "m2"))["id"] == 2
     assert server.communicate(timeout=20) == ("", None)
     assert server.returncode == 0
-
-
-def test_an_installation_without_the_sdk_says_what_to_install() -> None:
-    script = "import sys; sys.modules['mcp'] = None; from signet_actors.cli.main import main; main(['mcp'])"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "install signet-actors[mcp]" in ended.stderr

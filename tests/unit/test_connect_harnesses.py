@@ -5,7 +5,6 @@ The fixtures have the real formats, by the pages that ``signet_actors/cli/harnes
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -319,24 +318,6 @@ def test_without_the_command_line_only_hooks_are_connected(home: Home) -> None:
     assert "Cursor gets no memory tools" in done.output
     assert (home.root / ".cursor/hooks.json").exists()
     assert not (home.root / ".cursor/mcp.json").exists()
-
-
-def test_without_the_sdk_connect_says_what_is_missing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    done = home.connect(CODEX)
-    assert done.exit_code == 0
-    assert (
-        "Codex gets no memory tools: install the extra `mcp` (in a checkout: `make install-mcp`), then connect again "
-        "(docs/guides/mcp.md)." in done.output
-    )
-    assert not (home.root / ".codex/config.toml").exists()
-
-
-def test_without_the_sdk_no_entry_is_promised(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    said = home.run("connect", "generic", "--command", str(home.program)).output
-    assert "an entry like this one" not in said
-    assert f"call a hook as a command, for example {home.program} session-start" in said
 
 
 def test_a_check_says_for_which_opencode_the_tools_are_entered(home: Home, daemon: ScriptedDaemon) -> None:

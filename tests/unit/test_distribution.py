@@ -132,7 +132,7 @@ def test_each_file_has_its_licence_and_its_source_beside_it(wheel: object) -> No
         assert Path(file.place).name in notice
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-mcp.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
 def test_a_lock_pins_by_hash_and_names_no_index(name: str) -> None:
     entries = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     pinned = [entry for entry in entries if entry and not entry.lstrip().startswith("#")]
@@ -141,6 +141,39 @@ def test_a_lock_pins_by_hash_and_names_no_index(name: str) -> None:
         assert "==" in entry
         assert "--hash=sha256:" in entry
         assert "://" not in entry
+
+
+def test_modules_are_compiled_whatever_the_environment_says_of_it(tmp_path: Path) -> None:
+    tree = copy_of_the_package(tmp_path / "tree")
+    environ = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", *words]
+        return subprocess.run(command, cwd="/", env=environ | more, capture_output=True, text=True, check=False)
+
+    def is_warned() -> bool:
+        said = run("-m", "signet_actors", "--workspace", str(tmp_path / "new"), "doctor").stdout
+        assert "workspace:" in said
+        return "its modules are not compiled" in said
+
+    assert is_warned()
+    compiled = run(str(tree / "ops" / "compile_imported.py"), PYTHONPYCACHEPREFIX=str(tmp_path / "elsewhere"))
+    assert compiled.returncode == 0, compiled.stderr
+    assert not (tmp_path / "elsewhere").exists()
+    modules = list((tree / "signet_actors").rglob("*.py"))
+    assert all(Path(importlib.util.cache_from_source(str(module))).is_file() for module in modules)
+    assert not is_warned()
+
+
+def test_an_installation_in_which_nothing_can_be_compiled_fails(tmp_path: Path) -> None:
+    tree = copy_of_the_package(tmp_path / "tree")
+    (tree / "signet_actors" / "__pycache__").write_text("in the way")
+    script, environ = str(tree / "ops" / "compile_imported.py"), {**os.environ, "PYTHONPATH": str(tree)}
+    done = subprocess.run(
+        [sys.executable, "-P", script], cwd="/", env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "was not compiled" in done.stderr
 
 
 def test_every_requirement_has_a_lower_bound() -> None:

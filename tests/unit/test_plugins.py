@@ -147,8 +147,7 @@ def test_the_entry_for_a_registry_runs_the_server_from_the_package(home: Home) -
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert package["identifier"] == project["name"] == PACKAGE
     assert project["scripts"][PACKAGE] == project["scripts"]["signet"]
-    (sdk,) = project["optional-dependencies"]["mcp"]
-    assert package["runtimeArguments"] == [{"type": "named", "name": "--with", "value": sdk}]
+    assert any(requirement.startswith("mcp>=") for requirement in project["dependencies"])
     assert package["packageArguments"] == [{"type": "positional", "value": "mcp"}]
 
 

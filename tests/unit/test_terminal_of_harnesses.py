@@ -33,7 +33,6 @@ def at_home(stage: Stage, *harnesses: str) -> Home:
     environ = {name: value for name, value in os.environ.items() if name not in FOREIGN and "SIGNET" not in name}
     environ |= {"HOME": str(stage.workspace), "PATH": str(stage.workspace / "bin"), "SHELL": "/bin/sh"}
     stage.patches.enter_context(mock.patch.dict(os.environ, environ, clear=True))
-    stage.patch("connect.importlib.util.find_spec", lambda _: True)  # the extra `mcp` is installed
     stage.patch("connect._installed_program", lambda _: str(home.program))
     home.install_signet()
     if "claude-code" in harnesses:

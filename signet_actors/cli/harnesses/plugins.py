@@ -38,8 +38,6 @@ OPENCLAW_EVENTS: Final = (
 )
 """Hooks of OpenClaw's plugins; its settings have none. Its session starts with the first prompt."""
 PACKAGE: Final = "signet-actors"
-MCP_SDK: Final = "mcp>=2.3,<3"
-"""The extra ``mcp`` of the package: a registry's entry cannot name an extra."""
 OWNER: Final = {"name": "Signet Actors"}
 SKILL: Final = Path(__file__).with_name("skill.md")
 SKILL_PATH: Final = "skills/signet-memory/SKILL.md"
@@ -166,7 +164,6 @@ def _registry_entry() -> dict[str, Any]:
                 "identifier": PACKAGE,
                 "version": __version__,
                 "runtimeHint": "uvx",
-                "runtimeArguments": [{"type": "named", "name": "--with", "value": MCP_SDK}],
                 "packageArguments": [{"type": "positional", "value": "mcp"}],
                 "transport": {"type": "stdio"},
             }

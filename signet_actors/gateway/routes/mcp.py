@@ -27,7 +27,6 @@ from signet_actors.operations.mcp import (
     McpError,
     McpReply,
     McpRequest,
-    without_sdk,
 )
 from signet_actors.operations.tools import ToolRequest, with_origin
 
@@ -60,11 +59,7 @@ async def message(call: Call[McpRequest]) -> HttpResponse:
         return _error(400, PARSE_ERROR, INVALID_JSON)
     if not _is_message(value):
         return _error(400, PARSE_ERROR, INVALID_MESSAGE)
-    try:
-        serve = await asyncio.to_thread(_sdk)
-    except ModuleNotFoundError as error:
-        raise without_sdk(error) from error
-    return await _served(serve, call)
+    return await _served(await asyncio.to_thread(_sdk), call)
 
 
 def _is_message(value: Any) -> bool:

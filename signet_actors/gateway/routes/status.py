@@ -20,7 +20,6 @@ from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.status.pipeline_figures import pending_by_kind, waiting_reasons
 from signet_actors.gateway.status.replies import Replies
 from signet_actors.gateway.status.snapshot import DaemonSnapshot, take_snapshot
-from signet_actors.operations.mcp import sdk_is_installed
 from signet_actors.operations.request_fields import NoFields
 from signet_actors.operations.status import (
     FEATURES,
@@ -111,7 +110,7 @@ async def features(call: Call[NoFields]) -> HttpResponse:
             "documents": False,
             "connectors": False,
             "secrets": False,
-            "mcp": sdk_is_installed(),
+            "mcp": True,
         }
     )
 
