@@ -191,6 +191,33 @@ def shared_options(command: F) -> F:
     return command
 
 
+def directory_named(name: str) -> str:
+    """Return the absolute path of the directory that ``name`` is a path of; any other name of a project as it is.
+
+    A path begins with ``.``, ``~`` or ``/``, ends with ``/``, or leads to a directory that exists. Without a slash, a
+    name is that of a project, even if there is such a directory here. Raises BadParameter.
+    """
+    path = os.path.expanduser(name)
+    is_path = path in (".", "..") or path.startswith(("./", "../", "/", "~")) or path.endswith("/")
+    if not is_path and not ("/" in path and os.path.isdir(path)):
+        return name
+    try:
+        here = os.getcwd() if not os.path.isabs(path) else ""
+    except OSError as error:
+        raise click.BadParameter(f"the current directory cannot be found: {error.strerror}") from None
+    return os.path.join(here, path)
+
+
+def project_option(text: str) -> Callable[[F], F]:
+    """Return ``--project`` with the help ``text``: a directory, in any spelling, or the name of a project."""
+    return click.option(
+        "--project",
+        metavar="DIR|NAME",
+        help=text,
+        callback=lambda _ctx, _parameter, value: directory_named(value) if value else value,
+    )
+
+
 def agent_option(command: F) -> F:
     """Add ``--agent`` to the command: the agent on whose behalf it reads or writes."""
     decorated: F = click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -51,7 +51,7 @@ def read_text(words: tuple[str, ...]) -> str:
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Tags, separated by commas; may be repeated.")
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="Importance from 0 to 1 (default 0.8).")
 @click.option("--who", default="user", show_default=True, help="Author of the memory.")
-@click.option("--project", help="Project that the memory belongs to.")
+@project_option("Project that the memory belongs to.")
 @click.option("--scope", help="Scope: recall returns it only with this --scope, list never.")
 @click.option(
     "--pinned/--no-pinned",
@@ -166,7 +166,7 @@ def remember(
 @click.option("--who", help="Only memories of this author.")
 @click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
 @click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
-@click.option("--project", help="Only memories of this project.")
+@project_option("Only memories of this project.")
 @click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
 @click.option(

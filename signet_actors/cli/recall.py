@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.memory_ids import full_id
 from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--who", help="Only memories of this author.")
 @click.option("--since", metavar="TIME", type=SINCE, help="Created then or later (ISO time, date, `yesterday`, …).")
 @click.option("--until", metavar="TIME", type=UNTIL, help="Created then or earlier (ISO time, date, `yesterday`, …).")
-@click.option("--project", help="Only memories of this project.")
+@project_option("Only memories of this project.")
 @click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")

@@ -3,7 +3,8 @@
 Agents name the directory in which they run. It is replaced by the main working tree of its repository, so that memories
 are found in every subdirectory and in every worktree, in both directions. The files are read without git: ``.git`` of a
 worktree names the repository's directory, which names the worktree (gitrepository-layout). ``projects.joined`` gives a
-directory another project, and ``projects.only`` says where hooks work. Any other name of a project is kept.
+directory another project, and ``projects.only`` says where hooks work. A directory counts by where it really is, not
+by how it is spelled; one that is gone still belongs to the repository around it. Any other name of a project is kept.
 
 Source: docs/decisions.md 62.
 """
@@ -11,7 +12,9 @@ Source: docs/decisions.md 62.
 from __future__ import annotations
 
 import asyncio
+import ntpath
 import os
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +35,8 @@ PAUSE_MS: Final = 10_000
 MAX_KNOWN: Final = 1_024
 _MAX_FILE_BYTES: Final = 4_096
 _MAX_LEVELS: Final = 64
+_LONG_PATH: Final = "\\\\?\\"
+"""How Windows begins a path that may be long."""
 
 
 class Place(NamedTuple):
@@ -63,32 +68,31 @@ class Projects:
         return bool(self._settings.only)
 
     async def project_of(self, name: str) -> str:
-        """Return the project of the directory ``name``; ``name`` itself if it is no directory of a repository here."""
+        """Return the project of the directory ``name``; any other name as it is, in its one spelling."""
         return (await self.place_of(name)).project
 
     async def place_of(self, name: str) -> Place:
         """Return the project of the directory ``name``, and whether hooks work there.
 
-        The project of what is no directory of a repository here is ``name`` itself, unless the configuration joins it
+        Outside of repositories that is the directory itself, without symbolic links, unless the configuration joins it
         to another one.
         """
         settings = self._settings
-        if not os.path.isabs(name) or "\0" in name:
-            return Place(name, not settings.only)
-        if settings.identity == "path" and not settings.joined and not settings.only:
-            return Place(name, True)
+        path = spelled(name)
+        if not os.path.isabs(path) or "\0" in path:
+            return Place(path, not settings.only)
         known = self._known.get(name)
         now_ms = self._clock.monotonic_ns() // 1_000_000
         if known is not None and now_ms < known[1]:
             return known[0]
         if now_ms < self._paused_until_ms:
-            return _unread_place(name, settings) if known is None else known[0]
-        lookup = asyncio.get_running_loop().run_in_executor(self._thread, _place, name, settings)
+            return _unread_place(path, settings) if known is None else known[0]
+        lookup = asyncio.get_running_loop().run_in_executor(self._thread, _place, path, settings)
         try:
             place = await asyncio.wait_for(lookup, WAIT_S)
         except TimeoutError:
             self._paused_until_ms = now_ms + PAUSE_MS
-            return _unread_place(name, settings) if known is None else known[0]
+            return _unread_place(path, settings) if known is None else known[0]
         if settings is not self._settings:  # it was changed meanwhile
             return place
         self._known[name] = (place, now_ms + FRESH_MS)
@@ -98,20 +102,50 @@ class Projects:
         return place
 
 
-def _place(name: str, settings: ProjectsConfig) -> Place:
+def spelled(name: str) -> str:
+    """Return the name of a project in its one spelling, as far as the file system need not be asked.
+
+    Letters are composed (NFC). ``~`` is the home directory. A path of Windows, which is never one of this machine, has
+    a capital drive letter and no needless parts. Slashes at the end of any other name are left out.
+    """
+    name = unicodedata.normalize("NFC", name)
+    if name.startswith("\\\\") or (name[:1].isalpha() and name[1:3] in (":\\", ":/")):
+        path = name.removeprefix(_LONG_PATH) if not name.startswith(_LONG_PATH + "UNC") else "\\" + name[7:]
+        drive, rest = ntpath.splitdrive(ntpath.normpath(path))
+        is_letter = len(drive) == len("C:")
+        return drive.upper() + (rest or "\\") if is_letter else drive + rest.rstrip("\\")
+    if name == "~" or name.startswith("~/"):
+        name = os.path.expanduser(name)
+    return ("/" + name.strip("/") if os.path.isabs(name) else name.rstrip("/")) or name
+
+
+def _place(path: str, settings: ProjectsConfig) -> Place:
     """Return what the directory stands for, by the file system and the settings."""
     in_repository = settings.identity == "repository"
-    project = main_working_tree(name) if in_repository else name
-    directories = {name, os.path.realpath(name), project}
+    here = _real(path)
+    project = main_working_tree(here) if in_repository else here
+    directories = set(map(spelled, (os.path.normpath(path), here, project)))
     joined = _joined(directories, settings, real=True)
     if joined is not None:
-        project = main_working_tree(joined) if in_repository and os.path.isabs(joined) else joined
+        project = _real(joined) if os.path.isabs(joined) else joined
+        project = main_working_tree(project) if in_repository and os.path.isabs(project) else project
+    project = spelled(project)
     return Place(project, _is_chosen({*directories, project}, settings, real=True))
 
 
-def _unread_place(name: str, settings: ProjectsConfig) -> Place:
+def _real(path: str) -> str:
+    """Return where the directory really is. Its name may be decomposed (NFD) on the disk, as macOS leaves it."""
+    try:
+        decomposed = unicodedata.normalize("NFD", path)
+        return os.path.realpath(path if os.path.lexists(path) or not os.path.lexists(decomposed) else decomposed)
+    except (OSError, ValueError):  # ValueError: a character that no file name can have
+        return os.path.normpath(path)
+
+
+def _unread_place(path: str, settings: ProjectsConfig) -> Place:
     """Return the same by the names alone, while the file system does not answer."""
-    return Place(_joined({name}, settings, real=False) or name, _is_chosen({name}, settings, real=False))
+    path = os.path.normpath(path)
+    return Place(_joined({path}, settings, real=False) or path, _is_chosen({path}, settings, real=False))
 
 
 def _joined(directories: Iterable[str], settings: ProjectsConfig, *, real: bool) -> str | None:
@@ -132,8 +166,8 @@ def _is_chosen(directories: Iterable[str], settings: ProjectsConfig, *, real: bo
 
 def _spellings(directory: str, *, real: bool) -> set[str]:
     """Return the directory of the configuration as a path, and with ``real`` also the one without symbolic links."""
-    path = os.path.normpath(os.path.expanduser(directory))
-    return {path, os.path.realpath(path)} if real else {path}
+    path = os.path.normpath(spelled(directory))
+    return {path, spelled(_real(path))} if real else {path}
 
 
 def _is_within(directory: str, outer: str) -> bool:
@@ -145,18 +179,17 @@ def _is_within(directory: str, outer: str) -> bool:
 def main_working_tree(directory: str) -> str:
     """Return the main working tree of the repository that ``directory`` is in; ``directory`` itself if it is in none.
 
-    A repository in the home directory or at the root of the file system does not count: it holds settings, and every
-    other directory is in it.
+    The directory need not exist any more. A repository in the home directory or at the root of the file system does not
+    count: it holds settings, and every other directory is in it.
     """
     here = Path(directory)
     try:
-        if not here.is_dir():
-            return directory
-        excluded = {Path.home(), Path(here.anchor)}
+        home = Path.home()
+        excluded = {home, home.resolve(), Path(here.anchor)}
         for place in (here, *here.parents)[:_MAX_LEVELS]:
             if place not in excluded and (place / ".git").exists():
                 return os.path.realpath(_main_of(place))
-    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: there is no home directory
         pass
     return directory
 

@@ -14,7 +14,6 @@ from signet_actors.domain.temporal.intent import Intent
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
-from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import ListTimeline, Recalled, RecalledRow, RowTime
 from signet_actors.protocol.transcripts import ListSpans, SessionSpan
 
@@ -30,15 +29,13 @@ async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, tim
     Without them if a filter asks for what only memories have, or if the caller may not read transcripts.
     """
     filters, limit = timeline.filters, timeline.limit
-    of_memories = filters != Filters(project=filters.project) or call.read.scope is not None
+    of_memories = filters != filters.projects or call.read.scope is not None
     if _FACET not in intent.facets or of_memories or call.require_owner is None or timeline.min_score > _SCORE:
         return found
     if len(found.rows) >= limit and found.rows[-1].score >= _SCORE:
         return found
     window = intent.window
-    query = ListSpans(
-        iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.only_project
-    )
+    query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.project)
     try:
         await call.require_owner()
         listed = await call.ask_searcher(query)

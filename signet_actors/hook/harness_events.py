@@ -9,6 +9,8 @@ Source: docs/guides/claude-code.md "What is sent", and the same section of the o
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False  # not from typing, whose import takes longer than the request
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -119,6 +121,8 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
     """Return the body of the hook's request."""
     session = _text(event, "session_id") or _text(event, "sessionKey") or _text(event, "conversation_id")
     project = options.project or _text(event, "cwd") or _text(event, "project") or _first_root(event)
+    if project in (".", "..") or project.startswith(("./", "../")):
+        project = os.path.join(os.environ.get("PWD", ""), project)  # os.getcwd fails in a directory that was removed
     body: dict[str, Any] = {"harness": options.harness, "project": project, "sessionKey": session}
     body["agentId"] = options.agent
     body.update(hook.build(event))

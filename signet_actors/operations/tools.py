@@ -100,12 +100,15 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
     """Return the request with the origin of a memory that it stores, as far as the model names none.
 
     ``project``: the directory in which the model works. In every request, its last part means the whole: a model says
-    "shop" for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
+    "shop" or "." for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
     """
     fields = request.query if request.body is None else request.body
-    name = PurePath(project or "").name
-    if name and fields.get("project") == name:
-        fields = {**fields, "project": project}
+    name, given = PurePath(project or "").name, fields.get("project")
+    if name and isinstance(given, str):
+        if given.rstrip("/") == name:
+            fields = {**fields, "project": project}
+        elif given in (".", "..") or given.startswith(("./", "../")):
+            fields = {**fields, "project": f"{project}/{given}"}
     if request.operation is REMEMBER:
         origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
         fields = {**origin, **{name: value for name, value in fields.items() if value is not None}}

@@ -24,8 +24,9 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     """Conditions applied before ranking; all that are set must match. ``tags``: at least one must match.
 
-    ``owner`` is the agent that owns the memories. ``no_project``: only memories without a project. ``or_no_project``:
-    memories of ``project`` and those without one.
+    ``owner`` is the agent that owns the memories. ``former_project``: another spelling of ``project``, under which
+    older memories of it are stored. ``no_project``: only memories without a project. ``or_no_project``: memories of
+    ``project`` and those without one.
     """
 
     type: str | None = None
@@ -36,6 +37,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     since: str | None = None
     until: str | None = None
     project: str | None = None
+    former_project: str | None = None
     source_type: str | None = None
     owner: str | None = None
     visibility: str | None = None
@@ -43,14 +45,26 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     or_no_project: bool = False
 
     @property
-    def only_project(self) -> str | None:
-        """The project if only its memories pass, else None."""
-        return None if self.or_no_project else self.project
+    def spellings(self) -> tuple[str, ...]:
+        """The names under which memories of the project are stored; empty if there is no condition on it."""
+        if self.project is None:
+            return ()
+        return (self.project,) if self.former_project is None else (self.project, self.former_project)
+
+    @property
+    def only_project(self) -> tuple[str, ...]:
+        """The names of the project if only its memories pass, else none."""
+        return () if self.or_no_project else self.spellings
 
     @property
     def projects(self) -> Filters:
         """The conditions on the project alone. Words are counted, and relevance is measured, on what passes them."""
-        return Filters(project=self.project, no_project=self.no_project, or_no_project=self.or_no_project)
+        return Filters(
+            project=self.project,
+            former_project=self.former_project,
+            no_project=self.no_project,
+            or_no_project=self.or_no_project,
+        )
 
 
 class Memory(msgspec.Struct, frozen=True):

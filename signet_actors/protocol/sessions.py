@@ -128,6 +128,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     read: ReadScope
     now_ms: int
     project: str | None = None
+    former_project: str | None = None
     session_key: str | None = None
     limit: int = 50
     max_constraints: int = 50

@@ -31,10 +31,10 @@ class AccessMasks:
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
-        self._cache: OrderedDict[tuple[Policy, str | None, str | None], _CachedMask] = OrderedDict()
+        self._cache: OrderedDict[tuple[Policy, str | None, tuple[str, ...]], _CachedMask] = OrderedDict()
 
-    def mask(self, policy: Policy, scope: str | None, project: str | None) -> Mask:
-        """Return the live rows that the policy admits in the scope, of one project if given.
+    def mask(self, policy: Policy, scope: str | None, project: tuple[str, ...]) -> Mask:
+        """Return the live rows that the policy admits in the scope, of one project if it is given by its names.
 
         The array is read-only, shape (columns.size,).
         """
@@ -52,7 +52,7 @@ class AccessMasks:
         kept.mask.setflags(write=False)
         return kept.mask
 
-    def _update(self, key: tuple[Policy, str | None, str | None], kept: _CachedMask) -> None:
+    def _update(self, key: tuple[Policy, str | None, tuple[str, ...]], kept: _CachedMask) -> None:
         columns, known = self._columns, len(kept.mask)
         changed = np.array(columns.changed[kept.seen :], np.int64)
         changed = changed[changed < known]
@@ -65,9 +65,9 @@ class AccessMasks:
         mask[changed] = self._compute(key, changed)
         kept.mask, kept.seen = mask, len(columns.changed)
 
-    def _compute(self, key: tuple[Policy, str | None, str | None], rows: slice | Seqs) -> Mask:
+    def _compute(self, key: tuple[Policy, str | None, tuple[str, ...]], rows: slice | Seqs) -> Mask:
         policy, scope, project = key
         mask = self._columns.readable(policy, scope, rows)
-        if project is not None:
+        if project:
             mask &= self._columns.in_project(project, rows)
         return mask

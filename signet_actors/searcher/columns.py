@@ -97,9 +97,10 @@ class MemoryColumns:
         mask &= visibility != self._code("visibility", "archived")
         return mask
 
-    def in_project(self, project: str, rows: slice | Seqs) -> Mask:
-        """Return which of ``rows`` belong to the project."""
-        mask: Mask = self._codes["project"][rows] == self._code("project", project)
+    def in_project(self, names: tuple[str, ...], rows: slice | Seqs) -> Mask:
+        """Return which of ``rows`` belong to the project that has these names."""
+        found = self._codes["project"][rows]
+        mask: Mask = np.logical_or.reduce([found == self._code("project", name) for name in names])
         return mask
 
     def narrow(self, mask: Mask, filters: Filters) -> Mask:
@@ -120,8 +121,7 @@ class MemoryColumns:
         if filters.no_project:
             mask = mask & (self._codes["project"][:n] == self._code("project", ""))
         if filters.or_no_project and filters.project is not None:
-            codes = (self._code("project", ""), self._code("project", filters.project))
-            mask = mask & np.isin(self._codes["project"][:n], codes)
+            mask = mask & self.in_project(("", *filters.spellings), slice(0, n))
         if filters.pinned is not None:
             mask = mask & (self.pinned[:n] == filters.pinned)
         if filters.importance_min is not None:

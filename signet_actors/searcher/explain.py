@@ -178,7 +178,7 @@ class _Explainer:
     def _excluding_filters(self, seq: int) -> list[str]:
         """Return the names of the filters that the readable row does not pass; ``scope`` counts as one."""
         reader, command = self._reader, self._command
-        if not reader.readable_rows(self._snapshot, command.read, None)[seq]:
+        if not reader.readable_rows(self._snapshot, command.read, ())[seq]:
             return ["scope"]
         given = msgspec.structs.asdict(command.filters)
         empty = msgspec.structs.asdict(Filters())
@@ -186,7 +186,11 @@ class _Explainer:
             name
             for name, value in given.items()
             if value != empty[name]
-            and not reader.allowed_rows(self._snapshot, command.read, Filters(**{name: value}))[seq]
+            and not reader.allowed_rows(
+                self._snapshot,
+                command.read,
+                Filters(**{"former_project": command.filters.former_project, name: value}),
+            )[seq]
         ]
 
     def _candidate(self, seq: int) -> Explanation:

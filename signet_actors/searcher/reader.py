@@ -163,7 +163,7 @@ class Reader:
             open_ |= coherence.is_open(numbers)
         return open_
 
-    def known_subject(self, snapshot: Snapshot, read: ReadScope, project: str | None, query: str) -> int:
+    def known_subject(self, snapshot: Snapshot, read: ReadScope, project: tuple[str, ...], query: str) -> int:
         """Return the code of the only word of ``query`` that is a subject of what the caller may read, else 0."""
         codes = subject_codes(query)
         if not codes:
@@ -171,8 +171,11 @@ class Reader:
         policy = read_policy(snapshot, read.agent_id)
         return self._subjects.find((policy, read.scope, project), self.readable_rows(snapshot, read, project), codes)
 
-    def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: str | None) -> Mask:
-        """Return a mask of the rows that the caller may read, of one project if given. Read-only, shape (size,)."""
+    def readable_rows(self, snapshot: Snapshot, read: ReadScope, project: tuple[str, ...]) -> Mask:
+        """Return a mask of the rows that the caller may read, of one project if its names are given.
+
+        Read-only, shape (size,).
+        """
         return self._access_masks.mask(read_policy(snapshot, read.agent_id), read.scope, project)
 
     def counted_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Counted:

@@ -78,7 +78,7 @@ def _leading(snapshot: Snapshot, measure: Measure) -> str:
 
 def _admits_turns(command: Recall) -> bool:
     """Return True if nothing is asked for that only memories have: a scope, a time, tags and so on."""
-    filters = msgspec.structs.replace(command.filters, project=None)
+    filters = msgspec.structs.replace(command.filters, project=None, former_project=None)
     of_turns = filters == Filters() or filters == Filters(type=TYPE)
     return of_turns and command.read.scope is None and command.within is None
 

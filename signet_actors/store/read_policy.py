@@ -98,8 +98,11 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.until is not None:
         add("m.created_at <= :f_until", "f_until", filters.until)
     if filters.project is not None:
-        clause = "(m.project = :f_project OR m.project IS NULL)" if filters.or_no_project else "m.project = :f_project"
-        add(clause, "f_project", filters.project)
+        clause = "m.project = :f_project"
+        if filters.former_project is not None:
+            clause = "m.project IN (:f_project, :f_former_project)"
+            bindings["f_former_project"] = filters.former_project
+        add(f"({clause} OR m.project IS NULL)" if filters.or_no_project else clause, "f_project", filters.project)
     if filters.source_type is not None:
         add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
     if filters.owner is not None:

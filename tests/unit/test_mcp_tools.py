@@ -113,7 +113,21 @@ def test_a_stored_memory_has_the_origin_that_its_model_does_not_name() -> None:
     assert with_origin(search, harness="codex", project="/p") == search
 
 
-@pytest.mark.parametrize(("given", "meant"), [("shop", "/home/you/shop"), ("other", "other"), ("/a/shop", "/a/shop")])
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("shop", "/home/you/shop"),
+        ("shop/", "/home/you/shop"),
+        (".", "/home/you/shop/."),
+        ("./src", "/home/you/shop/./src"),
+        ("..", "/home/you/shop/.."),
+        ("../till", "/home/you/shop/../till"),
+        ("other", "other"),
+        (".shop", ".shop"),
+        ("org/shop", "org/shop"),
+        ("/a/shop", "/a/shop"),
+    ],
+)
 def test_the_name_of_the_directory_in_which_a_model_works_means_that_directory(given: str, meant: str) -> None:
     for tool, arguments in (("memory_store", {"content": "x"}), ("memory_search", {"query": "x"}), ("memory_list", {})):
         made = with_origin(request(tool, **arguments, project=given), harness=None, project="/home/you/shop")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import threading
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,91 @@ def test_a_changed_configuration_counts_at_once(repository: Path) -> None:
         assert await known.place_of(str(repository)) == Place(str(repository), False)
 
     asyncio.run(ask())
+
+
+def test_a_directory_is_one_project_however_it_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row: how the same directory is written. No row may be the same as another one."""
+    top = Path(os.path.realpath(tmp_path))
+    monkeypatch.setenv("HOME", str(top))
+    names = ("ferry", "Ferry", "ferry-2", "ferry.old", "café", "two words", "ferry~", "..ferry", "日本", "q%2F")
+    for name in names:
+        (top / name / "sub").mkdir(parents=True)
+    (top / "link").symlink_to(top / "ferry", target_is_directory=True)
+    (top / "chain").symlink_to("link")
+    decomposed = unicodedata.normalize("NFD", "café")
+    spellings = {
+        name: [
+            *(f"{top}/{name}", f"{top}/{name}/", f"{top}/./{name}", f"{top}//{name}///", f"~/{name}", f"~//{name}/"),
+            *(f"{top}/{name}/sub/..", f"/{top}/{name}", f"{top}/{name}/.", f"{top}/ferry/../{name}"),
+            f"{top}/{name}/sub/../",
+        ]
+        for name in names
+    }
+    spellings["ferry"] += [f"{top}/link", f"{top}/chain/", f"{top}/link/sub/..", f"{top}/link/../ferry", "~/link"]
+    spellings["café"] += [f"{top}/{decomposed}", f"{top}/{decomposed}/"]
+    spellings["nowhere"] = [f"{top}/a/b", f"{top}/a/b/", f"{top}/a/./b", f"{top}/a//b", f"{top}/a/c/../b", "~/a/b"]
+    spellings["gone below a link"] = [f"{top}/ferry/gone", f"{top}/link/gone", f"{top}/chain/gone/"]
+    spellings["missing"] = ["/no/such/\u00e9", "/no/such/e\u0301", "/no/such/e\u0301/"]
+    spellings["windows"] = [
+        "C:\\Users\\me\\shop",
+        "c:\\Users\\me\\shop\\",
+        "c:/Users/me/shop/",
+        "C:\\Users\\.\\me\\\\shop",
+    ]
+    spellings["windows"] += ["\\\\?\\c:\\Users\\me\\shop", "C:\\Users\\you\\..\\me\\shop"]
+    spellings["another drive"] = ["D:\\Users\\me\\shop", "d:\\Users\\me\\shop\\"]
+    spellings["a whole drive"] = ["E:\\", "e:\\", "e:/", "E:\\."]
+    spellings["a share"] = [
+        "\\\\nas\\work\\shop",
+        "\\\\nas\\work\\shop\\",
+        "\\\\nas\\work\\.\\shop",
+        "\\\\?\\UNC\\nas\\work\\shop",
+    ]
+    spellings["a whole share"] = ["\\\\nas\\work", "\\\\nas\\work\\"]
+    spellings["a name"] = ["billing", "billing/"]
+    spellings["another name"] = ["Billing"]
+    spellings["a name with a slash"] = ["org/billing", "org/billing/"]
+    spellings["an address"] = ["https://example.org/billing", "https://example.org/billing/"]
+    spellings["an accent"] = ["Caf\u00e9", "Cafe\u0301"]
+    spellings["the root"] = ["/", "//", "/.", "/.."]
+    found = {}
+    for identity in ("repository", "path"):
+        settings = ProjectsConfig(identity=identity)  # type: ignore[arg-type]
+        found = {of: set(projects_of(settings, *written)) for of, written in spellings.items()}
+        assert {of: projects for of, projects in found.items() if len(projects) != 1} == {}
+        assert len(set.union(*found.values())) == len(spellings)
+    assert found["ferry"] == {f"{top}/ferry"}
+    assert found["windows"] == {"C:\\Users\\me\\shop"}
+    assert found["a share"] == {"\\\\nas\\work\\shop"}
+
+
+def test_what_is_gone_from_a_repository_still_belongs_to_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ProjectsConfig()
+    for gone in (
+        ".claude/worktrees/gone",
+        "src/deep/gone",
+        "gone/",
+        "a/b/c/../d",
+        "README.md",
+        "src/./gone",
+        "src//gone",
+    ):
+        assert projects_of(settings, f"{repository}/{gone}") == [str(repository)], gone
+    beside = repository.parent / "beside"
+    assert projects_of(settings, beside / "gone", f"{repository}-2") == [str(beside / "gone"), f"{repository}-2"]
+    monkeypatch.setenv("HOME", str(repository))
+    assert projects_of(settings, repository / "gone") == [str(repository / "gone")]
+    (repository.parent / "home").symlink_to(repository, target_is_directory=True)
+    monkeypatch.setenv("HOME", str(repository.parent / "home"))
+    assert projects_of(settings, "~/src/gone") == [str(repository / "src" / "gone")]
+
+
+def test_the_configuration_means_a_directory_in_any_spelling(tmp_path: Path) -> None:
+    (tmp_path / "cafe\u0301").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "cafe\u0301", target_is_directory=True)
+    for written in ("caf\u00e9", "cafe\u0301/", "link", "./link/"):
+        settings = ProjectsConfig(
+            only=(f"{tmp_path}/{written}",), joined=(JoinedProject(f"{tmp_path}/{written}", "x"),)
+        )
+        for asked in ("caf\u00e9", "cafe\u0301", "link/", "link/sub"):
+            assert places(settings, f"{tmp_path}/{asked}") == [Place("x", True)], (written, asked)

@@ -5,6 +5,7 @@ Source: docs/guides/backfill.md.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,7 +51,10 @@ class PastSession:
 
     def is_below(self, directory: Path) -> bool:
         """Return whether the session worked in the directory or below it."""
-        return self.project is not None and Path(self.project).is_relative_to(directory)
+        if self.project is None:
+            return False
+        real = os.path.realpath(self.project)
+        return Path(self.project).is_relative_to(directory) or Path(real).is_relative_to(directory)
 
 
 class Unreadable(Exception):

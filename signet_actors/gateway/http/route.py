@@ -114,10 +114,12 @@ class Call(Generic[RequestT]):
     answered with success.
     ``require_owner`` raises a SignetError if the caller is not the user that runs the daemon; None if it is not known.
     ``is_chosen``: whether hooks work in the directory that the request names, None if it names none.
+    ``former_project``: the directory as the caller spells it, if that is not its project: older memories have it.
     """
 
     request: RequestT
     is_chosen: bool | None = None
+    former_project: str | None = None
 
     def __init__(
         self,
@@ -478,10 +480,11 @@ async def _replace_directories(call: Call[Any], fields: Sequence[str]) -> None:
     changed = {name: place.project for name, place in places.items() if place.project != given[name]}
     if changed:
         call.request = msgspec.structs.replace(call.request, **changed)
+        call.former_project = given[next(iter(changed))]
     call.is_chosen = next((place.is_chosen for place in places.values()), None)
 
 
-def filters_of(request: FilterFields) -> Filters:
+def filters_of(request: FilterFields, former_project: str | None) -> Filters:
     """Return the conditions of ``request``. ``pinned`` false is no condition."""
     return Filters(
         type=request.type,
@@ -492,5 +495,6 @@ def filters_of(request: FilterFields) -> Filters:
         since=request.since,
         until=request.until,
         project=request.project,
+        former_project=former_project,
         source_type=request.source_type,
     )

@@ -144,7 +144,7 @@ async def _forget_all(call: Call[ForgetRequest], command: ForgetMany) -> ManyFor
 
 def _selection(call: Call[ForgetRequest]) -> FindForgetCandidates:
     request = call.request
-    filters = filters_of(request)
+    filters = filters_of(request, call.former_project)
     if not request.ids and request.query is None and not _has_selection(filters):
         raise InvalidRequest("query, ids, or at least one filter is required")
     return FindForgetCandidates(

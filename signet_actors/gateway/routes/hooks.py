@@ -182,6 +182,7 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
         None,
         Filters(
             project=project,
+            former_project=call.former_project,
             or_no_project=project is not None,
             no_project=project is None,
             importance_min=MIN_IMPORTANCE,

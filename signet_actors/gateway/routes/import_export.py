@@ -94,6 +94,7 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
     batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(call))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused, memories=0))
+    batch = batch._replace(lines=await _in_projects(state, batch.lines))
     async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await _send(call, batch, principal)
     refused = [
@@ -112,6 +113,19 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
             receipt=done.receipt or UNSET,
         )
     )
+
+
+async def _in_projects(state: GatewayState, lines: list[ImportLine]) -> list[ImportLine]:
+    """Return the lines with the projects of the directories that they name, by the rule of a remember."""
+    named = {line.memory.project for line in lines}
+    projects = {name: await state.projects.project_of(name) for name in named if name}
+    if all(name == project for name, project in projects.items()):
+        return lines
+    replace = msgspec.structs.replace
+    return [
+        replace(line, memory=replace(line.memory, project=projects[name])) if (name := line.memory.project) else line
+        for line in lines
+    ]
 
 
 async def _send(call: Call[NoFields], batch: _Batch, principal: Principal) -> MemoriesImported:

@@ -52,7 +52,7 @@ async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
     page = await call.ask_searcher(
         ListMemories(
             read=call.read,
-            filters=filters_of(request),
+            filters=filters_of(request, call.former_project),
             limit=request.limit,
             offset=request.offset,
             deleted=request.deleted,
@@ -70,7 +70,12 @@ async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
 async def most_used(call: Call[MostUsedRequest]) -> HttpResponse:
     """Return the live memories that recalls returned most often."""
     page = await call.ask_searcher(
-        ListMemories(read=call.read, filters=filters_of(call.request), limit=call.request.limit, most_used=True)
+        ListMemories(
+            read=call.read,
+            filters=filters_of(call.request, call.former_project),
+            limit=call.request.limit,
+            most_used=True,
+        )
     )
     return HttpResponse(MostUsedReply(memories=[_used(memory, call.state) for memory in page.memories]))
 

@@ -119,7 +119,7 @@ async def _recall(
         received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
         text = query if intent is None else intent.search_text
         with_turns = config.search.transcripts and not fields.aggregate
-        filters = filters_of(fields)
+        filters = filters_of(fields, call.former_project)
         found, stages = await search_memories(call, text, fields, intent, filters, received, turns=with_turns)
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
@@ -288,7 +288,7 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     query = ListTimeline(
         window=time_filter(intent),
         read=call.read,
-        filters=filters_of(fields),
+        filters=filters_of(fields, call.former_project),
         words=intent.search_text,
         limit=fields.limit,
         min_score=_min_score(call.state.config, fields),
@@ -382,7 +382,7 @@ async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
         return HttpResponse(AuthorsReply(values=authors.values))
     limit = request.limit if request.limit is not None else 50 if request.query is None else 20
     found = await call.ask_searcher(
-        LegacySearch(query=request.query, read=call.read, filters=filters_of(request), limit=limit)
+        LegacySearch(query=request.query, read=call.read, filters=filters_of(request, call.former_project), limit=limit)
     )
     return HttpResponse(
         LegacySearchReply(

@@ -83,6 +83,7 @@ async def _full_start(
                 read=call.read,
                 now_ms=state.clock.wall_ms(),
                 project=request.project,
+                former_project=call.former_project,
                 session_key=session.key,
                 limit=settings.recall_limit,
                 decay_rate=state.config.memory.decay_rate,

@@ -61,7 +61,9 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     """Return constraints and memories for a new session, without those of other projects."""
     reader.sync(snapshot)
     project = query.project
-    filters = Filters(no_project=True) if project is None else Filters(project=project, or_no_project=True)
+    filters = Filters(no_project=True)
+    if project is not None:
+        filters = Filters(project=project, former_project=query.former_project, or_no_project=True)
     allowed = reader.allowed_rows(snapshot, query.read, filters)
     binding = _binding(reader, snapshot, query, filters)
     best = _highest(reader, allowed & ~binding, query, query.candidates)
@@ -78,7 +80,9 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     since_ms = None if last_active_at is None else epoch_ms(last_active_at)
     created = reader.columns.created_ms[: len(allowed)]
     return SessionStartFound(
-        constraints=sorted(constraints.values(), key=lambda memory: (memory.project != project, -memory.importance)),
+        constraints=sorted(
+            constraints.values(), key=lambda memory: (memory.project not in filters.spellings, -memory.importance)
+        ),
         memories=_by_score(query, list(memories.values())),
         seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
         last_active_at=last_active_at,
