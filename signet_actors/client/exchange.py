@@ -175,7 +175,7 @@ class Caller:
             headers["content-type"] = JSON if operation.lines is None else JSON_LINES
         if operation.has_effect:
             headers["idempotency-key"] = request_id
-        if operation.owner_only and (token := owner_token(address)) is not None:
+        if (operation.owner_only or operation.owner_parts) and (token := owner_token(address)) is not None:
             headers[OWNER_TOKEN_HEADER] = token
         return headers
 

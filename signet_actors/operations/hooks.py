@@ -27,7 +27,7 @@ from signet_actors.operations.field_types import (
     Tags,
     Text,
 )
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.recall import RecallFields, RecallReply, RecallResult
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RowKey
@@ -297,6 +297,7 @@ SESSION_START: Final[Operation[SessionStartRequest, SessionStartReply]] = Operat
     permission=Permission.REMEMBER,
     served_by="searcher",
     keeps_names=True,
+    owner_parts=f"the files of the agent, MEMORY.md, the checkpoint, what other sessions did, and {OWNERS_SESSION}",
     lenient=True,
 )
 USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
@@ -310,6 +311,7 @@ USER_PROMPT: Final[Operation[UserPromptRequest, UserPromptReply]] = Operation(
     replies={200: UserPromptReply, **_REFUSALS},
     permission=Permission.RECALL,
     served_by="searcher",
+    owner_parts=OWNERS_SESSION,
     lenient=True,
 )
 HOOK_REMEMBER: Final[
@@ -326,6 +328,7 @@ HOOK_REMEMBER: Final[
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
+    owner_parts=OWNERS_SESSION,
     lenient=True,
 )
 HOOK_RECALL: Final[Operation[HookRecallRequest, HookRecallReply | HookRecallSkipped]] = Operation(
@@ -339,6 +342,7 @@ HOOK_RECALL: Final[Operation[HookRecallRequest, HookRecallReply | HookRecallSkip
     replies={200: HookRecallReply | HookRecallSkipped, **_REFUSALS},
     permission=Permission.RECALL,
     served_by="searcher",
+    owner_parts=f"turns of sessions, and {OWNERS_SESSION}",
     lenient=True,
 )
 PRE_COMPACTION: Final[Operation[PreCompactionRequest, PreCompactionReply]] = Operation(
@@ -351,6 +355,7 @@ PRE_COMPACTION: Final[Operation[PreCompactionRequest, PreCompactionReply]] = Ope
     example={"harness": "claude-code", "sessionKey": "s-1"},
     replies={200: PreCompactionReply, **_REFUSALS},
     permission=Permission.REMEMBER,
+    owner_parts=OWNERS_SESSION,
     lenient=True,
 )
 COMPACTION_COMPLETE: Final[Operation[CompactionCompleteRequest, CompactionCompleteReply]] = Operation(
@@ -365,6 +370,7 @@ COMPACTION_COMPLETE: Final[Operation[CompactionCompleteRequest, CompactionComple
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.MAYBE_MEMORIES,
+    owner_parts=OWNERS_SESSION,
     lenient=True,
     description="With the header `x-signet-late: 1` only the summary is stored; no context epoch begins.",
 )

@@ -38,6 +38,7 @@ GET_IDENTITY: Final[Operation[IdentityRequest, IdentityReply]] = Operation(
     paths=("/api/identity",),
     request=IdentityRequest,
     replies={200: IdentityReply},
+    owner_parts="what the files of the agent say",
     permission=Permission.DIAGNOSTICS,
     description="From IDENTITY.md, that in `agents/NAME` if there is one; agent.yaml supplies missing values.",
 )

@@ -47,6 +47,7 @@ GET_JOB: Final[Operation[AgentFields, JobReply]] = Operation(
     example={"id": "0b0d7c1e-13f0-4d7f-8a54-2f6d6c1d7d50"},
     replies={200: JobReply, 404: Problem, **PROBLEMS},
     permission=Permission.RECALL,
+    owner_parts="jobs about sessions",
     served_by="searcher",
 )
 OPERATIONS: Final = (GET_JOB,)

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.hooks import HookFields, HookOutcome, Notifications
-from signet_actors.operations.operation import Operation
+from signet_actors.operations.operation import OWNERS_SESSION, Operation
 from signet_actors.operations.problem import PROBLEMS
 from signet_actors.operations.request_fields import SelectionText
 
@@ -50,6 +50,7 @@ TELL: Final[Operation[NotificationsRequest, NotificationsReply]] = Operation(
     request=NotificationsRequest,
     example={"harness": "opencode", "hook": "chat.message", "sessionKey": "s-1"},
     replies={200: NotificationsReply, **PROBLEMS},
+    owner_parts=OWNERS_SESSION,
     permission=Permission.RECALL,
     lenient=True,
     description="The text of a notification comes once in a session, and again after it has changed.",

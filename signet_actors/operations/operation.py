@@ -32,6 +32,8 @@ Surface = Literal["http", "cli"]
 
 EXAMPLE_MEMORY: Final = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
 """The memory of the examples; that of an import stores it."""
+OWNERS_SESSION: Final = "`sessionKey`, as if none were sent"
+"""``owner_parts`` of what takes a session: another user's request could claim, empty or read a session of the owner."""
 
 
 class Effect(Enum):
@@ -87,6 +89,8 @@ class Operation(Generic[RequestT, ReplyT]):
       passes the key on.
     - ``keeps_names``: it is a read, but the session keeps the harness and the project of the request, without secrets.
     - ``owner_only``: served only to the user that runs the daemon.
+    - ``owner_parts``: what of it only that user gets; any other caller gets the rest, and a warning that says this
+      (``Call.is_owner``). A test has every operation declare one of the two, or names why others may have all of it.
     - ``query_too``: fields that the body lacks may stand in the query of a request with a body.
     - ``body_required``: False if a request without a body is valid.
     - ``lenient``: an invalid value counts as absent, with a warning; only a missing required field is refused.
@@ -113,6 +117,7 @@ class Operation(Generic[RequestT, ReplyT]):
     keyed: bool = True
     keeps_names: bool = False
     owner_only: bool = False
+    owner_parts: str = ""
     query_too: bool = False
     body_required: bool = True
     lenient: bool = False

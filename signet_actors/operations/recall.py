@@ -19,7 +19,7 @@ from signet_actors.operations.field_types import (
     SecretRule,
     Text,
 )
-from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation, Tool
+from signet_actors.operations.operation import EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, AgentFields, FilterFields, SelectionText, not_yet
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
@@ -254,6 +254,8 @@ class SearchProblem(msgspec.Struct, frozen=True):
     results: list[SimilarResult] = []
 
 
+OWNERS_TURNS: Final = f"what was said in sessions, and {OWNERS_SESSION}"
+
 RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     name="memories.recall",
     summary="Recall",
@@ -264,6 +266,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     memory_ids=("explain_id",),
     example={"query": "which port does the staging database use?", "limit": 5, "min_relevance": 0.5},
     replies={200: RecallReply, **PROBLEMS},
+    owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
     served_by="searcher",
     description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
@@ -297,6 +300,7 @@ SEARCH: Final[Operation[SearchRequest, RecallReply]] = Operation(
     memory_ids=("explain_id",),
     example={"q": "staging database", "limit": 5},
     replies={200: RecallReply, **PROBLEMS},
+    owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
     served_by="searcher",
 )
@@ -309,6 +313,7 @@ LEGACY_SEARCH: Final[Operation[LegacySearchRequest, LegacySearchReply | AuthorsR
     request=LegacySearchRequest,
     example={"q": "deploy* NOT friday"},
     replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
+    owner_parts=OWNERS_TURNS,
     permission=Permission.RECALL,
     served_by="searcher",
 )

@@ -22,7 +22,7 @@ from signet_actors.operations.field_types import (
     Text,
     Timestamp,
 )
-from signet_actors.operations.operation import Effect, Operation, Tool
+from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import TYPE_FOR_MODELS, CallerFields, Importance, LongText, not_yet
 from signet_actors.operations.transcripts import TranscriptText
@@ -122,6 +122,7 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
         507: Problem,
         **PROBLEMS,
     },
+    owner_parts=f"`transcript`, and {OWNERS_SESSION}",
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.MEMORIES,

@@ -38,14 +38,19 @@ class NoFields(msgspec.Struct, frozen=True):
     """A request without fields of its own."""
 
 
-class AgentFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The agent and the scope of a request that reads memories. The gateway settles them (``Call``)."""
+class AgentField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The agent of a request. The gateway settles it (``Call``)."""
 
     agent_id: Annotated[
         str | None,
         CallerField(),
         Meta(description="The agent on whose behalf the caller acts; also the header x-signet-agent-id"),
     ] = msgspec.field(default=None, name="agentId")
+
+
+class AgentFields(AgentField, frozen=True, kw_only=True, omit_defaults=True):
+    """The agent and the scope of a request that reads memories. The gateway settles them (``Call``)."""
+
     scope: Annotated[
         str | None,
         CallerField(),

@@ -173,6 +173,7 @@ SESSION_MEMORIES: Final[Operation[ListSessionMemoriesRequest, SessionMemoriesRep
     request=ListSessionMemoriesRequest,
     example={"key": "s-1", "limit": 20},
     replies={200: SessionMemoriesReply, 404: Problem, **PROBLEMS},
+    owner_only=True,
     permission=Permission.RECALL,
     served_by="searcher",
     description="Each hook and recall of a session offers memories; `metrics` counts those that were shown, searched "

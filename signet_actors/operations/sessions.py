@@ -15,7 +15,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.request_fields import AgentField
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class StrictFlag(FieldType):
         return given.value
 
 
-class BypassRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BypassRequest(AgentField, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the session receives nothing and stores nothing."""
 
     enabled: Annotated[bool | None, StrictFlag(), Meta(description="Required: true or false")] = None
@@ -70,26 +70,28 @@ class BypassReply(msgspec.Struct, frozen=True):
     warnings: list[str] | UnsetType = UNSET
 
 
-LIST: Final[Operation[NoFields, SessionsReply]] = Operation(
+LIST: Final[Operation[AgentField, SessionsReply]] = Operation(
     name="sessions.list",
     summary="Active sessions",
     tag="Sessions",
     method="GET",
     paths=("/api/sessions",),
-    request=NoFields,
+    request=AgentField,
     replies={200: SessionsReply, **PROBLEMS},
+    owner_only=True,
     permission=Permission.RECALL,
-    description="Sessions whose hooks ran in the last four hours and that have not ended.",
+    description="Those with a hook in the last four hours that have not ended; of one agent, if the request names it.",
 )
-GET: Final[Operation[NoFields, Session]] = Operation(
+GET: Final[Operation[AgentField, Session]] = Operation(
     name="sessions.get",
     summary="One session",
     tag="Sessions",
     method="GET",
     paths=("/api/sessions/{key}",),
-    request=NoFields,
+    request=AgentField,
     example={"key": "s-1"},
     replies={200: Session, 404: Problem, **PROBLEMS},
+    owner_only=True,
     permission=Permission.RECALL,
 )
 BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
@@ -101,6 +103,7 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     request=BypassRequest,
     example={"key": "s-1", "enabled": False},
     replies={200: BypassReply, 404: Problem, 504: Problem, 507: Problem, **PROBLEMS},
+    owner_only=True,
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.OTHER,
@@ -117,15 +120,16 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
         renamed={"key": "session_key"},
     ),
 )
-RENEW: Final[Operation[NoFields, RenewedSession]] = Operation(
+RENEW: Final[Operation[AgentField, RenewedSession]] = Operation(
     name="sessions.renew",
     summary="Keep the claim of a session",
     tag="Sessions",
     method="POST",
     paths=("/api/sessions/{key}/renew",),
-    request=NoFields,
+    request=AgentField,
     example={"key": "s-1"},
     replies={200: RenewedSession, 404: Problem, **PROBLEMS},
+    owner_only=True,
     permission=Permission.REMEMBER,
     effect=Effect.OTHER,
     keyed=False,

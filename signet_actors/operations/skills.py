@@ -13,7 +13,7 @@ from msgspec import Meta
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookFields, HookOutcome
-from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent, Session
@@ -89,6 +89,7 @@ RECORD: Final[Operation[SkillInvocationRequest, SkillInvocationReply]] = Operati
     request=SkillInvocationRequest,
     example={"harness": "claude-code", "skill": "release-notes", "sessionKey": "s-1"},
     replies={200: SkillInvocationReply, 400: Problem, **PROBLEMS},
+    owner_parts=OWNERS_SESSION,
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.OTHER,

@@ -64,5 +64,5 @@ def test_the_document_offers_a_key_where_a_repeated_request_gets_the_first_reply
 
 def test_a_read_that_names_no_agent_documents_no_header() -> None:
     unnamed = {operation.name for operation in OPERATIONS if not documented(operation)}
-    assert {"health.get", "status.get", "pipeline.status", "sessions.list"} <= unnamed
+    assert {"health.get", "status.get", "pipeline.status"} <= unnamed
     assert "memories.recall" not in unnamed

@@ -13,9 +13,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from signet_actors.operations.registry import OPERATIONS
+from signet_actors.operations.request_path import fill_path
 from signet_actors.runtime.socket_uids import peer_uid
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
@@ -37,6 +40,21 @@ response = connection.getresponse()
 print(json.dumps([response.status, response.read().decode()]))
 """
 """What a program of another user does."""
+
+ASK_ALL = """
+import http.client, json, os, sys
+port = int(sys.argv[1])
+"".encode("idna")
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for line in sys.stdin:
+    method, target, body, headers = json.loads(line)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, target, None if body is None else json.dumps(body), headers)
+    response = connection.getresponse()
+    print(json.dumps([response.status, response.read().decode("utf-8", "replace")]))
+    connection.close()
+"""
+"""Many requests of another user, a JSON array on each line of standard input; one of status and body for each."""
 
 SEND = """
 import os, socket, struct, sys
@@ -68,6 +86,10 @@ OWNERS = [
     ("POST", "/api/memory/import", {"content": "planted"}),
     ("GET", "/api/memory/export", None),
     ("POST", "/api/memory/codex-native-note", {"content": "planted"}),
+    ("GET", "/api/sessions", None),
+    ("GET", "/api/sessions/x", None),
+    ("POST", "/api/sessions/x/bypass", {"enabled": True}),
+    ("POST", "/api/sessions/x/renew", {}),
 ]
 
 
@@ -86,6 +108,13 @@ def strict() -> Iterator[LiveDaemon]:
 def run(script: str, daemon: LiveDaemon, *arguments: str) -> str:
     command = [sys.executable, "-I", "-c", script, str(daemon.port), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def all_as_nobody(daemon: LiveDaemon, requests: list[tuple[str, str, Any, dict[str, str]]]) -> list[tuple[int, str]]:
+    command = [sys.executable, "-I", "-c", ASK_ALL, str(daemon.port)]
+    sent = "".join(json.dumps(request) + "\n" for request in requests)
+    done = subprocess.run(command, input=sent, check=True, capture_output=True, text=True, timeout=300)
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def as_nobody(daemon: LiveDaemon, method: str, target: str, body: Any = None) -> Answer:
@@ -113,7 +142,7 @@ def test_another_user_may_not_change_the_configuration_back_up_or_forget_in_bulk
     refused = as_nobody(own, method, target, body).refused(403, code="forbidden")
     assert f"(uid {NOBODY})" in refused["error"]
     assert own.api.memory(kept)["version"] == 1
-    assert not (own.workspace / "SOUL.md").exists()
+    assert "planted" not in (own.workspace / "SOUL.md").read_text() if (own.workspace / "SOUL.md").exists() else True
     assert own.api.get("/api/repair/backup").ok()["backups"] == []
 
 
@@ -184,3 +213,174 @@ def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:
         own.configure("gateway: {requireOwner: false}\n")
         os.kill(own.process.pid if own.process else 0, 1)
     eventually(lambda: own.api.post(FORGET, wish).status == 200, what="answers without the token")
+
+
+SECRET = "QUOKKA"
+"""In every text of this daemon that only its owner may read, and in no other."""
+PROJECT = "/srv/quiet"
+KEYS = ("quokka-one", "agent:alice:quokka-two")
+FILES = (
+    "AGENTS.md",
+    "SOUL.md",
+    "IDENTITY.md",
+    "USER.md",
+    "MEMORY.md",
+    "agents/alice/SOUL.md",
+    "agents/alice/MEMORY.md",
+)
+NAMED = ({}, {"x-signet-agent-id": "alice"}, {"x-signet-agent-id": "default"})
+START = "/api/hooks/session-start"
+
+
+@pytest.fixture(scope="module")
+def private(own: LiveDaemon) -> Iterator[LiveDaemon]:
+    """The daemon with files, prompts, checkpoints and transcripts of two agents, whose sessions go on."""
+    for name in FILES:
+        path = own.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"- name: {SECRET} of {name}\n")
+    for key in KEYS:
+        session = {"harness": "h", "sessionKey": key, "project": PROJECT}
+        own.api.post(START, session).ok()
+        own.api.post("/api/hooks/user-prompt-submit", {**session, "userPrompt": f"rotate the sheet of {SECRET}"}).ok()
+        made = own.api.post("/api/checkpoints", {**session, "context": f"{SECRET} merges with Globex"}).ok()
+        assert made["stored"]
+        kept = own.api.post("/api/hooks/session-checkpoint-extract", {**session, "transcript": f"User: {SECRET} said"})
+        assert "skipped" not in kept.ok()
+    yield own
+    for name in FILES:
+        (own.workspace / name).unlink()
+
+
+def starts() -> list[dict[str, Any]]:
+    """Starts of sessions in every form: fresh, and in the name of a session of the owner."""
+    return [
+        {"harness": "codex", "project": project, "source": source, "sessionKey": key, "runtimePath": path}
+        for project in (PROJECT, f"{PROJECT}/", None)
+        for source in ("startup", "resume", "compact", "clear", "")
+        for key in (*KEYS, f"session:{KEYS[0]}", "fresh", None)
+        for path in ("plugin", None)
+    ]
+
+
+def requests_of_others() -> list[tuple[str, str, Any, dict[str, str]]]:
+    """Every operation with its example in the name of each session and agent, and what MCP reads of sessions."""
+    wishes: list[tuple[str, str, Any]] = [("POST", START, start) for start in starts()]
+    for operation in OPERATIONS:
+        for key in ("x", *KEYS):
+            values = {"key": key, **{name: str(value) for name, value in operation.example.items()}}
+            values |= {"key": key} if "{key}" in operation.paths[0] else {}
+            fields = {**operation.example, "sessionKey": key, "project": PROJECT}
+            for path in operation.paths:
+                target = fill_path(path, {"file": "redoc.js", "id": "x", "run": "x", **values})
+                wishes.append((operation.method, target, fields if operation.in_body else None))
+    for name, arguments in (
+        ("memory_search", {"query": f"{SECRET} sheet", "session_key": KEYS[0]}),
+        ("session_search", {"query": f"{SECRET} sheet"}),
+        ("session_bypass", {"session_key": KEYS[0], "enabled": True}),
+    ):
+        wishes.append(("POST", "/mcp", rpc("tools/call", {"name": name, "arguments": arguments})))
+    wishes += [("POST", "/mcp", rpc("resources/read", {"uri": f"signet://session/{key}"})) for key in KEYS]
+    wishes.append(
+        ("POST", "/mcp", rpc("prompts/get", {"name": "recall", "arguments": {"question": f"{SECRET} sheet"}}))
+    )
+    wishes += [("POST", "/api/memory/recall", {"query": f"{SECRET} sheet", "expand": True, "limit": 50})]
+    wishes += [("GET", f"/api/memory/search?q={SECRET}%20sheet&expand=true", None)]
+    json_ = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    return [(method, target, body, {**json_, **named}) for method, target, body in wishes for named in NAMED]
+
+
+def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2025-11-25"}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+
+
+def test_no_answer_to_another_user_has_words_of_files_prompts_or_sessions_of_the_owner(private: LiveDaemon) -> None:
+    if not is_root(private):
+        return
+    requests = requests_of_others()
+    refused = {operation.paths[0] for operation in OPERATIONS if operation.owner_only and "{" not in operation.paths[0]}
+    for (method, target, body, named), (status, answer) in zip(requests, all_as_nobody(private, requests), strict=True):
+        asked = f"{json.dumps(body)} {unquote(target)}"
+        assert status == 403 or target not in refused, target
+        assert SECRET not in answer or (SECRET in asked and SECRET not in answer.replace(f"{SECRET} sheet", "")), (
+            method,
+            target,
+            body,
+            named,
+            answer[:3000],
+        )
+        assert not any(key in answer for key in KEYS if key not in asked), (
+            method,
+            target,
+            answer,
+        )
+
+
+def test_a_start_of_another_user_says_what_is_left_out_and_the_owner_gets_it(private: LiveDaemon) -> None:
+    if not is_root(private):
+        return
+    body = {"harness": "codex", "project": PROJECT, "sessionKey": "new"}
+    answered = as_nobody(private, "POST", START, body).ok()
+    assert any("MEMORY.md" in warning and f"uid {NOBODY}" in warning for warning in answered["warnings"])
+    own = private.api.post(START, {**body, "agentId": "default"}).ok()
+    assert "warnings" not in own
+    for said in ("of AGENTS.md", "of MEMORY.md", "of USER.md", "rotate the sheet", KEYS[0]):
+        assert said in own["inject"], said
+
+
+def test_another_user_neither_claims_nor_ends_nor_switches_off_a_session_of_the_owner(private: LiveDaemon) -> None:
+    if not is_root(private):
+        return
+    private.api.remember("The quay crane is serviced on Fridays")
+    session = {"harness": "h", "sessionKey": "held", "project": PROJECT}
+    private.api.post(START, {**session, "source": "clear"}).ok()
+    for _ in range(2):
+        as_nobody(private, "POST", START, {**session, "runtimePath": "plugin", "claimOnly": True})
+        as_nobody(private, "POST", START, {**session, "runtimePath": "plugin"})
+        as_nobody(private, "POST", "/api/hooks/session-end", {**session, "transcript": "User: hi"}).refused(403)
+        as_nobody(private, "POST", "/api/sessions/held/bypass", {"enabled": True}).refused(403)
+        as_nobody(private, "POST", "/api/hooks/pre-compaction", {**session, "beginsEpoch": True}).ok()
+        asked = {**session, "query": "quay crane serviced", "userPrompt": "when is the quay crane serviced?"}
+        as_nobody(private, "POST", "/api/hooks/recall", asked).ok()
+        as_nobody(private, "POST", "/api/hooks/user-prompt-submit", asked).ok()
+    given = private.api.post("/api/hooks/user-prompt-submit", {**asked, "runtimePath": "legacy"}).ok()
+    assert "skipped" not in given
+    end = {**session, "runtimePath": "legacy", "transcript": "User: the quay crane\n\nAssistant: on Fridays"}
+    assert "skipped" not in private.api.post("/api/hooks/session-end", end).ok()
+
+
+def test_an_agent_sees_and_switches_off_its_own_sessions_only(private: LiveDaemon) -> None:
+    alice, bob = private.agent("alice"), private.agent("bob")
+    bob.post(START, {"harness": "h", "sessionKey": "bob-1"}).ok()
+    assert [row["key"] for row in bob.get("/api/sessions").ok()["sessions"]] == ["bob-1"]
+    for method, end, body in (("GET", "", None), ("POST", "/bypass", {"enabled": True}), ("POST", "/renew", {})):
+        for key in KEYS:
+            bob.request(method, f"/api/sessions/{key}{end}", body).refused(404)
+    called = bob.post(
+        "/mcp",
+        rpc("tools/call", {"name": "session_bypass", "arguments": {"session_key": KEYS[1], "enabled": True}}),
+        Accept="application/json, text/event-stream",
+    )
+    assert "not found" in called.raw.decode()
+    assert {row["key"]: row["bypassed"] for row in private.api.get("/api/sessions").ok()["sessions"]}[KEYS[1]] is False
+    assert alice.post(f"/api/sessions/{KEYS[1]}/bypass", {"enabled": True}).ok()["bypassed"]
+    assert private.api.post(f"/api/sessions/{KEYS[1]}/bypass", {"enabled": False}).ok()["bypassed"] is False
+
+
+def test_with_require_owner_a_start_without_the_token_has_nothing_private(strict: LiveDaemon) -> None:
+    (strict.workspace / "USER.md").write_text(SECRET)
+    body = {"harness": "codex", "project": PROJECT, "sessionKey": "s"}
+    assert SECRET not in strict.api.post(START, body).raw.decode()
+    token = (strict.workspace / ".daemon" / "owner-token").read_text()
+    assert SECRET in strict.api.request("POST", START, body, {TOKEN: token}).ok()["inject"]
+    hook = subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.hook", "session-start", "-H", "codex"],
+        input=json.dumps({"session_id": "t", "cwd": PROJECT}),
+        env=strict.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert SECRET in hook.stdout

@@ -78,6 +78,8 @@ def test_an_ended_session_becomes_a_memory_with_facts_and_a_dated_file() -> None
         ended = end(daemon.api, "s-1", turns("login form"))
         assert ended["queued"]
         assert daemon.api.get(f"/api/memory/jobs/{ended['jobId']}").ok()["job_type"] == "summarize"
+        for other in ("bob", "alice"):
+            daemon.agent(other).get(f"/api/memory/jobs/{ended['jobId']}").refused(404)
         finished(daemon, "summarize")
         capture = daemon.api.get(f"/api/hooks/transcript-capture/{ended['jobId']}").ok()
         assert (capture["id"], capture["status"], capture["error"]) == (ended["jobId"], "completed", None)

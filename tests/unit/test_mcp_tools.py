@@ -65,7 +65,7 @@ def test_every_argument_has_one_type_and_a_description_or_a_range(name: str) -> 
 def test_every_offered_argument_exists_and_no_tool_changes_what_only_the_owner_may(name: str) -> None:
     tool, operation = TOOLS[name]
     assert set(SCHEMAS[name]["properties"]) == set(tool.fields)
-    assert not (operation.owner_only and operation.has_effect)
+    assert not (operation.owner_only and operation.has_effect) or name == "session_bypass"
 
 
 def test_no_tool_lets_a_model_choose_the_agent_or_force_a_deletion() -> None:

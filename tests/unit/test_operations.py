@@ -36,6 +36,29 @@ def test_the_name_of_an_operation_is_a_subject_and_a_verb_and_unique() -> None:
     assert all(name.replace("_", "").replace(".", "", 1).isalpha() and name.count(".") == 1 for name in names)
 
 
+OPEN = {
+    "single memories and searches of them, until there is authentication": (
+        *("memories.list", "memories.most_used", "memories.find_by_prefix", "memories.get", "memories.history"),
+        *("memories.patch", "memories.delete", "memories.recover", "memories.similar", "feedback.record"),
+        *("embeddings.export", "reviews.list", "runs.list", "runs.get", "pipeline.find_by_prefix"),
+    ),
+    "counts, states, settings without values of a person": (
+        *("hooks.list_notifications", "hooks.list_skills", "hooks.synthesis_config", "pipeline.status"),
+        *("embeddings.status", "embeddings.health", "status.get", "status.features", "health.get", "health.live"),
+        *("health.ready", "metrics.get", "harnesses.list", "auth.whoami"),
+    ),
+    "documents": ("api.index", "api.document", "api.page", "api.file"),
+    "each request within it is checked": ("mcp.message",),
+}
+"""Operations whose whole reply any user of the machine may have, by the reason."""
+
+
+def test_every_operation_says_what_another_user_of_the_machine_does_not_get() -> None:
+    unsaid = {one.name for one in OPERATIONS if not one.owner_only and not one.owner_parts}
+    assert unsaid == {name for names in OPEN.values() for name in names}
+    assert not [one.name for one in OPERATIONS if one.owner_only and one.owner_parts]
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_each_field_of_a_request_can_be_parsed(operation: Operation) -> None:
     for kind in {*inner_structs(operation.request), *inner_structs(operation.lines or operation.request)}:

@@ -173,6 +173,8 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
         described["description"] = operation.description
     if operation.owner_only:
         described["x-signet-owner"] = True
+    if operation.owner_parts:
+        described["x-signet-owner-parts"] = operation.owner_parts
     described["x-signet-served-by"] = operation.served_by
     if operation.rate:
         described["x-signet-rate-limit"] = operation.rate

@@ -24,7 +24,7 @@ from signet_actors.domain.json_bounds import MAX_VALUES, has_too_many_values
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.domain.session_keys import DEFAULT_AGENT, agent_from_session_key, canonical_session_key
-from signet_actors.errors import InvalidRequest, MutationsFrozen
+from signet_actors.errors import InvalidRequest, MutationsFrozen, SignetError
 from signet_actors.gateway.http.memory_ids import FullIds, full_ids
 from signet_actors.gateway.ingest import FieldRedactor, redacted
 from signet_actors.gateway.state import GatewayState
@@ -120,6 +120,7 @@ class Call(Generic[RequestT]):
     request: RequestT
     is_chosen: bool | None = None
     former_project: str | None = None
+    _is_owner: bool | None = None
 
     def __init__(
         self,
@@ -269,6 +270,19 @@ class Call(Generic[RequestT]):
     def when_sent(self, action: Callable[[], None]) -> None:
         """Do ``action`` when the response was written, and not if it is an error or the client has disconnected."""
         self.after_response.append(lambda sent: action() if sent else None)
+
+    async def is_owner(self) -> bool:
+        """Return whether the caller is the user that runs the daemon; a warning tells others what is left out."""
+        operation = self.route.operation
+        if self._is_owner is None:
+            self._is_owner = operation.owner_only or self.require_owner is not None
+            try:
+                if self.require_owner is not None and not operation.owner_only:
+                    await self.require_owner()
+            except SignetError as error:
+                self._is_owner = False
+                self.warnings.append(f"Left out: {operation.owner_parts}. {error.detail}")
+        return self._is_owner
 
     async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
         """Return a searcher's reply. Raises SignetError."""

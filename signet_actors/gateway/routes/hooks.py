@@ -235,7 +235,7 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
         stored: RememberReply | RememberChunksReply | None = await _repeated(call, text)
         if stored is None:
             stored = await store_text(call.with_request(fields, session_id=session.key), text)
-        note_remembered(call, stored)
+        await note_remembered(call, stored)
         return _saved(stored)
 
     return await run_hook(call, WRITE_BUDGET_MS, work, HookRememberSkipped(), stores=True)

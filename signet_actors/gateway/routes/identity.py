@@ -22,6 +22,8 @@ DEFAULT_NAME: Final = "Agent"
 
 async def identity(call: Call[IdentityRequest]) -> HttpResponse:
     """Return the identity, always with 200. Files that cannot be read are skipped."""
+    if not await call.is_owner():
+        return HttpResponse(IdentityReply(DEFAULT_NAME, None, None, None, []))
     return HttpResponse(await asyncio.to_thread(identity_of_agent, call.state.workspace, call.agent_id))
 
 

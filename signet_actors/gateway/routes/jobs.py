@@ -15,10 +15,10 @@ from signet_actors.protocol.searcher import GetJob
 
 
 async def get_job(call: Call[AgentFields]) -> HttpResponse:
-    """Return the job; 404 if it belongs to a memory outside the caller's scope."""
+    """Return the job; 404 if it is about a memory that the caller may not read, or about the session of another."""
     found = await call.ask_searcher(GetJob(id=call.path["id"], read=call.read))
     job = found.job
-    if job is None:
+    if job is None or (job.memory_id is None and not await call.is_owner()):
         raise NotFound("Job not found")
     return HttpResponse(
         JobReply(

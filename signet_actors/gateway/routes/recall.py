@@ -94,7 +94,7 @@ async def recall_memories(call: Call[Any], query: str, fields: RecallFields, tim
 async def _context(call: Call[Any]) -> Context | None:
     """Return what the caller's session has received; None without a session, or if it cannot be read now."""
     key = call.session_key
-    if key is None:
+    if key is None or not await call.is_owner():
         return None
     try:
         return await call.state.ledger.context(key, call.agent_id, trace_id=call.trace_id)

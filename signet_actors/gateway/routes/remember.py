@@ -51,7 +51,7 @@ async def remember(call: Call[RememberRequest]) -> HttpResponse:
     if found is not None:
         call.redactions = (*call.redactions, *found.kinds)
     stored = await store_text(call, text)
-    note_remembered(call, stored)
+    await note_remembered(call, stored)
     if found is not None:
         await _store_transcript(call, found)
     return HttpResponse(stored)
@@ -64,6 +64,8 @@ async def _captured(call: Call[RememberRequest]) -> Capture | None:
         return None
     if not request.source_id or len(session_key(request.source_id)) > MAX_NAME_CHARS:
         call.warnings.append("transcript is not stored, because sourceId names no session")
+        return None
+    if not await call.is_owner():
         return None
     raw = request.transcript.encode("utf-8", "replace")
     try:
@@ -95,10 +97,11 @@ async def _store_transcript(call: Call[RememberRequest], found: Capture) -> None
         call.warnings.append("transcript is not stored, because that of this session was forgotten")
 
 
-def note_remembered(call: Call[Any], stored: RememberReply | RememberChunksReply) -> None:
+async def note_remembered(call: Call[Any], stored: RememberReply | RememberChunksReply) -> None:
     """Note for the next checkpoint of the caller's session what it stored."""
     ids = stored.ids if isinstance(stored, RememberChunksReply) else [stored.id]
-    call.state.checkpoints.remembered(call.session_key, call.agent_id, ids)
+    if call.session_key is not None and await call.is_owner():
+        call.state.checkpoints.remembered(call.session_key, call.agent_id, ids)
 
 
 async def store_text(call: Call[RememberRequest], text: PreparedMemory) -> RememberReply | RememberChunksReply:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from signet_actors.domain.session_keys import canonical_session_key
+from signet_actors.domain.session_keys import DEFAULT_AGENT, canonical_session_key
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import InvalidRequest, NotFound
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.table import Session as KnownSession
-from signet_actors.operations.request_fields import NoFields
+from signet_actors.operations.request_fields import AgentField
 from signet_actors.operations.sessions import (
     BYPASS,
     GET,
@@ -28,13 +28,13 @@ from signet_actors.operations.sessions import (
 from signet_actors.protocol.sessions import SetBypass
 
 
-async def list_sessions(call: Call[NoFields]) -> HttpResponse:
-    """Return the active sessions."""
-    sessions = [_shown(session) for session in call.state.sessions.active()]
+async def list_sessions(call: Call[AgentField]) -> HttpResponse:
+    """Return the active sessions that the caller may see."""
+    sessions = [_shown(session) for session in call.state.sessions.active() if _is_visible(call, session)]
     return HttpResponse(SessionsReply(sessions=sessions, count=len(sessions)))
 
 
-async def get_session(call: Call[NoFields]) -> HttpResponse:
+async def get_session(call: Call[AgentField]) -> HttpResponse:
     """Return one session."""
     return HttpResponse(_shown(_session(call)))
 
@@ -51,7 +51,7 @@ async def bypass(call: Call[BypassRequest]) -> HttpResponse:
     return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
 
 
-async def renew(call: Call[NoFields]) -> HttpResponse:
+async def renew(call: Call[AgentField]) -> HttpResponse:
     """Keep the claim of the session for as long as that of a new one."""
     session = _session(call)
     call.state.sessions.renew(session)
@@ -68,14 +68,20 @@ async def renew(call: Call[NoFields]) -> HttpResponse:
 
 
 def _session(call: Call[Any]) -> KnownSession:
-    """Return the session that the path names. Raises NotFound."""
+    """Return the session that the path names, if the caller may see it. Raises NotFound."""
     key = canonical_session_key(call.path["key"])
     session = (
         None if key is None else call.state.sessions.find(FieldRedactor(call.state, for_memories=False).digest(key))
     )
-    if session is None:
+    if session is None or not _is_visible(call, session):
         raise NotFound("Session not found")
     return session
+
+
+def _is_visible(call: Call[Any], session: KnownSession) -> bool:
+    """Return whether the caller may see the session: an agent its own ones, a person who names no agent all."""
+    names_one = call.agent_id != DEFAULT_AGENT or call.names_agent()
+    return session.agent_id == call.agent_id if names_one else True
 
 
 def _shown(session: KnownSession) -> Session:

@@ -90,7 +90,10 @@ async def run_hook(
     known = False
     try:
         async with asyncio.timeout(budget_s):
-            entered = await _enter(call, call.session_key or session_key, stores=stores)
+            key = call.session_key or session_key
+            if key is not None and not await call.is_owner():  # it could claim, end or empty a session of the owner
+                key = None
+            entered = await _enter(call, key, stores=stores)
             if isinstance(entered, Skip):
                 return HttpResponse(entered.marked(nothing))
             known = entered.known
@@ -122,7 +125,7 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
         state.harnesses_seen[harness] = state.clock.wall_ms()
     if key is None:
         return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
-    session, known, claimed_by = state.sessions.enter(key, runtime_path(call))
+    session, known, claimed_by = state.sessions.enter(key, runtime_path(call), agent_id)
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)
     context: Context | None = None

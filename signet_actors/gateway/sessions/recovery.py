@@ -25,7 +25,9 @@ GOES_ON: Final = ("compact", "resume")
 
 
 async def recovery_section(call: Call[SessionStartRequest], session: HookSession) -> str:
-    """Return the section, empty if there is no checkpoint with which the session goes on."""
+    """Return the section, empty if there is no checkpoint with which the session goes on, or for another user."""
+    if not await call.is_owner():
+        return ""
     request, state, context = call.request, call.state, session.context
     settings = state.config.memory.pipeline_v2.continuity
     project = normalized_project(request.project or (None if context is None else context.project))

@@ -77,6 +77,7 @@ async def _full_start(
 ) -> SessionStartReply:
     state, request = call.state, call.request
     settings = state.config.hooks.session_start
+    is_owner = await call.is_owner()  # see ``owner_parts`` of the operation
     found, (files, identity), recovery = await asyncio.gather(
         call.ask_searcher(
             FindSessionStart(
@@ -92,12 +93,17 @@ async def _full_start(
             )
         ),
         asyncio.to_thread(
-            _read_workspace, state.workspace, call.agent_id, request.project, request.harness, _files(settings)
+            _read_workspace,
+            state.workspace,
+            call.agent_id,
+            request.project,
+            request.harness,
+            _files(settings) if is_owner else [],
         ),
         recovery_section(call, session),
     )
     notices = notifications_now(state)
-    wants_news = settings.include_recent_context and found.last_active_at is not None
+    wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
     limit = settings.max_inject_chars
     start = session_start(
@@ -113,7 +119,7 @@ async def _full_start(
             None if since_ms is None else state.clock.wall_ms() - since_ms,
         ),
         all_constraints=found.all_constraints,
-        peers=peers_of(state, session.key, call.agent_id, request.project),
+        peers=peers_of(state, session.key, call.agent_id, request.project) if is_owner else [],
         status=[item.message for item in notices],
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
     )
@@ -132,7 +138,7 @@ async def _full_start(
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(start.ids, "injected", trace_id=call.trace_id)
     return SessionStartReply(
-        identity=identity,
+        identity=identity if is_owner else HookIdentity(),
         memories=[_shown(memory) for memory in shown],
         inject=start.text,
         recent_context=next((text[: file.chars] for file, text in files if file.name == RECENT_FILE), UNSET),

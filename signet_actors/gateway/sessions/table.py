@@ -13,6 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.runtime.clock import Clock
 
 CLAIM_MS: Final = 4 * 3_600_000
@@ -25,6 +26,8 @@ SECOND_MS: Final = 1000
 class Session:
     """One session. Times are milliseconds since 1970; ``active_ms`` is that of its last hook.
 
+    ``agent_id``: the agent whose hook named it first.
+
     ``path``: the runtime path that claimed it. ``ended_by``: the path that ended it, empty for one without a path, None
     while it runs. ``notified``: ids of the notifications that it received and that still hold.
     """
@@ -32,6 +35,7 @@ class Session:
     key: str
     first_ms: int
     active_ms: int
+    agent_id: str = DEFAULT_AGENT
     path: str | None = None
     bypassed: bool = False
     ended_by: str | None = None
@@ -70,13 +74,13 @@ class SessionTable:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, key: str, path: str | None) -> Entry:
+    def enter(self, key: str, path: str | None, agent_id: str = DEFAULT_AGENT) -> Entry:
         """Return the session of a hook, and claim it for ``path`` if it is free. A session that had ended goes on."""
         now_ms = self._clock.wall_ms()
         session = self.find(key, ended=True)
         known = session is not None
         if session is None:
-            session = self._sessions[key] = Session(key, now_ms, now_ms)
+            session = self._sessions[key] = Session(key, now_ms, now_ms, agent_id)
             self._drop_oldest()
         if session.ended_by is not None:
             session.ended_by = session.path = None

@@ -97,9 +97,9 @@ def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:
 
 
 def get_job(snapshot: Snapshot, query: GetJob) -> JobFound:
-    """Return the job; None if it is missing or belongs to a memory that the caller may not read."""
-    job = jobs.by_id(snapshot, query.id)
-    if job is None:
+    """Return the job; None if it is missing, about a memory that the caller may not read, or another's session."""
+    job, agent_id = jobs.by_id(snapshot, query.id) or (None, None)
+    if job is None or agent_id not in {None, query.read.agent_id}:
         return JobFound(job=None)
     if job.memory_id is not None and not stored.is_readable(snapshot, job.memory_id, query.read):
         return JobFound(job=None)

@@ -13,7 +13,7 @@ from signet_actors.protocol.memories import Job
 from signet_actors.store.engine import Snapshot
 
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
-_BY_ID = f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = :id"
+_BY_ID = f"SELECT json_extract(j.payload, '$.agent_id'), {_JOB} FROM memory_jobs j WHERE j.id = :id"
 _COUNT_IN_STATE: Final = {
     "pending": "SELECT count(*) FROM memory_jobs WHERE status = 'pending'",
     "leased": "SELECT count(*) FROM memory_jobs WHERE status = 'leased'",
@@ -54,10 +54,10 @@ _RESULT = (
 )
 
 
-def by_id(snapshot: Snapshot, job_id: str) -> Job | None:
-    """Return the job, None if there is none with this id, whoever may read its memory."""
+def by_id(snapshot: Snapshot, job_id: str) -> tuple[Job, str | None] | None:
+    """Return the job and, if it is about a session, whose; None if there is none with this id, whoever may read it."""
     row = snapshot.one(_BY_ID, {"id": job_id})
-    return None if row is None else Job(*row)
+    return None if row is None else (Job(*row[1:]), row[0])
 
 
 def count_by_state(snapshot: Snapshot) -> dict[str, int]:
