@@ -76,7 +76,23 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 
 _CRITICAL = "critical:"
 # A tag may contain brackets if a secret was redacted in it: [auth,[REDACTED:api-key]]: text
-_TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]]){1,4096})\]:(?=\s*\S)")
+_TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]\n]){1,4096})\]:(?=\s*\S)")
+_TAG_NAME = re.compile(r"[^\W\d_][\w.-]{0,255}|\[redacted:[a-z-]+\]", re.IGNORECASE)
+# What else is in brackets at the beginning of a line: the level of a log, the result of a test, a date, a range.
+_NO_TAG = re.compile(
+    r"(?:trace|debug|verbose|info|information|notice|warn|warning|err|error|severe|crit|critical|alert|emerg|emergency"
+    r"|panic|fatal|fail|failed|failure|pass|passed|ok|fehler|warnung|hinweis|erreur|avertissement|aviso|advertencia"
+    r"|(?:jan|feb|m[a\u00e4]r|apr|ma[iy]|june?|july?|aug|sept?|o[ck]t|nov|de[cz])(?:uary|ch|il|ust|(?:t?em|o)ber)?"
+    r"[._-]?\d[\d._-]*"
+    r"|(?:[a-z]-[a-z])+[\d_.-]*)|(?-i:[DEFINTVW])",
+    re.IGNORECASE,
+)
+# [label]: target "title" is the definition of a link in Markdown, [comment]: # (text) a comment.
+_LINK_TARGET = re.compile(
+    r"[ \t]*(?:<[^<>\n]*>|[a-z][a-z0-9+.-]*:[^\s:]\S*|www\.\S+|\.{0,2}/\S*|#\S*)"
+    r"""(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*(?:\n|$)""",
+    re.IGNORECASE,
+)
 
 INFERENCE_CHARS = 4096
 """Number of leading characters from which the type is inferred. A text states its subject at its beginning, and the
@@ -97,21 +113,24 @@ def parse_prefixes(text: str) -> Prefixes:
 
     Call it only for an explicit remember, never for extracted, ingested or synthesised text (docs/decisions.md 39). The
     layout of the content is kept: it begins on the line of the prefix, or on its own line with its indentation. Tags
-    from a prefix are lower-cased. Brackets without a tag, or with more than 4,096 characters, stay in the text.
+    from a prefix are lower-cased. Brackets with anything but names stay in the text, and so does the definition of a
+    link in Markdown.
 
     Source: memory-system.txt "Importance and Tags"; docs/compatibility.md "Remember".
+    Departs: the reference daemon takes any text in brackets for tags, and ``critical:`` in any case, so log lines lose
+    their beginning.
     """
     content = without_blank_ends(text)
     bare = content.lstrip().lstrip(BYTE_ORDER_MARK)
-    pinned = bare[: len(_CRITICAL)].lower() == _CRITICAL
+    pinned = bare.startswith(_CRITICAL)
     if pinned:
         content = _after_prefix(bare[len(_CRITICAL) :])
         bare = content.lstrip()
     match = _TAGS.match(bare)
-    if match is not None:
-        tags = parse_tags(match[1].lower())
-        if tags:
-            return Prefixes(_after_prefix(bare[match.end() :]), pinned, tags)
+    if match is not None and _LINK_TARGET.match(bare, match.end()) is None:
+        names = parse_tags(match[1])
+        if names and all(_TAG_NAME.fullmatch(name) and not _NO_TAG.fullmatch(name) for name in names):
+            return Prefixes(_after_prefix(bare[match.end() :]), pinned, parse_tags(match[1].lower()))
     return Prefixes(content, pinned, ())
 
 

@@ -10,11 +10,20 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from typing import Literal
 
 from signet_actors.domain.windowed_search import WINDOW, word_windows
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRAILING = ".,!?;:"
+# What is not seen: joiners matter in emoji and in scripts of Asia, not beside letters of Europe.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]+"
+    "|(?<=[\x00-\u052f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\u052f]|\\Z)"
+)
+_FULL_WIDTH = {0x37E: "?", 0x61F: "?", 0x3000: " ", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
+# A path, a flag, a name with digits or marks: its case matters.
+_CASED = re.compile(r"(?<!\S)(?:-{1,2}[^\W\d_]|[^\s\d_/\\@#$=~.]*(?:[\d_/\\@#$=~]|\.(?=\w)))\S*")
 BYTE_ORDER_MARK = "\ufeff"
 _SLICE = 128
 _MARKS = 32
@@ -65,7 +74,12 @@ def storage_content(text: str) -> str:
 
 
 def compatibility_form(text: str) -> str:
-    """Return ``text`` in Unicode's normalization form KC, in linear time.
+    """Return ``text`` in Unicode's normalization form KC, in linear time."""
+    return _normal_form("NFKC", text)
+
+
+def _normal_form(form: Literal["NFC", "NFKC"], text: str) -> str:
+    """Return ``text`` in a composed normalization form of Unicode, in linear time.
 
     ``unicodedata`` takes quadratic time for a run of combining characters. The text is therefore normalized in slices,
     each of which ends before a character that does not combine with the one before it. Only a run of more than some
@@ -74,7 +88,7 @@ def compatibility_form(text: str) -> str:
     Source: Unicode Standard Annex #15 "Stream-Safe Text Format".
     """
     if len(text) <= _SLICE:
-        return unicodedata.normalize("NFKC", text)
+        return unicodedata.normalize(form, text)
     parts = []
     begin = 0
     while begin < len(text):
@@ -82,7 +96,7 @@ def compatibility_form(text: str) -> str:
         last = end + _MARKS
         while end < min(last, len(text)) and _combines_with_previous(text[end]):
             end += 1
-        parts.append(unicodedata.normalize("NFKC", text[begin:end]))
+        parts.append(unicodedata.normalize(form, text[begin:end]))
         begin = end
     return "".join(parts)
 
@@ -113,6 +127,23 @@ def collapsed(text: str) -> str:
     if len(text) <= WINDOW:
         return " ".join(text.split())
     return " ".join(filter(None, (" ".join(piece.split()) for piece in word_windows(text))))
+
+
+def comparable(text: str) -> str:
+    """Return ``text`` collapsed, in form NFC, without invisible characters, full-width letters as ordinary ones.
+
+    Words are in lower case (not folded: "Straße" keeps its ß); what may be a path, a flag or a name keeps its case.
+    """
+    text = collapsed(text)
+    if not text.isascii():
+        text = _INVISIBLE.sub("", _normal_form("NFC", text.translate(_FULL_WIDTH)))
+        text = " ".join(text.split())
+    parts: list[str] = []
+    end = 0
+    for cased in _CASED.finditer(text):
+        parts += (text[end : cased.start()].lower(), cased[0])
+        end = cased.end()
+    return "".join((*parts, text[end:].lower()))
 
 
 def normalized_content(text: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.config.pipeline_schema import GuardrailsConfig
 from signet_actors.domain.chunking import chunk_target, distinct_chunks
-from signet_actors.domain.memories import infer_type, parse_prefixes
+from signet_actors.domain.memories import Prefixes, infer_type, parse_prefixes
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.redaction.scan import Kinds
 from signet_actors.errors import InvalidRequest, SignetError
@@ -138,9 +138,9 @@ async def prepare_text(state: GatewayState, raw: str) -> PreparedText:
     return await _inline_or_threaded(raw, lambda: _prepare_text(state, raw))
 
 
-async def prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
-    """Return ``raw`` prepared for a remember, with its prefixes parsed. Secrets are redacted first. Raises Busy."""
-    return await _inline_or_threaded(raw, lambda: _prepare_remembered_text(state, raw))
+async def prepare_remembered_text(state: GatewayState, raw: str, *, prefixes: bool = True) -> PreparedMemory:
+    """Return ``raw`` prepared for a remember, with its ``prefixes`` parsed. Secrets are redacted first. Raises Busy."""
+    return await _inline_or_threaded(raw, lambda: _prepare_remembered_text(state, raw, prefixes))
 
 
 async def embed_texts(
@@ -204,11 +204,11 @@ def _prepare_text(state: GatewayState, raw: str) -> PreparedText:
     return PreparedText(*state.redactor.clean_for_storage(raw))
 
 
-def _prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
+def _prepare_remembered_text(state: GatewayState, raw: str, prefixes: bool) -> PreparedMemory:
     text, redactions = _prepare_text(state, raw)
     # Redaction comes first: "[db password]: <secret>" is recognized only while both halves are together, and a token
     # in a tag would be lower-cased, which would hide it.
-    content, pinned, tags = parse_prefixes(text)
+    content, pinned, tags = parse_prefixes(text) if prefixes else Prefixes(text, False, ())
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails)
     return PreparedMemory(content, redactions, pinned, tags, infer_type(content), chunks)
 

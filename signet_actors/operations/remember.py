@@ -66,6 +66,7 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
     valid_from: Annotated[str, Timestamp()] | None = None
     valid_until: Annotated[str, Timestamp()] | None = None
     visibility: Literal["global", "private"] = "global"
+    prefixes: Annotated[bool, Meta(description="false: `critical:` and `[a,b]:` at the beginning are text")] = True
     structured: Annotated[
         dict[str, Any] | None, JsonObject(), not_yet("is not available yet; the value was not stored")
     ] = None
@@ -126,7 +127,8 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
     permission=Permission.REMEMBER,
     served_by="writer",
     effect=Effect.MEMORIES,
-    description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
+    description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes. Over "
+    "MCP they are text.",
     tool=Tool(
         name="memory_store",
         title="Store a memory",

@@ -99,6 +99,8 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
 def with_origin(request: ToolRequest, *, harness: str | None, project: str | None) -> ToolRequest:
     """Return the request with the origin of a memory that it stores, as far as the model names none.
 
+    The content is stored as it is: a model has fields for what the prefixes of a text say.
+
     ``project``: the directory in which the model works. In every request, its last part means the whole: a model says
     "shop" or "." for ``/home/you/shop``. A blank project is none, so the memory holds everywhere.
     """
@@ -111,7 +113,7 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
             fields = {**fields, "project": f"{project}/{given}"}
     if request.operation is REMEMBER:
         origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
-        fields = {**origin, **{name: value for name, value in fields.items() if value is not None}}
+        fields = {**origin, **{name: value for name, value in fields.items() if value is not None}, "prefixes": False}
     return request._replace(query=fields) if request.body is None else request._replace(body=fields)
 
 

@@ -18,6 +18,7 @@ from signet_actors.cli.harnesses import hook_settings
 from signet_actors.domain import (
     chunking,
     memories,
+    near_duplicates,
     normalization,
     program_text,
     prompt_terms,
@@ -98,8 +99,18 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
     "domain.prompt_terms": {"_MENTION": SEARCHED, "_METADATA": SEARCHED},
-    "domain.memories": {"_TAGS": WHOLE, "_TYPE_NAME": WHOLE, "_TYPE_RULES": SEARCHED},
-    "domain.normalization": dict.fromkeys(("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK"), SEARCHED),
+    "domain.memories": {
+        "_TAGS": WHOLE,
+        "_TAG_NAME": WHOLE,
+        "_NO_TAG": WHOLE,
+        "_LINK_TARGET": WHOLE,
+        "_TYPE_NAME": WHOLE,
+        "_TYPE_RULES": SEARCHED,
+    },
+    "domain.near_duplicates": {"_OPENING": MATCHED, "_SENTENCE_END": SEARCHED},
+    "domain.normalization": dict.fromkeys(
+        ("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK", "_INVISIBLE", "_CASED"), SEARCHED
+    ),
     "domain.query_words": {
         **dict.fromkeys(
             ("_ASCII_WORD", "_CONTRACTION", "_PIECE", "_WORD_OF_CAMEL"),
@@ -484,6 +495,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "dense query": lambda text: query_words.dense_query(text, {"the"}),
     "storage form": normalization.storage_content,
     "hash": normalization.content_hash,
+    "comparison": lambda text: near_duplicates.repeats(text, text),
     "prefixes": memories.parse_prefixes,
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,

@@ -23,7 +23,7 @@ from signet_actors.errors import InvalidRequest
     [
         ("plain text", ("plain text", False, ())),
         ("critical: never expose tokens", ("never expose tokens", True, ())),
-        ("CRITICAL:no blank", ("no blank", True, ())),
+        ("critical:no blank", ("no blank", True, ())),
         ("[a,B]: text", ("text", False, ("a", "b"))),
         ("[ a , a ,, B ]:text", ("text", False, ("a", "b"))),
         ("critical: [project,auth]: never expose tokens", ("never expose tokens", True, ("project", "auth"))),
@@ -42,10 +42,69 @@ from signet_actors.errors import InvalidRequest
         ("critically important", ("critically important", False, ())),
         ("[a,[REDACTED:api-key]]: text", ("text", False, ("a", "[redacted:api-key]"))),
         (f"[{'a' * 4097}]: text", (f"[{'a' * 4097}]: text", False, ())),
+        ("[api-v2, web.client, ci_cd]: text", ("text", False, ("api-v2", "web.client", "ci_cd"))),
+        ("[gr\u00f6\u00dfe,\u043a\u044d\u0448]: text", ("text", False, ("gr\u00f6\u00dfe", "\u043a\u044d\u0448"))),
+        ("[Maybe,January,Octopus2]: text", ("text", False, ("maybe", "january", "octopus2"))),
+        ("[Debugging]: attach to the worker", ("attach to the worker", False, ("debugging",))),
+        (
+            "[sso]: https://login.example.org is the only way in",
+            ("https://login.example.org is the only way in", False, ("sso",)),
+        ),
+        ("[ops]: see /etc/hosts first", ("see /etc/hosts first", False, ("ops",))),
+        ("[ops]: note: the pager is on the desk", ("note: the pager is on the desk", False, ("ops",))),
+        ("critical: [ERROR]: means a page", ("[ERROR]: means a page", True, ())),
     ],
 )
 def test_prefixes_are_removed_and_applied(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
     assert parse_prefixes(text) == expected
+
+
+NO_PREFIXES = """
+[ERROR]: connection refused by upstream
+[error]: connection refused by upstream
+[Warn]: disk is almost full
+[WARNING ]: disk is almost full
+[info]: listening on 8080
+[DEBUG]: retry 3
+[E]: no such file
+[CRITICAL]: database down
+[FEHLER]: Verbindung abgelehnt
+[AVERTISSEMENT]: disque presque plein
+[nginx,error]: upstream timed out
+[PASS]: test_login
+[1]: https://example.org/spec
+[0]: first element of the list
+[^1]: a footnote
+[2024-05-01 10:00:00]: Server started
+[2024-05-01T10:00:00Z]: Server started
+[01.05.2024]: Server gestartet
+[10:00:00]: Server started
+[May-01]: Server started
+[28/Nov/2026:10:00:00 +0000]: GET /
+[a-z]: lower-case letters
+[a-z,0-9]: letters and digits
+[//]: # (comment)
+[comment]: # (this is not shown)
+[docs]: https://example.org/spec
+[docs]: https://example.org/spec "The specification"
+[docs]: <https://example.org/a b>
+[docs]: ./docs/index.html
+[docs]: #section
+[mail]: mailto:ada@example.org
+[my tag]: text
+[x y,z]: text
+[pid=17]: started
+[-]: dash
+[ ]: an empty box
+CRITICAL: database down at 03:12, recovered by itself
+Critical: the review of the book was harsh
+CRITICAL - the disk failed
+"""
+
+
+@pytest.mark.parametrize("text", NO_PREFIXES.strip().splitlines())
+def test_log_lines_and_markdown_keep_their_beginning(text: str) -> None:
+    assert parse_prefixes(text) == (text, False, ())
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ from signet_actors.protocol.writer import (
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
-    text = await prepare_remembered_text(call.state, call.request.content)
+    text = await prepare_remembered_text(call.state, call.request.content, prefixes=call.request.prefixes)
     found = await _captured(call)
     if found is not None:
         call.redactions = (*call.redactions, *found.kinds)
