@@ -48,6 +48,7 @@ SOURCES: Final[Mapping[str, Callable[[Mapping[str, str]], Iterator[PastSession]]
     "claude-code": line_files.claude_code,
     "codex": line_files.codex,
     "gemini": line_files.gemini,
+    "qwen": line_files.qwen,
     "opencode": opencode.sessions,
 }
 PATH: Final = "/api/hooks/session-end"
@@ -100,9 +101,9 @@ def backfill(
 ) -> None:
     """Store the past sessions of your agents as transcripts.
 
-    Reads what claude-code, codex, gemini and opencode (default: all of them) have kept on this machine, or an export of
-    conversations. Secrets are removed before anything is stored. After an interruption, the same command continues;
-    later it stores what is new. Exit code 1 if a session was left out.
+    Reads what claude-code, codex, gemini, qwen and opencode (default: all of them) have kept on this machine, or an
+    export of conversations. Secrets are removed before anything is stored. After an interruption, the same command
+    continues; later it stores what is new. Exit code 1 if a session was left out.
     """
     if export is not None and sources:
         raise click.UsageError("`--export` reads a file; leave out the SOURCE")

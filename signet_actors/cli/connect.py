@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 NAMES = tuple(harness.name for harness in HARNESSES)
-PAST_SESSIONS = ("claude-code", "codex", "gemini", "opencode")
+PAST_SESSIONS = ("claude-code", "codex", "gemini", "qwen", "opencode")
 """Harnesses whose past sessions `signet backfill` reads."""
 OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "openclaw": "openclaw"}
 """Harnesses that note memories by themselves, and the format of `signet import` that reads these."""

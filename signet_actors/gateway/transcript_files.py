@@ -2,7 +2,8 @@
 
 The roots are the workspace and the folders in which harnesses keep their sessions. Below a root each directory is
 opened by its descriptor, so that no symbolic link is followed, and hidden ones are not entered: the daemon's own
-secrets are there. Every function here blocks.
+secrets are there. Of the workspace only ``transcripts`` is open, and files beside the identity files, because the notes
+of other agents are in it, and what is read becomes the caller's. Every function here blocks.
 
 Source: docs/decisions.md 37; docs/security.md "Transcripts".
 """
@@ -18,6 +19,8 @@ from typing import Final
 
 from signet_actors.errors import ErrorCode, SignetError
 
+FOLDER: Final = "transcripts"
+"""The directory of the workspace for transcripts of programs that keep none in a folder of their own."""
 SUFFIXES: Final = (".jsonl", ".json", ".md", ".txt", ".log")
 _FINAL: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO, errno.ENODEV})
 """Errors that a retry would meet again."""
@@ -35,23 +38,33 @@ class TranscriptMissing(TranscriptRefused):
 
 
 def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the directories below which transcripts are read."""
+    """Return the directories below which transcripts are read; the workspace last, as it may contain others."""
     home = Path(environ.get("HOME") or Path.home())
     codex = Path(environ.get("CODEX_HOME") or home / ".codex")
+    qwen = Path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or home / ".qwen")
     return (
-        workspace,
         Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects",
         codex / "sessions",
         codex / "archived_sessions",
         Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode" / "storage",
         home / ".gemini" / "tmp",
+        qwen / "projects",
+        qwen / "tmp",
         home / ".cursor" / "projects",
+        workspace,
     )
 
 
-def read_transcript_file(path: str, allowed: tuple[Path, ...], max_bytes: int) -> bytes:
-    """Return the content of the file. Raises TranscriptRefused, and SignetError if a retry may succeed."""
+def read_transcript_file(
+    path: str, allowed: tuple[Path, ...], max_bytes: int, *, workspace: Path | None = None
+) -> bytes:
+    """Return the content of the file. Raises TranscriptRefused, and SignetError if a retry may succeed.
+
+    ``workspace``: of this directory only transcripts are read, whichever root leads to it.
+    """
     root, parts = _below(path, allowed)
+    if workspace is not None and _is_private(os.path.realpath(root), parts, os.path.realpath(workspace)):
+        raise TranscriptRefused(f"transcriptPath names a file of the workspace that is not below {FOLDER}")
     try:
         directory = os.open(root, _DIRECTORY & ~os.O_NOFOLLOW)
         try:
@@ -110,6 +123,17 @@ def _below(path: str, allowed: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]]
             if wanted.is_relative_to(form) and wanted != form:
                 return root, _checked(wanted.relative_to(form).parts)
     raise TranscriptRefused("transcriptPath is outside the workspace and the folders of the harnesses")
+
+
+def _is_private(root: str, parts: tuple[str, ...], workspace: str) -> bool:
+    """Return True if the file is one of the workspace, but no transcript. Both directories are named as they are."""
+    file = Path(root, *parts)
+    if not file.is_relative_to(workspace):
+        return False
+    if root != workspace and Path(root).is_relative_to(workspace):  # the folder of a harness, named in its variable
+        return Path(root).relative_to(workspace).parts[0].casefold() in {"memory", "agents"}
+    inner = file.relative_to(workspace).parts
+    return inner[0] != FOLDER if len(inner) > 1 else inner[0].casefold().endswith(".md")
 
 
 def _forms(root: Path) -> Iterator[Path]:

@@ -15,6 +15,7 @@ CODEX = "019aa5de-7bd4-7c11-8f0e-5a3f1c2d9e01"
 CODEX_FORMER = "5973b6c0-94b8-487b-a530-2aeb6098ae0e"
 GEMINI = "b2c41e90-6f3a-4d27-8c11-9e0d7a5b3f44"
 GEMINI_FORMER = "7d1f3c52-0a4b-4c8e-9a55-2f6b1c0d9e21"
+QWEN = "4f0c2a51-7f2f-4d55-9a51-0d2c1b7e8a10"
 OPENCODE = "ses_4b1f0a2c7ffeV3p0S5cXh2m1Qe"
 PROJECT = "/home/ada/ferry"
 
@@ -46,6 +47,13 @@ def gemini(home: Path) -> Path:
     former = home / ".gemini" / "tmp" / "8f2b9c1de04a7761" / "chats"
     _copy("gemini.json", former / f"session-2026-11-20T10-00-{GEMINI_FORMER[:8]}.json")
     return path
+
+
+def qwen(home: Path) -> Path:
+    """Add a session of Qwen Code, and that of a subagent of it."""
+    folder = home / ".qwen" / "projects" / "-home-ada-ferry"
+    _copy("qwen.jsonl", folder / "subagents" / QWEN / "agent-general-purpose-call_1.jsonl")
+    return _copy("qwen.jsonl", folder / "chats" / f"{QWEN}.jsonl")
 
 
 def _opencode_export() -> dict[str, Any]:

@@ -157,6 +157,14 @@ def test_a_private_memory_of_another_agent_is_never_injected(daemon: LiveDaemon)
     assert "osprey" in prompt(daemon.api, question, project=HERE, sessionKey="agent:bob:main")["inject"]
 
 
+def test_the_summary_of_a_compaction_is_kept_without_the_draft_and_the_tags_of_the_model(daemon: LiveDaemon) -> None:
+    drafted = "<analysis>\n1. DRAFT of the quay.\n</analysis>\n\n<summary>\nThe quay crane was greased.\n</summary>"
+    done = hook(daemon.api, "compaction-complete", summary=drafted, sessionKey="drafted", project=HERE)
+    assert daemon.api.memory(done["memoryId"])["content"] == "The quay crane was greased."
+    draft = hook(daemon.api, "compaction-complete", summary="<analysis>\nDRAFT", sessionKey="drafted", project=HERE)
+    assert draft.get("memoryId") is None
+
+
 def test_nothing_is_injected_twice_in_an_epoch_and_everything_may_be_after_a_compaction(daemon: LiveDaemon) -> None:
     question = "which worker renders the invoices?"
     assert "billing-pdf" in hook(daemon.api, "session-start", project=HERE, sessionKey="epochs")["inject"]

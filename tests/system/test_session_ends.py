@@ -33,7 +33,7 @@ NOTHING_NAMED: list[dict[str, Any]] = [
     {"transcriptPath": 7},
     {"unknown": "field"},
     {"transcriptPath": "WORKSPACE/none.jsonl"},
-    {"transcriptPath": "WORKSPACE/none/at/all.jsonl", "reason": "exit"},
+    {"transcriptPath": "WORKSPACE/transcripts/at/all.jsonl", "reason": "exit"},
 ]
 """Reports in which nothing is missing: without a transcript, or with the file of a session that said nothing."""
 UNREADABLE: list[dict[str, Any]] = [
@@ -41,6 +41,8 @@ UNREADABLE: list[dict[str, Any]] = [
     {"transcriptPath": "relative.jsonl"},
     {"transcriptPath": "WORKSPACE/.daemon/secret"},
     {"transcriptPath": "WORKSPACE/agent.yaml"},
+    {"transcriptPath": "WORKSPACE/memory/none.md"},
+    {"transcriptPath": "WORKSPACE/agents/alice/MEMORY.md"},
     {"transcriptPath": "WORKSPACE/../x.jsonl"},
     {"transcriptPath": "/no/such/root/x.jsonl"},
     {"transcript": '{"type":"summary","summary":"x"}'},

@@ -50,6 +50,12 @@ SESSIONS = {
         "which table has the sailings",
         3,
     ),
+    ".qwen/projects/-home-ada-ferry/chats/qwen.jsonl": (
+        "qwen",
+        "4f0c2a51-7f2f-4d55-9a51-0d2c1b7e8a10",
+        "where is the gangway stored in winter",
+        4,
+    ),
     ".cursor/projects/home-ada-ferry/agent-transcripts/c0/cursor.jsonl": (
         "cursor",
         None,

@@ -66,6 +66,14 @@ def test_sessions_of_gemini_are_known_by_their_description_and_those_of_subagent
     assert texts(found[homes.GEMINI_FORMER])[-1] == ("assistant", "It is sailings_v3.", "2026-11-20T10:00:08.000Z")
 
 
+def test_a_session_of_qwen_code_has_its_project_and_none_of_a_subagent_is_found(tmp_path: Path) -> None:
+    path = homes.qwen(tmp_path)
+    for environ in ({"HOME": str(tmp_path)}, {"QWEN_HOME": str(tmp_path / ".qwen")}):
+        [session] = line_files.qwen(environ)
+        assert (session.key, session.project, session.path) == (homes.QWEN, homes.PROJECT, path)
+        assert texts(session)[-1] == ("user", "And its key?", "2026-11-23T08:01:00.000Z")
+
+
 @pytest.mark.parametrize("add", [homes.opencode_database, homes.opencode_files])
 def test_a_session_of_opencode_has_what_was_said_in_order(tmp_path: Path, add: Any) -> None:
     add(tmp_path)
@@ -75,6 +83,22 @@ def test_a_session_of_opencode_has_what_was_said_in_order(tmp_path: Path, add: A
         ("user", "How long is the price list cached?", "2026-11-20T10:00:00.000Z"),
         ("assistant", "For 15 minutes.", "2026-11-20T10:00:05.000Z"),
     ]
+
+
+@pytest.mark.parametrize("add", [homes.opencode_database, homes.opencode_files])
+def test_the_summary_of_a_compaction_of_opencode_is_not_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Any
+) -> None:
+    export = homes._opencode_export()
+    for message in export["messages"]:
+        if message["info"]["role"] == "user":
+            message["info"]["summary"] = {"title": "Cache", "diffs": []}
+        else:
+            message["info"]["summary"] = True
+    monkeypatch.setattr(homes, "_opencode_export", lambda: export)
+    add(tmp_path)
+    [session] = opencode.sessions({"HOME": str(tmp_path)})
+    assert [text for _, text, _ in texts(session)] == ["How long is the price list cached?"]
 
 
 def test_a_session_that_opencode_has_moved_into_its_database_is_found_once(tmp_path: Path) -> None:

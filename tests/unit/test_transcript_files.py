@@ -102,3 +102,61 @@ def test_the_roots_follow_the_environment_of_each_harness(tmp_path: Path) -> Non
     assert Path("/home/ada") not in found
     moved = roots(tmp_path, {"HOME": "/home/ada", "CLAUDE_CONFIG_DIR": "/srv/claude"})
     assert Path("/srv/claude/projects") in moved
+
+
+PRIVATE = (
+    "memory/2026-11-24-move-the-login-form.md",
+    "memory/spool/00000000000000000001-7.json",
+    "memory/spool/00000000000000000001-7.json.rejected.json",
+    "memory/notes.txt",
+    "agents/alice/MEMORY.md",
+    "agents/alice/transcripts/s.jsonl",
+    "skills/deploy/SKILL.md",
+    "connectors/notes.json",
+    "AGENTS.md",
+    "USER.md",
+    "MEMORY.md",
+    "Soul.MD",
+    "notes.md",
+)
+
+
+def test_of_the_workspace_only_transcripts_are_read(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    projects = workspace / "claude" / "projects"
+    to_memory, to_workspace = tmp_path / "to-memory", tmp_path / "to-workspace"
+    to_memory.symlink_to(workspace / "memory")
+    to_workspace.symlink_to(workspace)
+    transcripts = ("transcripts/s.jsonl", "transcripts/of-today/s.md", "s.jsonl", "log.txt")
+    for name in (*PRIVATE, *transcripts, "claude/projects/ferry/s.jsonl"):
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}")
+    allowed = (projects, to_memory, tmp_path, workspace, to_workspace)
+
+    def read_it(path: Path | str) -> bytes:
+        return read_transcript_file(str(path), allowed, 1000, workspace=workspace)
+
+    for name in PRIVATE:
+        for path in (workspace / name, to_workspace / name, f"{workspace}/./{name}", f"{workspace}//{name}"):
+            with pytest.raises(TranscriptRefused):
+                read_it(path)
+    for path in (
+        f"{workspace}/transcripts/../memory/notes.txt",
+        to_memory / "notes.txt",
+        to_memory / "spool" / "00000000000000000001-7.json",
+    ):
+        with pytest.raises(TranscriptRefused):
+            read_it(path)
+    for name in transcripts:
+        assert read_it(workspace / name) == b"{}"
+    assert read_it(projects / "ferry" / "s.jsonl") == b"{}"
+    (workspace / "transcripts" / "link.jsonl").symlink_to(workspace / "memory" / "notes.txt")
+    with pytest.raises(TranscriptRefused):
+        read_it(workspace / "transcripts" / "link.jsonl")
+
+
+def test_the_folders_of_qwen_code_are_roots(tmp_path: Path) -> None:
+    assert Path("/home/ada/.qwen/projects") in roots(tmp_path, {"HOME": "/home/ada"})
+    assert Path("/srv/qwen/projects") in roots(tmp_path, {"HOME": "/home/ada", "QWEN_HOME": "/srv/qwen"})
+    assert Path("/srv/run/tmp") in roots(tmp_path, {"QWEN_HOME": "/srv/qwen", "QWEN_RUNTIME_DIR": "/srv/run"})

@@ -133,6 +133,17 @@ def test_a_session_of_gemini_in_lines_has_each_turn_once_and_the_summary_of_its_
     ]
 
 
+def test_a_session_of_qwen_code_is_what_the_user_and_the_agent_said() -> None:
+    found = read("qwen.jsonl")
+    assert (found.format, found.session_key) == ("qwen", "4f0c2a51-7f2f-4d55-9a51-0d2c1b7e8a10")
+    assert found.turns == [
+        Turn("user", "Where is the gangway of the ferry stored in winter?", "2026-11-23T08:00:01.000Z"),
+        Turn("assistant", "I look into the plan.", "2026-11-23T08:00:04.000Z"),
+        Turn("assistant", "In hangar 3, behind the dredger.", "2026-11-23T08:00:08.000Z"),
+        Turn("user", "And its key?", "2026-11-23T08:01:00.000Z"),
+    ]
+
+
 def gemini(name: str, text: str, kind: str = "user") -> dict[str, Any]:
     return {"id": name, "timestamp": "2026-11-22T08:00:00.000Z", "type": kind, "content": [{"text": text}]}
 

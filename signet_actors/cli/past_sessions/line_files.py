@@ -1,4 +1,4 @@
-"""The sessions of Claude Code, Codex and Gemini CLI: a file for each, which the daemon can read itself.
+"""The sessions of Claude Code, Codex, Gemini CLI and Qwen Code: a file for each, which the daemon can read itself.
 
 Of a file of JSON lines only the beginning is read here, for its session or the directory of its project.
 
@@ -47,6 +47,14 @@ def gemini(environ: Mapping[str, str]) -> Iterator[PastSession]:
     for path in sorted((_home(environ) / ".gemini" / "tmp").glob("*/chats/session-*.json*")):
         if path.suffix in {".jsonl", ".json"}:
             yield from _session("gemini", path, _of_gemini)
+
+
+def qwen(environ: Mapping[str, str]) -> Iterator[PastSession]:
+    """Yield the sessions below ``projects``, without those of subagents, which stand in another folder."""
+    home = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or _home(environ) / ".qwen"
+    for path in sorted((Path(home) / "projects").glob("*/chats/*.jsonl")):
+        if _UUID.match(path.stem):
+            yield from _session("qwen", path, lambda path: (path.stem, project_of(path)))
 
 
 def claude_code_projects(environ: Mapping[str, str]) -> Path:

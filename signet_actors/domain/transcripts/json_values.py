@@ -89,4 +89,4 @@ def _text_of_block(block: Any) -> str:
     if not isinstance(block, dict) or ("type" in block and text_at(block, "type") not in _TEXT_BLOCKS):
         return ""
     text = block.get("text")
-    return text if isinstance(text, str) else ""
+    return text if isinstance(text, str) and block.get("thought") is not True else ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, sanitize_text
-from signet_actors.domain.transcripts import claude_code, codex, cursor, dialogue, gemini, json_messages, opencode
+from signet_actors.domain.transcripts import claude_code, codex, cursor, dialogue, gemini, json_messages, opencode, qwen
 from signet_actors.domain.transcripts.json_values import decode_json_text
 from signet_actors.domain.transcripts.turns import (
     MAX_TEXT_CHARS,
@@ -39,6 +39,7 @@ class _LineFormat(NamedTuple):
 
 
 _LINE_FORMATS: Final = (
+    _LineFormat("qwen", qwen.is_record, qwen.session_of, qwen.turn),
     _LineFormat("claude-code", claude_code.is_record, claude_code.session_of, claude_code.turn),
     _LineFormat("codex", codex.is_record, codex.session_of, codex.turn),
     _LineFormat("cursor", cursor.is_record, cursor.session_of, cursor.turn),

@@ -18,7 +18,7 @@ from signet_actors.domain.program_text import is_hand_over, said_by_agent, said_
 
 Role = Literal["user", "assistant", "system", "text"]
 """Who said it; ``text``: a part of a transcript whose format is not known."""
-TranscriptFormat = Literal["claude-code", "codex", "gemini", "cursor", "opencode", "json", "dialogue", "text"]
+TranscriptFormat = Literal["claude-code", "codex", "gemini", "qwen", "cursor", "opencode", "json", "dialogue", "text"]
 """How a transcript was read. ``json``: messages in JSON; ``dialogue``: lines such as "User: ..."; ``text``: unknown."""
 
 ROLES: Final[dict[str, Role]] = {

@@ -309,7 +309,8 @@ def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capt
     else:
         assert request.transcript_path is not None, "one of both is given"
         allowed = roots(state.workspace, os.environ)
-        raw = read_transcript_file(request.transcript_path, allowed, state.config.transcripts.max_file_bytes)
+        most = state.config.transcripts.max_file_bytes
+        raw = read_transcript_file(request.transcript_path, allowed, most, workspace=state.workspace)
     found = capture_for(state, raw)
     return found, named or _session_of(call, found)
 
