@@ -5,6 +5,7 @@ Source: docs/guides/identity.md "Former versions with git"; docs/decisions.md 28
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -93,21 +94,34 @@ class GitOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_versioned(path: str) -> bool:
-    """Return whether the daemon commits the file: Markdown that is neither hidden, an export, nor a kept version."""
+    """Return whether the daemon commits the file: the configuration, and Markdown.
+
+    Hidden Markdown, exports and kept versions are left out.
+    """
+    if path == CONFIG_FILE:
+        return True
     *directories, name = path.split("/")
     if not name.endswith(".md") or name.startswith((".", _KEPT_VERSION)):
         return False
-    if len(directories) >= 3 and directories[0] == "agents" and directories[2] == "memory":
+    plain = [comparable(each) for each in directories]
+    if len(plain) >= 3 and plain[0] == "agents" and plain[2] == "memory":
         return False
-    return not any(each.startswith(".") or each.lower() in _LEFT_OUT for each in directories)
+    return not any(each.startswith(".") or each in _LEFT_OUT for each in plain)
 
 
 def is_private(path: str) -> bool:
     """Return whether the file must never be in a repository: the database, secrets, and what only the daemon reads."""
+    path = comparable(path)
     first, *rest = path.split("/")
     if first in _PRIVATE_DIRECTORIES or path.endswith(_PRIVATE_ENDS) or path.rpartition("/")[2] == ".env":
         return True
     return first == "memory" and not (len(rest) == 1 and rest[0].endswith(".md"))
+
+
+def comparable(path: str) -> str:
+    """Return the path as a file system may compare it: case and composition of letters, and marks, do not count."""
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+    return "".join(each for each in folded if unicodedata.category(each) != "Cf")
 
 
 def with_exclusions(text: str) -> str:

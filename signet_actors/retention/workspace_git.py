@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.config.git_schema import GitConfig
+from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.workspace_git import (
     CONFIG_FILE,
     GitAction,
@@ -30,11 +32,13 @@ from signet_actors.domain.workspace_git import (
     GitState,
     LastCommit,
     commit_message,
+    comparable,
     is_private,
     is_versioned,
     with_exclusions,
     without_credentials,
 )
+from signet_actors.errors import ConfigError
 from signet_actors.retention.work_process import WorkProcess
 from signet_actors.runtime.file_draft import replace_file
 
@@ -54,6 +58,13 @@ _OPTIONS: Final = (
     "gc.autoDetach=false",
     "maintenance.autoDetach=false",
     "advice.detachedHead=false",
+    "protocol.ext.allow=never",
+)
+_MAX_CONFIG_BYTES: Final = 1024 * 1024
+_LINK_MODES: Final = {"120000": "a symbolic link", "160000": "another repository"}
+_FILTERS: Final = r"^filter\..*\.(clean|smudge|process)$"
+_SECRET_IN_CONFIG: Final = (
+    f"{CONFIG_FILE} is not committed, because it contains a secret; let `apiKeyEnv` name a variable that has it"
 )
 _UNFINISHED: Final = {
     "MERGE_HEAD": "a merge is in progress",
@@ -93,6 +104,7 @@ class Repository:
         self._branch = branch
         name, _, address = author.rpartition(" <")
         self._author = (f"user.name={name}", f"user.email={address.rstrip('>')}")
+        self._without_filters: dict[str, str] | None = None
 
     def find(self) -> bool:
         """Return whether there is a repository. Raises GitProblem if it is not the workspace's own."""
@@ -141,16 +153,44 @@ class Repository:
         self._run("fetch", "--quiet", "--no-tags", "--", self._remote, reference, limit_s=NETWORK_S)
         head = self._run("rev-parse", "--verify", "--quiet", "HEAD", check=False)
         if head.returncode:
-            incoming = self._run("ls-tree", "-r", "-z", "--name-only", "FETCH_HEAD").stdout
+            nothing = self._text("hash-object", "-t", "tree", "--stdin") or ""
+            incoming = self._run("diff-tree", "-r", "--raw", "--no-renames", "-z", nothing, "FETCH_HEAD").stdout
         else:
             if not self._run("merge-base", "--is-ancestor", "FETCH_HEAD", "HEAD", check=False).returncode:
                 return "Already up to date"
-            incoming = self._run("diff", "--name-only", "--no-renames", "-z", "HEAD...FETCH_HEAD").stdout
-        for path in _names(incoming):
-            if is_private(path) or path == CONFIG_FILE:
+            incoming = self._run("diff", "--raw", "--no-abbrev", "--no-renames", "-z", "HEAD...FETCH_HEAD").stdout
+        entries = _names(incoming)
+        for facts, path in zip(entries[::2], entries[1::2], strict=True):
+            mode = facts.split(" ")[1]
+            if is_private(path) or (comparable(path) == CONFIG_FILE and path != CONFIG_FILE):
                 raise GitProblem(f"the remote changes {_shown(path)}, which is not pulled by the daemon")
+            if mode in _LINK_MODES:
+                raise GitProblem(f"{_shown(path)} of the remote is {_LINK_MODES[mode]}, which the daemon does not pull")
+            if path == CONFIG_FILE:
+                self._check_config(facts.split(" ")[3])
         self._run("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", "--no-verify-signatures", "FETCH_HEAD")
         return f"Pulled {branch} from {self._remote}"
+
+    def _check_config(self, blob: str) -> None:
+        """Raise GitProblem if the incoming agent.yaml is gone or not valid, or changes a protected key."""
+        from signet_actors.config.load import load_config  # noqa: PLC0415 - retention itself needs no YAML
+        from signet_actors.config.protected_keys import protected_changes  # noqa: PLC0415 - see the previous line
+
+        problem = f"the remote changes {CONFIG_FILE}, which is not pulled by the daemon"
+        content = self._run("cat-file", "blob", blob, check=False)
+        if content.returncode or len(content.stdout) > _MAX_CONFIG_BYTES:
+            raise GitProblem(problem)
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / CONFIG_FILE).write_bytes(content.stdout)
+            try:
+                new = load_config(Path(scratch), os.environ).config
+                changed = protected_changes(load_config(self._workspace, os.environ).config, new)
+            except ConfigError as error:
+                raise GitProblem(f"{problem}: {_printable(error.detail)}") from None
+        if changed:
+            raise GitProblem(
+                f"{problem}: it has another {', '.join(changed)}, which only an edit on this machine changes"
+            )
 
     def push(self) -> str:
         """Send the branch to the remote, never by force; return what was done."""
@@ -191,7 +231,7 @@ class Repository:
             unpushed_commits=unpushed,
             unpulled_commits=unpulled,
             last_commit=self._last_commit(),
-            problem=self._blocked(),
+            problem=self._blocked() or (_SECRET_IN_CONFIG if self._config_has_secret() else None),
         )
 
     def _blocked(self) -> str | None:
@@ -204,9 +244,30 @@ class Repository:
         return None if self._checked_out() is not None else "no branch is checked out (detached HEAD)"
 
     def _changed(self) -> list[str]:
-        """Return the files that are to be committed."""
+        """Return the files that are to be committed. What is a link here would be one on other machines, too."""
         found = self._run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames").stdout
-        return sorted(path for path in (entry[3:] for entry in _names(found)) if is_versioned(path))
+        return sorted(
+            path
+            for state, path in ((entry[:2], entry[3:]) for entry in _names(found))
+            if is_versioned(path)
+            and not (self._workspace / path).is_symlink()
+            and (path != CONFIG_FILE or self._commits_config(is_new=state == "??"))
+        )
+
+    def _commits_config(self, *, is_new: bool) -> bool:
+        """Return whether agent.yaml is committed: where there is a remote, only once a person has added it."""
+        return not (is_new and self._address() is not None) and not self._config_has_secret()
+
+    def _config_has_secret(self) -> bool:
+        from signet_actors.domain.redaction.scan import Redactor  # noqa: PLC0415 - retention itself redacts nothing
+
+        try:
+            text = read_regular(self._workspace / CONFIG_FILE, _MAX_CONFIG_BYTES).decode()
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError, ConfigError):  # it is not known what is in it
+            return True
+        return Redactor().clean(text)[0] != text
 
     def _write_exclusions(self) -> None:
         """Keep our block in ``info/exclude``, which is not part of any commit."""
@@ -287,11 +348,15 @@ class Repository:
         """Run git in the workspace. Raises GitProblem if it fails, unless ``check`` is False, or takes too long."""
         configured = [part for option in (*_OPTIONS, *options) for part in ("-c", option)]
         command = ["git", "--no-pager", *configured, *arguments]
+        if self._without_filters is None:
+            self._without_filters = {}  # while the filters are listed, which runs none
+            listed = self._run("config", "--name-only", "-z", "--get-regexp", _FILTERS, check=False).stdout
+            self._without_filters = _without_filters(_names(listed))
         try:
             process = subprocess.Popen(
                 command,
                 cwd=self._workspace,
-                env=_environment(),
+                env={**_environment(), **self._without_filters},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -359,6 +424,23 @@ def _environment() -> dict[str, str]:
         "GCM_INTERACTIVE": "never",
         "LC_ALL": "C",
     }
+
+
+def _without_filters(names: Sequence[str]) -> dict[str, str]:
+    """Return variables that switch off the filters with these keys: no program of a ``.git/config`` runs.
+
+    They stay required, so a file that needs one is reported and not committed as it is, perhaps unencrypted.
+    """
+    filters = sorted({name.rpartition(".")[0] for name in names})
+    values = [
+        (f"{each}.{key}", value)
+        for each in filters
+        for key, value in (("process", ""), ("clean", ""), ("smudge", ""), ("required", "true"))
+    ]
+    switched = {"GIT_CONFIG_COUNT": str(len(values))} if values else {}
+    for number, (key, value) in enumerate(values):
+        switched |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return switched
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

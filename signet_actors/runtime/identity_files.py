@@ -5,6 +5,7 @@ Source: architecture.txt "Multi-Agent Support" (identity inheritance); docs/guid
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from signet_actors.domain.session_inject import IDENTITY_FILES, RECENT_FILE, Ide
 from signet_actors.errors import ConfigError
 
 MAX_FILE_BYTES: Final = 1024 * 1024
+PROSE_ENDINGS: Final = (".md", ".markdown", ".mdx", ".txt")
 OWN_FILES: Final = ("SOUL.md", "IDENTITY.md")
 """What an agent may have for itself in ``agents/NAME``; all else comes from the workspace."""
 LASTING_FILES: Final = tuple(file for file in IDENTITY_FILES if file.name != RECENT_FILE)
@@ -35,14 +37,26 @@ def is_directory_name(agent_id: str) -> bool:
     return not agent_id.startswith(".") and "/" not in agent_id and "\0" not in agent_id
 
 
+def read_prose(path: Path) -> bytes:
+    """Return the content of a file that is shown to models. Raises ConfigError and OSError.
+
+    A link is followed to Markdown or plain text only, by its ending: one that came with a repository may lead to a
+    private key.
+    """
+    real = Path(os.path.realpath(path))
+    if real.suffix.lower() not in PROSE_ENDINGS:
+        raise ConfigError(f"{path} leads to {real}, which is not named like a text")
+    return read_regular(real, MAX_FILE_BYTES)
+
+
 def read_identity(
     workspace: Path, agent_id: str, files: Sequence[IdentityFile] = LASTING_FILES
 ) -> list[tuple[IdentityFile, str]]:
-    """Return the texts of the agent's files that can be read and are not blank. Links are followed."""
+    """Return the texts of the agent's files that can be read and are not blank."""
     found = []
     for file in files:
         try:
-            raw = read_regular(identity_path(workspace, file.name, agent_id), MAX_FILE_BYTES, follow=True)
+            raw = read_prose(identity_path(workspace, file.name, agent_id))
         except (ConfigError, OSError):
             continue
         text = raw.decode("utf-8-sig", "replace").strip()

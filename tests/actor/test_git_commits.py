@@ -20,7 +20,7 @@ from signet_actors.domain.workspace_git import EXCLUDE_BEGIN, GitAction
 from signet_actors.protocol.retention import GitDone
 from signet_actors.retention.periodic.git_commits import GitCommits
 from signet_actors.retention.work_process import WorkProcess
-from signet_actors.retention.workspace_git import WorkspaceGit
+from signet_actors.retention.workspace_git import GitProblem, Repository, WorkspaceGit
 
 COMMITTING = GitConfig(auto_commit=True)
 
@@ -429,3 +429,177 @@ def test_credentials_of_a_remote_are_not_shown(harness: CommitHarness) -> None:
     failed = harness.ask("push")
     assert not failed.success
     assert "hunter22" not in repr(failed)
+
+
+class Exchange:
+    """A workspace with a remote, and another machine that pushes to it."""
+
+    def __init__(self, root: Path) -> None:
+        self.here = CommitHarness(root)
+        self.remote, self.other = root / "remote.git", root / "other"
+        self.here.git("init", "--quiet")
+        self.here.git("init", "--quiet", "--bare", str(self.remote), directory=root)
+        self.here.git("remote", "add", "origin", str(self.remote))
+        self.here.pass_s(7)
+        assert self.here.ask("push").success
+        self.here.git("clone", "--quiet", str(self.remote), str(self.other), directory=root)
+
+    def push(self, *index_lines: str) -> None:
+        """Commit and push entries of the index (``git update-index --index-info``), undoing a refused commit before."""
+        self.here.git("fetch", "--quiet", "origin", directory=self.other)
+        base = self.here.git("rev-parse", "HEAD")
+        self.here.git("reset", "--quiet", "--hard", base, directory=self.other)
+        subprocess.run(
+            ["git", "update-index", "--add", "--index-info"],
+            cwd=self.other,
+            input="".join(f"{line}\n" for line in index_lines).encode(),
+            check=True,
+        )
+        self.here.git("commit", "--quiet", "-m", "from elsewhere", directory=self.other)
+        self.here.git("push", "--quiet", "--force", "origin", "HEAD", directory=self.other)
+
+    def blob(self, text: str) -> str:
+        done = subprocess.run(
+            ["git", "hash-object", "-w", "--stdin"],
+            cwd=self.other,
+            input=text.encode(),
+            capture_output=True,
+            check=True,
+        )
+        return done.stdout.decode().strip()
+
+
+def test_a_pull_brings_no_link_and_no_name_that_means_a_private_file(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path)
+    here, text = exchange.here, exchange.blob("From elsewhere.\n")
+    repository = Repository(here.workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+    commit = here.git("rev-parse", "HEAD")
+    key = exchange.blob(str(tmp_path / "key"))
+    for entry in (
+        *(
+            f"120000 {key}\t{name}"
+            for name in ("AGENTS.md", "USER.md", "agents/bob/SOUL.md", "notes", "a/b.md", "agents")
+        ),
+        *(f"160000 {commit}\t{name}" for name in ("skills/x", "agents/bob", "USER.md", "memory")),
+        *(
+            f"100644 {text}\t{name}"
+            for name in (".Daemon/token", "Memory/spool/x.json", "MEMORY/memories.db", "x/.Env")
+        ),
+        *(f"100644 {text}\t{name}" for name in ("Agent.yaml", "AGENT.YAML", "Secrets/a", "\u017fecrets/a", "a.SQLITE")),
+        *(
+            f"100755 {text}\t{name}"
+            for name in (".dae\u200bmon/x", "memory/x.json", ".secrets/a.md", "agent\u00ad.yaml")
+        ),
+    ):
+        exchange.push(entry)
+        with pytest.raises(GitProblem, match="not pull"):
+            repository.pull()
+        assert here.committed() == {"AGENTS.md"}, entry
+        assert (here.workspace / "AGENTS.md").read_text() == "Run the tests.\n"
+    controls = ("USER.md", "agents/bob/SOUL.md", "memory/2026-11-24-login.md", "notes/x.txt", "Memories.md", "bin/tool")
+    exchange.push(*(f"{'100755' if name == 'bin/tool' else '100644'} {text}\t{name}" for name in controls))
+    assert here.ask("pull").success
+    assert here.committed() == {"AGENTS.md", *controls}
+
+
+def test_a_first_pull_brings_no_link_either(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path)
+    exchange.push(f"120000 {exchange.blob('/etc/hostname')}\tUSER.md")
+    empty = CommitHarness(tmp_path / "second", GitConfig())
+    empty.git("init", "--quiet")
+    empty.git("remote", "add", "origin", str(exchange.remote))
+    (empty.workspace / "AGENTS.md").unlink()
+    refused = empty.ask("pull")
+    assert (refused.success, "USER.md of the remote is a symbolic link" in refused.message) == (False, True)
+    exchange.push(f"100644 {exchange.blob('Ada.')}\tUSER.md")
+    assert empty.ask("pull").success
+    assert (empty.workspace / "USER.md").read_text() == "Ada."
+
+
+def test_a_link_of_the_workspace_is_not_committed(harness: CommitHarness) -> None:
+    (harness.workspace / "USER.md").symlink_to(harness.workspace / "secrets" / "key")
+    (harness.workspace / "notes.md").symlink_to("AGENTS.md")
+    harness.pass_s(7)
+    assert harness.committed() == {"AGENTS.md"}
+
+
+def test_the_configuration_is_committed_without_secrets_and_pulled_like_over_http(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path)
+    here, config = exchange.here, exchange.here.workspace / "agent.yaml"
+    repository = Repository(here.workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+    config.write_text("git: {autoCommit: true}\n")
+    here.pass_s(7)
+    assert here.committed() == {"AGENTS.md"}, (
+        "there is a remote, and nobody has decided to send the configuration there"
+    )
+    here.git("add", "agent.yaml")
+    here.pass_s(7)
+    assert here.committed() == {"AGENTS.md"}, "what was added by hand waits for the next change"
+    config.write_text("# mine\ngit: {autoCommit: true}\n")
+    here.pass_s(7)
+    assert here.committed() == {"AGENTS.md", "agent.yaml"}
+    for secret in (
+        "apiKey: sk-ant-api03-" + "a1B2c3D4" * 12,
+        "endpoint: https://ada:Tr0ub4dor3x@models.example.org/v1",
+    ):
+        config.write_text(f"memory:\n  pipelineV2:\n    extraction:\n      {secret}\n")
+        here.pass_s(7)
+        assert "mine" in here.git("show", "HEAD:agent.yaml")
+        assert "contains a secret" in (here.ask("status").problem or "")
+    config.write_text("git: {autoCommit: true}\n")
+    here.pass_s(7)
+    assert here.ask("status").problem is None
+    assert here.ask("push").success
+    for text in (
+        "git: {autoCommit: true, autoSync: true}",
+        "embedding: {endpoint: 'http://elsewhere.example.org/v1'}",
+        "redaction: {memories: false}",
+        "gateway: {allowedHosts: [evil.example.org]}",
+        "[not a mapping",
+        "gateway: 7",
+    ):
+        exchange.push(f"100644 {exchange.blob(text)}\tagent.yaml")
+        with pytest.raises(GitProblem, match=r"agent\.yaml"):
+            repository.pull()
+        assert config.read_text() == "git: {autoCommit: true}\n"
+    exchange.push(f"0 {'0' * 40}\tagent.yaml")
+    with pytest.raises(GitProblem, match=r"agent\.yaml"):
+        repository.pull()
+    exchange.push(f"100644 {exchange.blob('search: {alpha: 0.6}')}\tagent.yaml")
+    pulled = here.ask("pull")
+    assert (pulled.success, pulled.message) == (True, "Pulled main from origin")
+    assert config.read_text() == "search: {alpha: 0.6}"
+
+
+def test_no_filter_of_the_configuration_runs(harness: CommitHarness, tmp_path: Path) -> None:
+    harness.git("init", "--quiet")
+    ran = tmp_path / "ran"
+    for name, key in (("a", "clean"), ("b", "process"), ("c.d=e", "smudge"), ("f g", "clean")):
+        harness.git("config", f"filter.{name}.{key}", f"touch {ran}; cat")
+    attributes = harness.workspace / ".git" / "info" / "attributes"
+    attributes.write_text("USER.md filter=a\nSOUL.md filter=b\n")
+    harness.pass_s(7)
+    assert harness.committed() == {"AGENTS.md"}, "files without a filter are committed"
+    (harness.workspace / "USER.md").write_text("Encrypt this.\n")
+    harness.pass_s(20)
+    assert "USER.md: clean filter 'a' failed" in harness.reasons()[-1]
+    assert harness.committed() == {"AGENTS.md"}, "what a filter should change is not committed as it is"
+    attributes.write_text("* filter=c.d=e\n")
+    harness.git("config", "--unset", "filter.c.d=e.smudge")
+    harness.ask("status")
+    assert not ran.exists()
+    attributes.unlink()
+    harness.pass_s(300)
+    assert harness.committed() == {"AGENTS.md", "USER.md"}
+    assert not ran.exists()
+
+
+def test_no_program_is_started_as_a_remote(harness: CommitHarness, tmp_path: Path) -> None:
+    harness.git("init", "--quiet")
+    harness.pass_s(7)
+    harness.git("config", "protocol.ext.allow", "always")
+    harness.git("remote", "add", "origin", f"ext::sh -c 'touch {tmp_path}/ran'")
+    for action in ("pull", "push"):
+        refused = harness.ask(action)  # type: ignore[arg-type]
+        assert (refused.success, "not allowed" in refused.message) == (False, True), refused.message
+    assert not (tmp_path / "ran").exists()

@@ -22,10 +22,10 @@ from signet_actors.domain.workspace_git import (
     "path",
     [
         *("AGENTS.md", "MEMORY.md", "agents/bob/SOUL.md", "memory/2026-11-24-login-form.md", "notes/long/plan.md"),
-        *("skills/review/SKILL.md", "name with spaces.md", "über.md"),
+        *("skills/review/SKILL.md", "name with spaces.md", "über.md", "agent.yaml", "memory.md", "secret.md"),
     ],
 )
-def test_markdown_of_the_workspace_is_committed(path: str) -> None:
+def test_markdown_and_the_configuration_are_committed(path: str) -> None:
     assert is_versioned(path)
     assert not is_private(path)
 
@@ -33,10 +33,11 @@ def test_markdown_of_the_workspace_is_committed(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("memory/memories.db", "memory/memories.db-wal", ".daemon/secret", ".daemon/previous/AGENTS.md", "agent.yaml"),
+        *("memory/memories.db", "memory/memories.db-wal", ".daemon/secret", ".daemon/previous/AGENTS.md", "agent.yml"),
         *(".secrets/key.md", "secrets/key.md", "memory/spool/1.json", "memory/backups/x.md", ".hidden.md", ".git/x.md"),
         *("memory/MEMORY.backup-20261124T060000000Z.md", "agents/bob/memory/MEMORY.backup-1.md", "exports/a/b.md"),
         *("memory/harnesses.json", "memory/synthesis.json", "notes.txt", "nested/", "memory"),
+        *("Secrets/key.md", "SPOOL/x.md", "Agents/bob/Memory/x.md", "sub/agent.yaml", "Agent.yaml", "Backups/x.md"),
     ],
 )
 def test_nothing_else_is_committed(path: str) -> None:
@@ -45,7 +46,26 @@ def test_nothing_else_is_committed(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["memory/memories.db", "memory/memories.db-wal", ".daemon/secret", "secrets/a", "memory/spool/1.json", "x/.env"],
+    [
+        *(
+            "memory/memories.db",
+            "memory/memories.db-wal",
+            ".daemon/secret",
+            "secrets/a",
+            "memory/spool/1.json",
+            "x/.env",
+        ),
+        *(
+            "Memory/spool/x.json",
+            "MEMORY/memories.DB",
+            ".Daemon/token",
+            ".DAEMON/x.md",
+            "Secrets/a.md",
+            "x/.ENV",
+            "A.Db",
+        ),
+        *("\u017fecrets/a", ".dae\u200dmon/token", "mem\u00adory/x.json", ".secre\ufeffts/a", "x.sqlite3", "X.SQLITE"),
+    ],
 )
 def test_private_files_are_known(path: str) -> None:
     assert is_private(path)

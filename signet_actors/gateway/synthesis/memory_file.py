@@ -31,7 +31,7 @@ from signet_actors.domain.working_memory import for_session, joined, own_part, s
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
 from signet_actors.runtime.file_draft import FileDraft, replace_file
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.runtime.identity_files import is_directory_name
+from signet_actors.runtime.identity_files import is_directory_name, read_prose
 from signet_actors.runtime.sync_points import sync_point
 
 FILE_NAME: Final = "MEMORY.md"
@@ -290,7 +290,7 @@ def agents_with_file(workspace: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
-        return _decoded(read_regular(path, MAX_FILE_BYTES, follow=True))
+        return _decoded(read_prose(path))
     except (OSError, ConfigError):
         return ""
 
