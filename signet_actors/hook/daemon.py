@@ -37,6 +37,7 @@ REASONS_TO_RETRY = frozenset(("timeout", "internal", "outcome_unknown"))
 REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflict", "idempotency_conflict"))
 REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review"))
 """Why a report is not kept although nothing failed: as the user wants it, or another path has the session."""
+CHECKPOINT = "/session-checkpoint-extract"
 MAX_KEY_CHARS = 200
 """Of an idempotency key that is repeated as a header; the body always has it."""
 _MAX_SMALL_FILE_BYTES = 4096
@@ -270,8 +271,11 @@ def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) ->
     """Return the status that an answer with 200 to a report stands for; 200 only if it says that the daemon has it.
 
     500: sending it again may help. 400: the daemon will never take it. The end of a session without a transcript is
-    always answered as skipped, and is noted all the same.
+    always answered as skipped, and is noted all the same. What a session said so far is not set aside if unwanted.
     """
+    if path.endswith(CHECKPOINT):
+        unwanted = answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy")
+        return 200 if "stored" in answer and (answer.get("skipped") is not True or unwanted) else 500
     if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True:
         if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy"):
             return 400

@@ -222,8 +222,8 @@ HOOKS = {
         "compaction-complete", _compaction_complete, limit_s=2.0, durable=True, needs="summary"
     ),
     "skill-invocation": Hook("skill-invocation", _skill_invocation, limit_s=1.0),
-    # The session goes on: the daemon stores what its transcript has so far.
-    "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0),
+    # The session goes on: the daemon stores what its transcript has so far. One that is in no file is kept until then.
+    "checkpoint": Hook("session-checkpoint-extract", _checkpoint, limit_s=1.0, durable=True, needs="transcript"),
     # Claude Code gives all hooks of this event 1.5 s together; what has no answer by then stays in the spool.
     "session-end": Hook("session-end", _session_end, limit_s=1.4, durable=True),
     "remember": Hook("remember", _remember, limit_s=5.0, durable=True, needs="content", answers=True),

@@ -15,6 +15,7 @@ import sys
 import time
 
 from signet_actors.hook.daemon import (
+    CHECKPOINT,
     Address,
     NoAnswer,
     find_daemon,
@@ -177,10 +178,17 @@ class _Call:
     def _keep(self) -> str | None:
         """Store the request, with a key of its own, until the daemon has it; return its name, None if it cannot be."""
         self.body.setdefault("idempotencyKey", f"hook-{os.urandom(16).hex()}")
-        if self.hook.path.endswith("/session-end"):
+        is_checkpoint = self.hook.path.endswith(CHECKPOINT)
+        if is_checkpoint or self.hook.path.endswith("/session-end"):
             self.body["capturedAt"] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
         try:
-            return self.spool.put(self.hook.path, self.body, destination=self.destination, harness=self.harness)
+            return self.spool.put(
+                self.hook.path,
+                self.body,
+                destination=self.destination,
+                harness=self.harness,
+                replaces=f"{self.body.get('agentId', '')}:{self.body.get('sessionKey', '')}" if is_checkpoint else "",
+            )
         except (OSError, SpoolFull):
             return None
 

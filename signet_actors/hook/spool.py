@@ -1,7 +1,8 @@
 """Requests that must not be lost, as files in the workspace until the daemon has them.
 
 A request is written before it is sent, so it survives that this program is killed, and removed when the daemon has
-answered. It carries an ``idempotencyKey``: sent twice, it acts once. The spool has a bound, and what it has accepted it
+answered. It carries an ``idempotencyKey``: sent twice, it acts once. What a session has said so far replaces what waits
+of the same session. The spool has a bound, and what it has accepted it
 never drops; a request that the daemon does not accept is kept as ``NAME.rejected``, the newest up to the bound. A name
 begins with the time at which the request is sent next, so one that fails makes room for those behind it.
 
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 DIRECTORY = ("memory", "spool")
 """Below the workspace, beside the database: not in ``.daemon``, which holds only what can be recreated."""
 MAX_ENTRIES = 256
-MAX_BYTES = 4 << 20
-MAX_ENTRY_BYTES = 1 << 20
-"""Room for the longest request that the daemon reads, 1,000,000 bytes, and what is noted with it."""
+MAX_BYTES = 64 << 20
+MAX_ENTRY_BYTES = 4 << 20
+"""Room for the longest request that the daemon reads, with the transcript of a session."""
 MOST_UNANSWERED = 3
 """After so many requests in a row without an answer the daemon seems to be away."""
 MOST_TRIES = 12
@@ -40,6 +41,8 @@ _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
 _REJECTED_ENDING = ".rejected"
 _ABANDONED_DRAFT_S = 60
+_REPLACED_BYTES = 90
+"""Of the name of a session, in the name of a file."""
 
 
 class SpoolFull(Exception):
@@ -72,8 +75,12 @@ class Spool:
         except FileNotFoundError:
             return []
 
-    def put(self, path: str, body: dict[str, Any], *, destination: str = "", harness: str = "generic") -> str:
+    def put(
+        self, path: str, body: dict[str, Any], *, destination: str = "", harness: str = "generic", replaces: str = ""
+    ) -> str:
         """Store the request and return its name. Raises SpoolFull, and OSError.
+
+        ``replaces``: of what the request is the newest state; what waits with the same value is removed.
 
         ``destination``: the URL of the daemon that it is for; empty for the daemon of the workspace. A reader never
         finds a part: the file is complete and on disk before it gets its name.
@@ -82,7 +89,10 @@ class Spool:
         content = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         self._refuse_excess(len(content))
-        name = f"{time.time_ns():020d}-{os.getpid()}{_ENDING}"
+        source = (
+            f"{replaces.encode('utf-8', 'surrogatepass')[-_REPLACED_BYTES:].hex()}" if replaces else f"{os.getpid()}"
+        )
+        name = f"{time.time_ns():020d}-{source}{_ENDING}"
         draft = os.path.join(self.directory, name + _DRAFT_ENDING)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(draft, flags, 0o600)
@@ -95,6 +105,10 @@ class Spool:
         except BaseException:
             os.unlink(draft)
             raise
+        if replaces:
+            for other in self.waiting():
+                if other != name and _parsed_name(other)[1] == source:
+                    self.remove(other)
         return name
 
     def remove(self, name: str) -> None:
@@ -119,13 +133,13 @@ class Spool:
 
     def put_off(self, name: str, *, is_failure: bool) -> None:
         """Send a request later: a minute from now, or longer after each failure. After the last one, set it aside."""
-        _, process, tries = _parsed_name(name)
+        _, source, tries = _parsed_name(name)
         tries += is_failure
         if tries >= MOST_TRIES:
             self.set_aside(name)
             return
         pause_s = FIRST_PAUSE_S << max(0, tries - 1) if is_failure else FIRST_PAUSE_S
-        later = f"{time.time_ns() + pause_s * 10**9:020d}-{process}-{tries}{_ENDING}"
+        later = f"{time.time_ns() + pause_s * 10**9:020d}-{source}-{tries}{_ENDING}"
         try:
             os.rename(os.path.join(self.directory, name), os.path.join(self.directory, later))
         except FileNotFoundError:  # another process may have sent it
@@ -213,6 +227,6 @@ class Spool:
 
 
 def _parsed_name(name: str) -> tuple[int, str, int]:
-    """Return when the request is due (nanoseconds since 1970), the process that stored it, and its failed tries."""
-    due, process, tries = (*name.removesuffix(_ENDING).split("-"), "", "")[:3]
-    return int(due) if due.isdecimal() else 0, process, int(tries) if tries.isdecimal() else 0
+    """Return when the request is due (nanoseconds since 1970), what stored it or is replaced, and its failed tries."""
+    due, source, tries = (*name.removesuffix(_ENDING).split("-"), "", "")[:3]
+    return int(due) if due.isdecimal() else 0, source, int(tries) if tries.isdecimal() else 0

@@ -20,7 +20,7 @@ from signet_actors.hook.spool import Spool
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.harness_home import LONG_LIMITS
 from tests.support.live_daemon import LiveDaemon, live_daemon
-from tests.support.plugin_hosts import needs_node, play, play_openclaw
+from tests.support.plugin_hosts import TURNS_1, needs_node, play, play_openclaw
 
 pytestmark = pytest.mark.system
 PROMPT = {"session_id": "s-1", "cwd": "/srv/shop", "hook_event_name": "UserPromptSubmit"}
@@ -205,6 +205,60 @@ def test_a_session_of_opencode_gets_memories_and_leaves_its_transcript(
     kept = kept_transcript(daemon, f"ses_{api}")
     assert kept["content"] == "User: Which port has the database?\n\nAssistant: It is port 5433."
     assert (kept["harness"], kept["project"], kept["format"]) == ("opencode", "/srv/shop", "opencode")
+
+
+def said_in(title: str, count: int = 1, size: int = 40) -> list[dict[str, Any]]:
+    """Return a conversation as OpenCode 1 has it."""
+    filler = 'warehouse 倉庫 "C:\\x"\n'
+    texts = [f"{title} {number} {filler * (size // len(filler))}end" for number in range(2 * count)]
+    return [
+        {
+            "info": {
+                "id": f"m{at}",
+                "role": ("user", "assistant")[at % 2],
+                "time": {"created": 1_790_000_000_000 + at},
+            },
+            "parts": [{"type": "text", "text": text}],
+        }
+        for at, text in enumerate(texts)
+    ]
+
+
+@needs_node
+def test_a_session_of_opencode_is_kept_whenever_the_daemon_was_away(program: Path, tmp_path: Path) -> None:
+    """The daemon is killed or away; OpenCode ends in order, is killed, or goes on; what was said is stored later."""
+    idle, answered, end = {"event": "session.idle"}, {"request": True}, {"end": True}
+    ways = {
+        "ends": (1, said_in("Ends"), (idle, end)),
+        "ends_2": (2, None, (idle, end)),
+        "killed": (1, said_in("Killed"), (idle, answered)),
+        "killed_2": (2, None, (idle, answered)),
+        "often": (1, said_in("Often", 3), (idle, idle, idle, end)),
+        "long": (1, said_in("Long", 50, 4000), (idle, end)),
+    }
+    with live_daemon() as other:
+        os.environ["SIGNET_WORKSPACE"] = str(other.workspace)  # monkeypatch restores it
+        assert signet("connect", "opencode", "--command", str(program)).exit_code == 0
+        plugin = tmp_path / ".config/opencode/plugins/signet.js"
+        other.kill_supervisor()
+        for name, (api, said, steps) in ways.items():
+            plan = {} if said is None else {"messages": said}
+            play(plugin, api, *({**step, "session": name} for step in ({"prompt": "Hello"}, *steps)), **plan)
+        spool = Spool(str(other.workspace))
+        ended = [name for name, (_, _, steps) in ways.items() if end in steps]
+        assert len(spool.waiting()) == len(ways) + len(ended), "of each session the last state, and its end"
+        other.start()
+        eventually(lambda: spool.waiting() == [], within_s=180, what="the daemon to have what waited")
+        assert spool.rejected() == []
+        for name, (_, said, _) in ways.items():
+            kept = other.api.get(f"/api/sessions/{name}/transcript").ok()
+            assert kept["turnCount"] == len(said or TURNS_1)
+            assert kept["content"].startswith(f"User: {name.capitalize()} 0" if said else "User: Which port")
+            assert "tool" not in kept["content"]
+        assert other.api.get("/api/sessions").ok()["sessions"] == [], "what is reported late begins no session"
+        checkpoints = other.read("SELECT session_key FROM session_checkpoints WHERE ended = 1")
+        assert sorted({key for (key,) in checkpoints}) == sorted(ended)
+        assert other.faults() == []
 
 
 @needs_node

@@ -635,6 +635,53 @@ def test_the_end_of_a_session_without_a_transcript_does_not_wait(daemon: Scripte
     assert (len(daemon.asked), kept.waiting(), kept.rejected()) == (1, [], [])
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_kept"),
+    [
+        ({"stored": True, "queued": False}, False),
+        ({"stored": True, "queued": True, "jobId": "j"}, False),
+        ({"stored": False, "turns": 0, "reason": "no words of a user or an agent are found"}, False),
+        ({"stored": False, "skipped": True, "reason": "bypassed", "bypassed": True}, False),
+        ({"stored": False, "skipped": True, "reason": "disabled"}, False),
+        ({"stored": False, "skipped": True, "reason": "other_project"}, False),
+        ({"stored": False, "skipped": True, "reason": "no_hooks"}, False),
+        ({"stored": False, "skipped": True, "reason": "claimed", "claimedBy": "legacy"}, False),
+        ({"stored": False, "skipped": True, "reason": "busy"}, True),
+        ({"stored": False, "skipped": True, "reason": "timeout"}, True),
+        ({"stored": False, "skipped": True, "reason": "unavailable"}, True),
+        ({"stored": False, "skipped": True, "reason": "a reason of later releases"}, True),
+        ({}, True),
+        ({"ok": True}, True),
+        (None, True),
+    ],
+    ids=repr,
+)
+def test_what_a_session_has_said_in_no_file_waits_until_the_daemon_has_it_or_does_not_want_it(
+    daemon: ScriptedDaemon, workspace: Path, answer: dict[str, Any] | None, is_kept: bool
+) -> None:
+    event = {"session_id": "s", "transcript": "User: Where is the ferry?", "hook_event_name": "session.idle"}
+    if answer is not None:
+        daemon.on("POST", "/api/hooks/session-checkpoint-extract", answer)
+    url = closed_port() if answer is None else daemon.url
+    hook("checkpoint", "-H", "opencode", event=event, workspace=workspace, url=url)
+    kept = spool.Spool(str(workspace))
+    assert (len(kept.waiting()), kept.rejected()) == (int(is_kept), [])
+
+
+def test_the_newest_state_of_a_session_replaces_what_waits_of_it_and_nothing_else(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path))
+    path = "/api/hooks/session-checkpoint-extract"
+    other = [
+        kept.put("/api/hooks/session-end", {"sessionKey": "s", "idempotencyKey": "e"}),
+        *(kept.put(path, {"sessionKey": key}, replaces=key) for key in (":s2", ":t", "ada:s", ":S", ":ß", ":s" * 200)),
+    ]
+    for number in range(5):
+        name = kept.put(path, {"number": number}, replaces=":s")
+        if number == 1:
+            kept.put_off(name, is_failure=True)
+    assert kept.waiting() == sorted([*other, name])
+
+
 @pytest.mark.parametrize("reason", ["claimed", "bypassed", "disabled", "review"])
 def test_a_report_that_the_daemon_does_not_want_is_set_aside(
     daemon: ScriptedDaemon, workspace: Path, reason: str

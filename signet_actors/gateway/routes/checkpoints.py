@@ -16,7 +16,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
 from signet_actors.gateway.routes.transcripts import named_session, note_losses, note_skipped, read_capture
-from signet_actors.gateway.sessions.hook_runner import HookSession, Skipped, run_hook
+from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook
 from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.operations.checkpoints import (
@@ -32,12 +32,15 @@ from signet_actors.operations.checkpoints import (
     ProjectCheckpointsRequest,
     SessionCheckpointsRequest,
 )
+from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
 from signet_actors.protocol.memories import ReadScope
 
 KEEP_BUDGET_MS: Final = 900
 """Less than the time limit of the hook command."""
+LATE_BUDGET_MS: Final = 8_000
+"""The same for a report that waited, for which no harness waits."""
 
 
 async def of_project(call: Call[ProjectCheckpointsRequest]) -> HttpResponse:
@@ -109,7 +112,8 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
         task.add_done_callback(lambda done: _on_kept(captures, at, done))
         return await asyncio.shield(task)  # a long transcript is stored after the hook was answered
 
-    return await run_hook(call, KEEP_BUDGET_MS, work, KeepCheckpointReply(), stores=True)
+    budget_ms = LATE_BUDGET_MS if parse_flag(call.headers.get(LATE_HEADER, "")) else KEEP_BUDGET_MS
+    return await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
 
 
 def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, str], done: asyncio.Task[Any]) -> None:

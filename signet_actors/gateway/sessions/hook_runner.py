@@ -125,7 +125,8 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
         state.harnesses_seen[harness] = state.clock.wall_ms()
     if key is None:
         return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
-    session, known, claimed_by = state.sessions.enter(key, runtime_path(call), agent_id)
+    is_late = bool(parse_flag(call.headers.get(LATE_HEADER, "")))
+    session, known, claimed_by = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)
     context: Context | None = None

@@ -74,14 +74,23 @@ class SessionTable:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, key: str, path: str | None, agent_id: str = DEFAULT_AGENT) -> Entry:
-        """Return the session of a hook, and claim it for ``path`` if it is free. A session that had ended goes on."""
+    def enter(self, key: str, path: str | None, agent_id: str = DEFAULT_AGENT, *, late: bool = False) -> Entry:
+        """Return the session of a hook, and claim it for ``path`` if it is free. A session that had ended goes on.
+
+        A hook that comes ``late`` tells of the past: it neither begins nor claims a session, and no session goes on.
+        """
         now_ms = self._clock.wall_ms()
         session = self.find(key, ended=True)
         known = session is not None
         if session is None:
-            session = self._sessions[key] = Session(key, now_ms, now_ms, agent_id)
-            self._drop_oldest()
+            session = Session(key, now_ms, now_ms, agent_id)
+            if not late:
+                self._sessions[key] = session
+                self._drop_oldest()
+        if late:
+            return Entry(
+                session, known, session.path if path is not None and session.path not in (None, path) else None
+            )
         if session.ended_by is not None:
             session.ended_by = session.path = None
         if path is not None and session.path is None:
