@@ -1,54 +1,92 @@
-"""The protocol on standard input and output, by the SDK."""
+"""The protocol on standard input and output.
+
+The opening of a conversation, in which a client gets to know the server, is answered from the declarations, within the
+time that it takes to start. The SDK, which takes a second to import, serves the rest, beginning with the first message
+that needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-import mcp_types as types
-from anyio.abc import ObjectSendStream
-from anyio.to_thread import run_sync
-from mcp.server.stdio import stdio_server
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
+from signet_actors.mcp.declared import declared_reply, is_of_latest
+from signet_actors.operations.mcp import without_lone_surrogates
 
-from signet_actors.mcp.server import Performed, make_server
-from signet_actors.operations.mcp import INVALID_JSON, INVALID_MESSAGE
-from signet_actors.operations.tools import ToolRequest
+if TYPE_CHECKING:
+    from signet_actors.mcp.server import Performed
+    from signet_actors.operations.tools import ToolRequest
+
+SDK: Final = "signet_actors.mcp.stdio_sdk"
+INITIALIZED: Final = "notifications/initialized"
 
 
 def serve(send: Callable[[ToolRequest], Performed], *, at_once: int) -> None:
     """Serve until standard input ends. ``send`` is called in threads, at most ``at_once``; it may raise SignetError."""
-    anyio.run(_serve, send, at_once)
+    lines = _lines()
+    unanswered, handshake = _opening(lines)
+    if unanswered is not None:
+        import_module(SDK).serve(_joined(handshake, unanswered, lines), send, at_once, answered=len(handshake) > 0)
 
 
-async def _serve(send: Callable[[ToolRequest], Performed], at_once: int) -> None:
-    limiter = anyio.CapacityLimiter(at_once)
-
-    async def perform(request: ToolRequest, _client: Any) -> Performed:
-        # A cancelled call is not waited for: its request may still take effect, as after any lost connection.
-        return await run_sync(send, request, limiter=limiter, abandon_on_cancel=True)
-
-    server = make_server(perform)
-    sending, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_messages, incoming, sending, outgoing)
-        await server.run(messages, outgoing, server.create_initialization_options())
+def _lines() -> Iterator[bytes]:
+    while line := sys.stdin.buffer.readline():
+        yield without_lone_surrogates(line)
 
 
-async def _pass_messages(incoming: Any, messages: ObjectSendStream[SessionMessage | Exception], outgoing: Any) -> None:
-    """Pass on what was read, and answer each line that is no message, which the SDK would drop."""
-    async with messages:
-        async for item in incoming:
-            if isinstance(item, Exception):
-                await outgoing.send(SessionMessage(_parse_error(item)))
-            else:
-                await messages.send(item)
+def _joined(handshake: list[bytes], unanswered: bytes, lines: Iterator[bytes]) -> Iterator[bytes]:
+    yield from handshake
+    yield unanswered
+    yield from lines
 
 
-def _parse_error(error: Exception) -> types.JSONRPCError:
-    """Return the answer to a line that the SDK could not read."""
-    faults = error.errors() if isinstance(error, ValidationError) else []
-    text = INVALID_JSON if any(fault["type"] == "json_invalid" for fault in faults) else INVALID_MESSAGE
-    return types.JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=types.PARSE_ERROR, message=text))
+def _opening(lines: Iterator[bytes]) -> tuple[bytes | None, list[bytes]]:
+    """Answer what is declared. Return the first other line, None for the end, and the messages of the handshake.
+
+    The SDK is imported meanwhile, beginning after the first answer, which would wait for it otherwise.
+    """
+    handshake: list[bytes] = []
+    importing = threading.Thread(target=import_module, args=(SDK,), daemon=True)
+    for line in lines:
+        message = _decoded(line)
+        if handshake and message.get("method") == INITIALIZED and "id" not in message:
+            handshake.append(line)
+            continue
+        reply = declared_reply(message) if _may_come_now(message, handshake) else None
+        if reply is None:
+            return line, handshake
+        if message["method"] == "initialize":
+            handshake.append(line)
+        sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        sys.stdout.buffer.flush()
+        if importing.ident is None:
+            importing.start()
+    return None, handshake
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    """Return the message; an empty object for what is none."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _may_come_now(message: dict[str, Any], handshake: list[bytes]) -> bool:
+    """Return whether the message is a request in its turn: the handshake is the first, or is not made at all."""
+    if (
+        message.get("jsonrpc") != "2.0"
+        or not isinstance(message.get("method"), str)
+        or not isinstance(message.get("params", {}), dict)
+        or isinstance(message.get("id"), bool)
+        or not isinstance(message.get("id"), int | str)
+    ):
+        return False
+    if message["method"] == "initialize" or is_of_latest(message):
+        return not handshake
+    return bool(handshake)

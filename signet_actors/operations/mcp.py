@@ -5,6 +5,7 @@ Source: Model Context Protocol, 2026-07-28 "Streamable HTTP"; docs/compatibility
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,6 +18,21 @@ from signet_actors.operations.problem import Problem
 
 INVALID_JSON: Final = "Parse error: Invalid JSON"
 INVALID_MESSAGE: Final = "Parse error: Invalid JSON-RPC message"
+
+_ESCAPE: Final = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def without_lone_surrogates(raw: bytes) -> bytes:
+    """Return the JSON text with U+FFFD for each half of a surrogate pair.
+
+    A program that cuts a text in the middle of an emoji leaves one. JSON permits it, but no parser here does, so the
+    message could not be answered.
+    """
+    if b"\\ud" not in raw and b"\\uD" not in raw:
+        return raw
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], raw)
 
 
 class McpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,10 @@ from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.gateway.auth import ownership
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route
-from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.routes import ROUTES, mcp
 from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.operations.forget import FORGET_MEMORIES
+from signet_actors.operations.tools import TOOLS
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import (
     CommonWords,
@@ -134,6 +135,34 @@ def test_a_notification_is_accepted_without_a_body(edge: RunningEdge) -> None:
     message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     answered = edge.request("POST", "/mcp", message, BOTH)
     assert (answered.status, answered.raw) == (202, b"")
+
+
+def test_a_client_gets_to_know_the_server_while_the_sdk_is_imported(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported, sdk = threading.Event(), mcp._sdk
+    monkeypatch.setattr(mcp, "_sdk", lambda: imported.wait(60) and sdk())
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    assert ask(edge, "initialize", **opening).body["result"]["serverInfo"]["name"] == "signet"
+    assert ask(edge, "ping").body["result"] == {}
+    assert len(ask(edge, "tools/list").body["result"]["tools"]) == len(TOOLS)
+    edge.bus.answers[ListMemories] = MemoryListed([], 0, 0, 0, 0)
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(call, edge, "memory_list")
+        assert ask(edge, "ping").status == 200
+        assert not called.done()
+        imported.set()
+        assert called.result(60)["structuredContent"]["memories"] == []
+
+
+@pytest.mark.parametrize("query", ["half \\ud83d", "\\ude00 half", "\\ud83d\\ud83d", "whole \\ud83d\\ude00"])
+def test_a_message_with_half_an_emoji_is_answered(edge: RunningEdge, query: str) -> None:
+    edge.bus.answers[Recall] = found(row(content="tea"))
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+    message |= {"params": {"name": "memory_search", "arguments": {"query": "QUERY"}}}
+    answered = edge.request("POST", "/mcp", json.dumps(message).replace("QUERY", query).encode(), BOTH)
+    assert (answered.status, answered.body["id"]) == (200, 7)
+    assert answered.body["result"]["structuredContent"]["results"][0]["content"] == "tea"
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import MARK, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -318,4 +319,4 @@ def test_the_gateway_loads_the_sdk_with_the_first_message_only() -> None:
         daemon.api.recall("anything")
         assert not loaded(daemon)
         run(use(daemon))
-        assert loaded(daemon)
+        eventually(lambda: loaded(daemon), what="the import of the SDK")

@@ -87,7 +87,7 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
 
     with_client(["--url", daemon.url], use)
     asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
-    origin = {"who": "codex", "project": os.getcwd()}
+    origin = {"who": "codex", "project": os.getcwd(), "prefixes": False}
     assert asked == [
         ("POST", "/api/memory/recall", {}, {"query": "what to drink"}),
         ("POST", "/api/memory/remember", {}, {**origin, "content": "tea", "tags": ["a", "b"]}),

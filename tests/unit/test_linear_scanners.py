@@ -165,6 +165,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
+    "operations.mcp": {"_ESCAPE": SEARCHED},
     "operations.request_path": {"PARAMETER": FIXED},  # of declared operations
     "operations.tools": {"_CONTROL": SEARCHED},
     "operations.request_reader": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ import msgspec
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import Call, HttpResponse, InnerRequest, Route, decode_json
+from signet_actors.mcp.declared import declared_reply
 from signet_actors.operations.mcp import (
     INVALID_JSON,
     INVALID_MESSAGE,
@@ -27,6 +29,7 @@ from signet_actors.operations.mcp import (
     McpError,
     McpReply,
     McpRequest,
+    without_lone_surrogates,
 )
 from signet_actors.operations.tools import ToolRequest, with_origin
 
@@ -43,6 +46,8 @@ DEFAULT_ACTOR: Final = "mcp"
 _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
 _EVENTS: Final = frozenset({"text/event-stream", "text/*", "*/*"})
 _CALL: Final = "signet.call"
+_IMPORTER: Final = ThreadPoolExecutor(1)
+"""Imports the SDK, in one thread however many wait for it."""
 _SESSION_FIELDS: Final = ("session_key", "sessionKey")
 _SESSION_HEADER: Final = "x-signet-session-key"
 
@@ -53,13 +58,17 @@ async def message(call: Call[McpRequest]) -> HttpResponse:
     accepted = {part.partition(";")[0].strip().lower() for part in call.headers.get("accept", "").split(",")}
     if not accepted & _JSON or not accepted & _EVENTS:
         return _error(406, SERVER_ERROR, NOT_ACCEPTABLE)
+    raw = without_lone_surrogates(call.raw)
     try:
-        value = decode_json(call.raw)
+        value = decode_json(raw)
     except SignetError:
         return _error(400, PARSE_ERROR, INVALID_JSON)
     if not _is_message(value):
         return _error(400, PARSE_ERROR, INVALID_MESSAGE)
-    return await _served(await asyncio.to_thread(_sdk), call)
+    sdk = asyncio.get_running_loop().run_in_executor(_IMPORTER, _sdk)  # also if this message has its answer at once
+    if (reply := declared_reply(value, call.headers)) is not None:
+        return HttpResponse(msgspec.json.encode(reply))
+    return await _served(await sdk, call, raw)
 
 
 def _is_message(value: Any) -> bool:
@@ -82,8 +91,8 @@ def _sdk() -> Serve:
     return serve
 
 
-async def _served(serve: Serve, call: Call[McpRequest]) -> HttpResponse:
-    """Return what the SDK answers to the message."""
+async def _served(serve: Serve, call: Call[McpRequest], raw: bytes) -> HttpResponse:
+    """Return what the SDK answers to the message, the JSON text ``raw``."""
     routing = [(name, value) for name, value in call.headers.items() if name.startswith("mcp-")]
     headers = [*routing, ("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
     scope = {
@@ -94,7 +103,7 @@ async def _served(serve: Serve, call: Call[McpRequest]) -> HttpResponse:
         "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers],
         _CALL: call,
     }
-    unread = [call.raw]
+    unread = [raw]
     started: dict[str, Any] = {}
     body: list[bytes] = []
 
