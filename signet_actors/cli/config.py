@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.edited_text import edited_text
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
@@ -73,7 +72,7 @@ def path(invocation: Invocation) -> None:
 def check(invocation: Invocation) -> None:
     """Report every problem of the configuration; exit code 78 if there is one."""
     try:
-        loaded = load_config(invocation.workspace, invocation.settings)
+        loaded = load_config(invocation.workspace, invocation.settings, strict=True)
     except InvalidConfig as invalid:
         for warning in invalid.warnings:
             print_message(f"warning: {warning}")
@@ -181,21 +180,20 @@ def _checked(text: str) -> Config:
     """Return the text as a configuration; raise ConfigError, with every problem, if it is not a valid one."""
     with tempfile.TemporaryDirectory() as directory:
         Workspace(Path(directory)).config_file.write_text(text, encoding="utf-8")
-        return load_config(Path(directory), {}).config
+        return load_config(Path(directory), {}, strict=True).config
 
 
 def _how_to_apply(workspace: Path, before: str, after: str) -> str:
-    """Return how the daemon, if one runs, takes the changed file: by a reload if that is enough."""
+    """Return how the daemon, if one runs, takes the changed file: by itself if no restart is needed."""
     if not lock_held(workspace):
         return "The daemon reads it when it starts."
     try:
         restart = restart_values(_checked(before)) != restart_values(_checked(after))
     except ConfigError:  # the earlier file was not valid, so what the daemon uses is not known
         restart = True
-    pid = supervisor_pid(workspace)
-    if restart or pid is None:
+    if restart:
         return "A restart of the daemon applies it: `signet restart`, or by the service manager that started it."
-    return f"`kill -HUP {pid}` applies it to the running daemon."
+    return "The running daemon applies it within two seconds."
 
 
 def _read(file: Path) -> str:

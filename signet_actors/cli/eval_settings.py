@@ -89,7 +89,7 @@ def settings_text(mapping: Mapping[str, Any], overrides: Overrides, directory: P
     file = directory / CONFIG_FILE_NAME
     file.write_text(text, encoding="utf-8")
     try:
-        load_config(directory, {})
+        load_config(directory, {}, strict=True)
     except ConfigError as error:
         problem = error.detail.split("\n", 1)[0].removeprefix(f"{CONFIG_FILE_NAME}: ")
         raise click.UsageError(f"{overrides.option}: {problem}") from error

@@ -66,8 +66,13 @@ DEFAULT_FASTEMBED_MODEL: Final = "BAAI/bge-small-en-v1.5"
 
 
 def width(config: EmbeddingConfig) -> int:
-    """Return the number of dimensions of the configured vectors."""
-    return config.dimensions or (MINILM_DIMENSIONS if config.provider == "minilm" else EMBEDDED_DIMENSIONS)
+    """Return the number of dimensions of the configured vectors; without a number, those of the provider's model."""
+    if config.dimensions:
+        return config.dimensions
+    if config.provider == "minilm":
+        return MINILM_DIMENSIONS
+    known = known_model(config.model or default_model(config.provider))
+    return EMBEDDED_DIMENSIONS if known is None else known.dimensions
 
 
 def known_model(model: str) -> KnownModel | None:

@@ -1,10 +1,11 @@
 """Load ``agent.yaml`` and the environment into a complete ``Config``, or report every problem at once.
 
 A missing file is valid, because every key has a default. ``IGNORED_KEYS`` are ignored. Any other unknown key is a
-warning that suggests the intended key. All invalid values are reported in one ``ConfigError``, with one line per
-problem: file, key, given value, permitted values.
+warning that suggests the intended key. A number or a choice that is not valid is replaced by its default, with a
+warning, unless its key is among ``NO_FALLBACK``. All other invalid values are reported in one ``ConfigError``, with one
+line per problem: file, key, given value, permitted values.
 
-Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44.
+Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44, 67.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 )
 """Environment variables and the keys of the file that they override."""
 
+NO_FALLBACK: Final = frozenset(
+    {"agents", "auth", "git", "projects", "redaction", "retention"}
+    | {"host", "port", "allowedHosts", "requireOwner", "endpoint", "apiKeyEnv", "dailyCallLimit", "dailyTokenLimit"}
+)
+"""Sections and keys that concern addresses, access, keys, cost, and how long data is kept: a wrong value there stops
+the start, because its default may permit, spend or delete more than was meant."""
+
 _MAX_WARNINGS: Final = 50
 _CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
 """Patterns of keys into which people paste a secret by mistake. Messages never repeat a value given there."""
@@ -62,10 +70,13 @@ class InvalidConfig(ConfigError):
         self.warnings = warnings
 
 
-def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
-    """Return the configuration of a workspace. Raises ``ConfigError`` with every problem, one per line."""
+def load_config(workspace: Path, environ: Mapping[str, str], *, strict: bool = False) -> LoadedConfig:
+    """Return the configuration of a workspace. Raises ``ConfigError`` with every problem, one per line.
+
+    ``strict``: no value falls back to its default, as for a file that is about to be written.
+    """
     path = workspace / CONFIG_FILE_NAME
-    reader = _ConfigReader(CONFIG_FILE_NAME)
+    reader = _ConfigReader(CONFIG_FILE_NAME, strict=strict)
     document: Any = None
     try:
         document = read_yaml(path)
@@ -78,9 +89,7 @@ def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
     reader.collect_moved(tree)
     config = reader.section(Config(), tree, (), ())
     assert isinstance(config, Config), "a section is read into its own struct"
-    config = _with_environment(config, environ, reader)
-    for finding in findings(config):
-        reader.add_finding(finding)
+    config = reader.consistent(_with_environment(config, environ, reader))
     if reader.problems:
         raise InvalidConfig("\n".join(reader.problems), reader.all_warnings())
     return LoadedConfig(config, reader.all_warnings(), path if path.exists() else None)
@@ -104,11 +113,16 @@ class _InvalidValue(Exception):
     """A value is not valid. The message states the value and what is permitted."""
 
 
+class _InvalidChoice(_InvalidValue):
+    """A number or a choice is not valid, which may be replaced by the default."""
+
+
 class _ConfigReader:
     """Reads one file, and collects its problems, its warnings and the place of each value."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, strict: bool) -> None:
         self.source = source
+        self._strict = strict
         self.problems: list[str] = []
         self._warnings: list[str] = []
         self._omitted_count = 0
@@ -162,8 +176,26 @@ class _ConfigReader:
             try:
                 changes[attribute] = self._value(part, value, here, label)
             except _InvalidValue as invalid:
-                self._problem(here, label, str(invalid))
+                if isinstance(invalid, _InvalidChoice) and self._may_fall_back(here):
+                    self._warn(f"{self.source}: {label}: {invalid}; the default is used ({getattr(base, attribute)})")
+                else:
+                    self._problem(here, label, str(invalid))
         return msgspec.structs.replace(base, **changes)
+
+    def consistent(self, config: Config) -> Config:
+        """Return the configuration after the rules between keys; a number that breaks one may get its default."""
+        for finding in findings(config):
+            path = next(filter(self._labels.get, finding.paths), ()) if finding.fatal else ()
+            changed = _with_default(config, path) if path and self._may_fall_back(path) else config
+            if changed != config:
+                self._warn(f"{self._labels[path]}: {finding.message}; the default is used")
+                return self.consistent(changed)  # one key fewer differs from its default
+        for finding in findings(config):
+            self.add_finding(finding)
+        return config
+
+    def _may_fall_back(self, path: KeyPath) -> bool:
+        return not self._strict and NO_FALLBACK.isdisjoint(path)
 
     def add_finding(self, finding: ConfigFinding) -> None:
         """Record a finding, unless one of its keys was invalid. Its first key is the reported place."""
@@ -297,7 +329,7 @@ def read_scalar(part: Field, value: Any) -> Any:
         if isinstance(value, str) and value in part.choices:
             return value
         hint = did_you_mean(value, part.choices) if isinstance(value, str) else ""
-        raise _InvalidValue(f"{shown_value(value)} is not one of {', '.join(part.choices)}{hint}")
+        raise _InvalidChoice(f"{shown_value(value)} is not one of {', '.join(part.choices)}{hint}")
     if part.plain is bool:
         if isinstance(value, bool):
             return value
@@ -307,13 +339,13 @@ def read_scalar(part: Field, value: Any) -> Any:
     allowed = f" ({part.range_text})"
     if part.plain is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _InvalidValue(f"{shown_value(value)} is not a whole number{allowed}")
+            raise _InvalidChoice(f"{shown_value(value)} is not a whole number{allowed}")
     elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _InvalidValue(f"{shown_value(value)} is not a number{allowed}")
+        raise _InvalidChoice(f"{shown_value(value)} is not a number{allowed}")
     assert part.low is not None, "every number has a range"
     assert part.high is not None, "every number has a range"
     if not part.low <= value <= part.high:
-        raise _InvalidValue(f"{shown_value(value)} is out of range{allowed}")
+        raise _InvalidChoice(f"{shown_value(value)} is out of range{allowed}")
     return value if part.plain is int else float(value)
 
 
@@ -331,6 +363,17 @@ def _read_text(part: Field, value: Any) -> str:
     if part.pattern is not None and re.search(part.pattern, value) is None:
         raise _InvalidValue(f"{given} is not {part.form}")
     return value
+
+
+def _with_default(config: Config, path: KeyPath) -> Config:
+    """Return the configuration with the default of the key at ``path``, if that is a number."""
+    changed, default = msgspec.to_builtins(config), msgspec.to_builtins(Config())
+    section = changed
+    for name in path[:-1]:
+        section, default = section[name], default[name]
+    if isinstance(default[path[-1]], int | float):
+        section[path[-1]] = default[path[-1]]
+    return msgspec.convert(changed, Config)
 
 
 def _sequence(part: Field, value: Any) -> list[Any]:

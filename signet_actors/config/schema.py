@@ -86,7 +86,12 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
         str, text("Model of the provider; empty means the provider's default", pattern=MODEL_PATTERN, form=MODEL_FORM)
     ] = ""
     dimensions: Annotated[
-        int, ranged(0, 4096, "Number of dimensions of a vector, at least 8; 0 means 384 for `minilm`, else 256")
+        int,
+        ranged(
+            0,
+            4096,
+            "Number of dimensions of a vector, at least 8; 0 means those of the model, 256 if that is not known",
+        ),
     ] = 0
     endpoint: Annotated[
         str,
@@ -161,7 +166,9 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     """
 
     interval_ms: Annotated[int, ranged(SECOND_MS, 7 * DAY_MS, "Time between two retention sweeps")] = 6 * HOUR_MS
-    batch_limit: Annotated[int, ranged(1, 10_000, "Maximum number of rows that one step of a sweep purges")] = 500
+    batch_limit: Annotated[int, ranged(1, 10_000, "Maximum number of rows that one transaction of a sweep purges")] = (
+        500
+    )
     tombstone_retention_ms: Annotated[
         int, ranged(HOUR_MS, 3650 * DAY_MS, "A forgotten memory is permanently deleted after this time")
     ] = 30 * DAY_MS

@@ -89,8 +89,8 @@ WRITE_CONFIG: Final[Operation[WriteConfigRequest, WriteConfigReply]] = Operation
     keyed=False,
     owner_only=True,
     description=(
-        "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
-        "or start. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "
+        "agent.yaml is replaced only if the daemon could start with it, and takes effect within two "
+        "seconds. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "
         "sent, or that protect them, can be changed only in the file (403)."
     ),
 )

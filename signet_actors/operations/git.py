@@ -139,6 +139,6 @@ WRITE_SETTINGS: Final[Operation[GitSettingsRequest, GitSettingsChanged]] = Opera
     rate="admin",
     keyed=False,
     owner_only=True,
-    description="Writes agent.yaml; takes effect at the next reload or start.",
+    description="Writes agent.yaml; takes effect within two seconds.",
 )
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (STATUS, PULL, PUSH, SYNC, READ_SETTINGS, WRITE_SETTINGS)

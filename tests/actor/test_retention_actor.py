@@ -292,7 +292,7 @@ def test_the_actor_serves_requests_between_any_two_messages_to_the_writer(room: 
         assert wish is not None
         most = max(most, len(room.writer.asked) - before)
         room.clock.pass_ms(wish * 1000 + 0.001)
-    assert most <= 4, "one message of each duty that is due"
+    assert most <= 5, "one message of each duty that is due"
 
 
 def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(room: Room) -> None:

@@ -1,8 +1,7 @@
-"""The pipeline is switched on and off in a running daemon by SIGHUP, and the status shows it."""
+"""A running daemon follows changes of its configuration file, and its status shows them."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -34,12 +33,6 @@ memory:
 """
 
 
-def reload(daemon: LiveDaemon, text: str) -> None:
-    assert daemon.process is not None
-    daemon.configure(text)
-    daemon.process.send_signal(signal.SIGHUP)
-
-
 def derived(daemon: LiveDaemon) -> list[str]:
     return [row[0] for row in daemon.read("SELECT content FROM memories WHERE who = 'pipeline-v2' ORDER BY seq")]
 
@@ -63,7 +56,7 @@ def test_an_enabled_pipeline_extracts_memories_stored_from_then_on(provider: Scr
         assert {"decider", "extractor"}.isdisjoint(daemon.every_process())
         daemon.api.remember(NOTE)
         await_words(daemon, "disabled")
-        reload(daemon, configured(provider, pipeline=True))
+        daemon.configure(configured(provider, pipeline=True))
         await_words(daemon, "controlled-write")
         daemon.api.remember(LATER)
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of the later memory")
@@ -82,12 +75,12 @@ def test_a_pending_job_waits_while_the_pipeline_is_off_and_is_completed_later(
     with live_daemon(config=configured(provider, pipeline=True)) as daemon:
         daemon.api.remember(NOTE)
         eventually(lambda: words(daemon)[1], within_s=60, what="that the model is away")
-        reload(daemon, configured(provider, pipeline=False))
+        daemon.configure(configured(provider, pipeline=False))
         eventually(lambda: {"decider", "extractor"}.isdisjoint(daemon.every_process()), within_s=30, what="both gone")
         assert daemon.api.get("/health").ok()["status"] == "healthy", "nobody is missed who is not wanted"
         await_words(daemon, "disabled", WAITS)
         provider.stuck = None
-        reload(daemon, configured(provider, pipeline=True))
+        daemon.configure(configured(provider, pipeline=True))
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of what waited")
         await_words(daemon, "controlled-write")
         assert daemon.every_process()["extractor"]["restarts"] == 0
@@ -107,10 +100,36 @@ def test_the_embedding_tracker_works_with_the_pipeline_off(
     with live_daemon(config=without) as daemon:
         daemon.api.remember(NOTE)
         assert vectors(daemon) == 0
-        reload(daemon, configured(provider, pipeline=False))
-        reload(daemon, configured(provider, pipeline=False).replace("embeddingTracker: {enabled: false}", quick))
+        daemon.configure(configured(provider, pipeline=False))
+        daemon.configure(configured(provider, pipeline=False).replace("embeddingTracker: {enabled: false}", quick))
         eventually(lambda: vectors(daemon) == 1, within_s=60, what="a vector")
         assert "decider" not in daemon.every_process()
         assert words(daemon)[0] == "disabled"
         assert provider.prompts == []
         assert daemon.stop() == 0
+
+
+def test_an_invalid_or_removed_file_changes_nothing_and_is_named_until_it_is_mended() -> None:
+    frozen = "memory: {pipelineV2: {mutationsFrozen: true}}"
+    with live_daemon(config=frozen) as daemon:
+        refused = {"content": "The staging host listens on port 5433"}
+        assert daemon.api.post("/api/memory/remember", refused).status == 503
+
+        def warning() -> str:
+            return str(daemon.api.get("/health").json["detail"])
+
+        daemon.configure("gateway: {host: 0.0.0.0}")
+        eventually(lambda: "gateway.host" in warning(), what="the invalid file is named")
+        assert daemon.api.post("/api/memory/remember", refused).status == 503
+        (daemon.workspace / "agent.yaml").unlink()
+        eventually(lambda: "is missing" in warning(), what="the missing file is named")
+        assert daemon.api.post("/api/memory/remember", refused).status == 503
+        written = daemon.api.post("/api/config", {"file": "agent.yaml", "content": "search: {alpha: 0.4}\n"})
+        assert written.refused(403)["field"] == "memory.pipelineV2.mutationsFrozen"
+        daemon.configure("search: {alpha: 7}")
+        eventually(lambda: warning() == "" and daemon.api.post("/api/memory/remember", refused).status == 200)
+        assert daemon.api.post("/api/config", {"file": "agent.yaml", "content": "search: {alpha: 9}\n"}).status == 400
+        assert daemon.api.post(
+            "/api/config", {"file": "agent.yaml", "content": "memory: {pipelineV2: {enabled: false}}"}
+        ).ok()
+        eventually(lambda: daemon.api.get("/api/pipeline/status").ok()["mode"] == "disabled", what="the posted file")

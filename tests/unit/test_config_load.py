@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,8 +26,10 @@ def load(workspace: Path, text: str, **environ: str) -> LoadedConfig:
 
 
 def problems(workspace: Path, text: str, **environ: str) -> list[str]:
+    """Return what a strict reading refuses."""
+    (workspace / "agent.yaml").write_text(textwrap.dedent(text))
     with pytest.raises(ConfigError) as refused:
-        load(workspace, text, **environ)
+        load_config(workspace, environ, strict=True)
     return refused.value.detail.split("\n")
 
 
@@ -413,6 +416,9 @@ def test_a_loopback_address_is_accepted(tmp_path: Path, host: str) -> None:
         "{provider: none}",
         "{provider: minilm}",
         "{provider: minilm, model: all-minilm-l6-v2-int8, dimensions: 384}",
+        "{provider: ollama}",
+        "{provider: fastembed}",
+        "{provider: openai, model: text-embedding-3-small}",
         "{provider: ollama, dimensions: 768}",
         "{provider: ollama, model: 'nomic-embed-text:v1.5', dimensions: 768}",
         "{provider: ollama, model: of-my-own, dimensions: 99}",
@@ -428,7 +434,7 @@ def test_every_embedding_provider_is_accepted(tmp_path: Path, embedding: str) ->
     ("embedding", "problem"),
     [
         (
-            "{provider: ollama}",
+            "{provider: ollama, dimensions: 256}",
             "embedding.dimensions: 256 does not fit nomic-embed-text, which has 768 dimensions; set it to 768",
         ),
         (
@@ -468,6 +474,68 @@ def test_the_embedded_provider_has_one_model(tmp_path: Path) -> None:
     of_the_model, of_the_dimensions = problems(tmp_path, "embedding: {model: minilm, dimensions: 384}")
     assert of_the_model.startswith('agent.yaml: embedding.model: "minilm" is not a model of the embedded provider')
     assert of_the_dimensions.startswith("agent.yaml: embedding.dimensions: 384 does not fit the embedded model")
+
+
+# What falls back to its default
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "warning"),
+    [
+        ("search: {alpha: 7}", "search.alpha=0.5", "search.alpha: 7 is out of range (0.0 to 1.0); the default is used"),
+        ("search: {fusion: best}", "search.fusion=convex", '"best" is not one of convex, rrf'),
+        ("search: {pool: many}", "search.pool=200", '"many" is not a whole number'),
+        ("embedding: {provider: word2vec}", "embedding.provider=auto", '"word2vec" is not one of auto'),
+        ("embedding: {provider: ollama, dimensions: 5}", "embedding.dimensions=0", "5 is less than 8"),
+        ("logging: {level: chatty}", "logging.level=info", '"chatty" is not one of debug'),
+        ("memory: {pipelineV2: {workerPollMs: 1}}", "memory.pipelineV2.worker.pollMs=2000", "1 is out of range"),
+        ("memory: {pipelineV2: {extraction: {provider: gpt}}}", "memory.pipelineV2.extraction.provider=auto", "gpt"),
+        (
+            "memory: {pipelineV2: {documents: {chunkSize: 201, chunkOverlap: 400}}}",
+            "memory.pipelineV2.documents.chunkOverlap=200",
+            "400 must be less than documents.chunkSize (201); the default is used",
+        ),
+        ("writer: {queueBytes: 65536}", "writer.queueBytes=8388608", "a write of that size could never be accepted"),
+    ],
+)
+def test_a_number_or_choice_that_is_not_valid_falls_back_to_its_default(
+    tmp_path: Path, text: str, kept: str, warning: str
+) -> None:
+    loaded = load(tmp_path, text)
+    path, _, value = kept.partition("=")
+    found: Any = effective_mapping(loaded.config)
+    for name in path.split("."):
+        found = found[name]
+    assert str(found) == value
+    assert [warning in line for line in loaded.warnings].count(True) == 1, loaded.warnings
+    assert any(warning.removesuffix("; the default is used") in line for line in problems(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gateway: {host: 0.0.0.0}",
+        "gateway: {port: 70000}",
+        "gateway: {requireOwner: perhaps}",
+        "auth: {mode: open}",
+        "auth: {rateLimits: {forget: {max: -1}}}",
+        "redaction: {memories: mostly}",
+        "retention: {tombstoneRetentionMs: 9000000000000000}",
+        "retention: {batchLimit: 0}",
+        "agents: {roster: [{name: bob, read_policy: everything}]}",
+        "memory: {pipelineV2: {extraction: {endpoint: 'ftp://x'}}}",
+        "memory: {pipelineV2: {extraction: {dailyCallLimit: -1}}}",
+        "memory: {pipelineV2: {shadowMode: 'yes'}}",
+        "embedding: {apiKeyEnv: HOME}",
+        "embedding: {provider: openai}",
+        "git: {syncInterval: 1}",
+        "projects: {identity: folder}",
+        "search: 7",
+    ],
+)
+def test_a_value_that_concerns_access_keys_cost_or_deletion_stops_the_start(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError):
+        load(tmp_path, text)
 
 
 # The file itself

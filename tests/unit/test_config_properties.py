@@ -44,7 +44,7 @@ def tree(key: Key, value: object) -> dict[str, Any]:
 def load(value: object) -> Config:
     with tempfile.TemporaryDirectory() as workspace:
         Path(workspace, "agent.yaml").write_text(yaml.safe_dump(value, allow_unicode=True))
-        return load_config(Path(workspace), {}).config
+        return load_config(Path(workspace), {}, strict=True).config
 
 
 def outcome(value: object) -> Config | list[str]:

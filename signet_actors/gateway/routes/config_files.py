@@ -1,7 +1,7 @@
 """Read and replace whole files that the user edits: the configuration and the identity documents.
 
 A replacement is atomic (temporary file, fsync, rename) and saves the previous file in ``.daemon/previous``. A new
-agent.yaml is accepted only if the daemon could start with it. It takes effect at the next reload or start.
+agent.yaml is accepted only if the daemon could start with it. The daemon then reads it by itself.
 
 Source: docs/compatibility.md "Configuration files"; memory-system.txt "User Data Layout".
 Departs: only the listed names, not every .md or .yaml of the workspace. Otherwise a web page or an agent with access
@@ -68,7 +68,7 @@ async def write_file(call: Call[WriteConfigRequest]) -> HttpResponse:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
     call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
-    message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
+    message = "Takes effect within two seconds" if name == CONFIG_FILE_NAME else "Written"
     return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
 
 
@@ -184,7 +184,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
     """Return the configuration, which the daemon could start with, and the loader's warnings.
 
     Raises InvalidRequest with every problem of an invalid configuration. Raises a 403 if the configuration sends texts
-    or keys to other places than the current file does, or than ``running`` does if that file cannot be read. The loaded
+    or keys to other places than the current file does, or than ``running`` does if there is no readable file. The loaded
     configurations are compared, so that the spelling of a key does not matter.
     """
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
@@ -196,13 +196,14 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
         candidate = Path(scratch) / CONFIG_FILE_NAME
         candidate.write_bytes(data)
         try:
-            loaded = load_config(Path(scratch), os.environ)
+            loaded = load_config(Path(scratch), os.environ, strict=True)
         except ConfigError as error:
             raise InvalidRequest(error.detail, field="content") from error
     try:
-        current = load_config(workspace, os.environ).config
+        on_disk = load_config(workspace, os.environ)
     except ConfigError:
-        current = running
+        on_disk = None
+    current = running if on_disk is None or on_disk.source is None else on_disk.config
     changed = protected_changes(current, loaded.config)
     if changed:
         raise SignetError(

@@ -88,7 +88,7 @@ async def write_settings(call: Call[GitSettingsRequest]) -> HttpResponse:
         abandoned.set()  # the thread keeps running, but does not replace the file
         raise
     call.state.log.info("config_file_written", file=CONFIG_FILE_NAME, keys=sorted(given), trace=call.trace_id)
-    message = "Takes effect at the next reload or start"
+    message = "Takes effect within two seconds"
     return HttpResponse(GitSettingsChanged(True, message, _settings(written.git), warnings))
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 3_600_000
 """The wait between two rounds."""
-FIRST_AFTER_MS = 90_000
-"""The first round waits until the daemon has settled."""
+FIRST_AFTER_MS = 10_000
+"""The first round comes soon: after a restart with another embedding model, every vector is to be made again."""
 PAUSE_MS = 100
 """The wait between two steps of a round, so that callers' writes are not queued behind it."""
 WAIT_MS = 1_000

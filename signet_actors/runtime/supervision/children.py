@@ -137,6 +137,8 @@ class Children:
         """Roles that crashed lately, where another role's ``after_crash_of`` names them."""
         self.warning = ""
         """A problem of the whole daemon that does not stop it."""
+        self.configuration_warning = ""
+        """Why a changed configuration is not in effect."""
         self.failure = ""
         """Why the daemon is about to stop."""
         for group, spec in enumerate(tree):
@@ -263,6 +265,6 @@ class Children:
                 )
                 for child in self
             ],
-            self.warning,
+            "; ".join(filter(None, (self.warning, self.configuration_warning))),
             self.failure,
         )

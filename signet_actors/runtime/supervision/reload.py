@@ -1,40 +1,98 @@
-"""Load the configuration again, at SIGHUP.
+"""Load the configuration again, when its file has changed and at SIGHUP.
 
-Source: docs/configuration.md; docs/reliability.md "Supervision policy".
+Source: docs/configuration.md; docs/decisions.md 67; docs/reliability.md "Supervision policy".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.load import LoadedConfig
 from signet_actors.config.schema import Config
+from signet_actors.config.workspace import CONFIG_FILE_NAME
 from signet_actors.errors import ConfigError
+from signet_actors.runtime.supervision.children import Children
 from signet_actors.runtime.supervision.listener import with_address
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 
-def load_again(
-    load: Callable[[], Config], current: Config, *, requested: Config, log: FilteringBoundLogger
-) -> Config | None:
-    """Return the new configuration with the address that is listened on; None, with a log line, if it is not valid.
+SETTLE_MS: Final = 500
+"""A change is read when the file has stayed the same for this long, so that no half-written file is."""
+_POLL_MS: Final = 250
+_MS: Final = 1_000_000
 
-    ``requested`` is the configuration at the start. Changes that need a restart are logged.
+
+class Reloader:
+    """Notices changes of the configuration file, and loads it again.
+
+    ``requested`` is the configuration at the start. A file that was removed, perhaps by mistake, changes nothing.
     """
-    try:
-        loaded = load()
-    except ConfigError as error:
-        for problem in error.detail.splitlines():
-            log.error("configuration_refused", problem=problem)  # noqa: TRY400 - the user's mistake, not ours
-        return None
-    if (loaded.gateway.host, loaded.gateway.port) != (requested.gateway.host, requested.gateway.port):
-        log.warning("listen_address_change_needs_restart")
-    if loaded.searcher.processes != current.searcher.processes:
-        log.warning("searcher_count_change_needs_restart")
-    return with_address(loaded, current.gateway.host, current.gateway.port)
+
+    def __init__(
+        self,
+        load: Callable[[], Config],
+        requested: Config,
+        workspace: Path,
+        children: Children,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._load = load
+        self._requested = requested
+        self._path = workspace / CONFIG_FILE_NAME
+        self._children = children
+        self._log = log
+        self._known = self._seen = self._file_state()
+        self._had_file = self._known is not None
+        self._next_ns = self._since_ns = 0
+
+    def file_changed(self, now_ns: int) -> bool:
+        """Return True once for each new state of the file, after it has lasted ``SETTLE_MS``."""
+        if now_ns < self._next_ns:
+            return False
+        self._next_ns = now_ns + _POLL_MS * _MS
+        state = self._file_state()
+        if state != self._seen:
+            self._seen, self._since_ns = state, now_ns
+        if state == self._known or now_ns - self._since_ns < SETTLE_MS * _MS:
+            return False
+        self._known = state
+        self._had_file |= state is not None
+        return True
+
+    def load_again(self, current: Config) -> Config | None:
+        """Return the new configuration with the address that is listened on; None, with a warning, if it is not valid.
+
+        Changes that need a restart are logged.
+        """
+        try:
+            if self._had_file and self._file_state() is None:
+                raise ConfigError(f"{CONFIG_FILE_NAME}: is missing")
+            loaded = self._load()
+        except ConfigError as error:
+            problems = error.detail.splitlines()
+            for problem in problems:
+                self._log.error("configuration_refused", problem=problem)
+            self._children.configuration_warning = f"the former configuration stays in effect: {problems[0]}"
+            return None
+        self._children.configuration_warning = ""
+        address = loaded.gateway.host, loaded.gateway.port
+        if address != (self._requested.gateway.host, self._requested.gateway.port):
+            self._log.warning("listen_address_change_needs_restart")
+        if loaded.searcher.processes != current.searcher.processes:
+            self._log.warning("searcher_count_change_needs_restart")
+        return with_address(loaded, current.gateway.host, current.gateway.port)
+
+    def _file_state(self) -> tuple[int, ...] | None:
+        """Return what differs after any change, also where an editor replaces the file."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def loader_that_logs(

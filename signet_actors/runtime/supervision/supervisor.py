@@ -50,7 +50,7 @@ from signet_actors.runtime.supervision.daemon_files import DaemonFiles
 from signet_actors.runtime.supervision.drain import TreeDrain, drain_unneeded
 from signet_actors.runtime.supervision.file_watch import FileWatch
 from signet_actors.runtime.supervision.liveness import kill_silent, relieve_wal
-from signet_actors.runtime.supervision.reload import load_again
+from signet_actors.runtime.supervision.reload import Reloader
 from signet_actors.runtime.supervision.restart_policy import GiveUp
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.supervision.standbys import Standbys
@@ -105,7 +105,6 @@ class Supervisor:
         self._clock = clock
         self._rng = rng
         self._log = log
-        self._load = load
         self._notifier = notifier
         self._retry_failed_ns = retry_failed_ms * _MS
 
@@ -115,6 +114,7 @@ class Supervisor:
         self._children = Children(tree, config, make_process or real_process)
         self._standbys = Standbys(self._children, self._context_for)
         self._files = FileWatch(self._children, daemon_files, log)
+        self._reloader = Reloader(load, boot.config, Path(boot.workspace), self._children, log)
         self._started_groups = 0
         self._last_core_group = max((child.group for child in self._children if child.spec.core), default=0)
         self._serving = False
@@ -162,6 +162,8 @@ class Supervisor:
         self._reap()
         if self._drain is None:
             self._check_files(now)
+            if self._reloader.file_changed(now):
+                self._reload()
         if self._drain is None:
             delayed = now - self._last_pass_ns > 2 * self.config.supervision.heartbeat_ms * _MS
             self._changed |= kill_silent(
@@ -446,8 +448,9 @@ class Supervisor:
             self._drain.force()
 
     def _reload(self) -> None:
-        """Load the configuration and apply it everywhere, or keep the old one and log what is wrong."""
-        loaded = load_again(self._load, self.config, requested=self._boot.config, log=self._log)
+        """Load the configuration and apply it everywhere, or keep the old one and tell what is wrong."""
+        self._changed = True
+        loaded = self._reloader.load_again(self.config)
         if loaded is None:
             return
         self.config = loaded
