@@ -307,11 +307,11 @@ def test_a_port_of_the_daemon_of_another_workspace_is_refused_with_the_workspace
 
 
 def test_every_problem_of_the_configuration_is_listed() -> None:
-    config = "gateway:\n  port: many\nsearch:\n  alpha: 7\nagents:\n  roster:\n    - {name: a, read_policy: none}\n"
+    config = "gateway:\n  port: many\nredaction:\n  memories: 7\nagents:\n  roster:\n    - {name: a, read_policy: none}\n"
     with live_daemon(config=config, started=False) as daemon:
         code, said = daemon.refused_start()
         assert code == 78
-        for part in ("gateway.port", "search.alpha", "read_policy"):
+        for part in ("gateway.port", "redaction.memories", "read_policy"):
             assert part in said
         assert not daemon.database.exists()
 
@@ -328,7 +328,7 @@ def test_an_unsupported_configuration_is_refused(config: str, word: str) -> None
 
 
 def test_a_reload_with_a_broken_file_keeps_the_old_configuration(fresh: LiveDaemon) -> None:
-    fresh.configure("search:\n  alpha: 7\n")
+    fresh.configure("redaction:\n  memories: 7\n")
     assert fresh.process is not None
     fresh.process.send_signal(signal.SIGHUP)
     eventually(lambda: any(line["event"] == "configuration_refused" for line in fresh.log()), what="refused")

@@ -105,10 +105,16 @@ def test_remedies_for_another_workspace_and_agent_name_them(workspace: Path) -> 
 
 
 def test_doctor_lists_every_problem_of_the_configuration(workspace: Path) -> None:
-    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
+    (workspace / "agent.yaml").write_text("gateway:\n  port: x\nredaction:\n  memories: 7\n")
     result = signet(workspace, "doctor", "--json")
     assert result.exit_code == 1
     assert [found["state"] for found in findings(result)["configuration"]] == ["fail", "fail"]
+
+
+def test_doctor_warns_of_a_value_that_fell_back_to_its_default(workspace: Path) -> None:
+    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\n")
+    found = findings(signet(workspace, "doctor", "--json"))["configuration"]
+    assert [(one["state"], "search.alpha" in one["detail"]) for one in found] == [("ok", False), ("warn", True)]
 
 
 def test_doctor_warns_of_files_readable_by_others(workspace: Path) -> None:

@@ -117,10 +117,10 @@ def test_restart_keeps_the_daemon_if_the_configuration_is_invalid(
     workspace: Path, signet: Callable[..., Result]
 ) -> None:
     pid = json.loads(signet("start", "--json").stdout)["pid"]
-    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\n")
+    (workspace / "agent.yaml").write_text("redaction:\n  memories: 7\n")
     result = signet("restart")
     assert result.exit_code == 78
-    assert "search.alpha" in result.stderr
+    assert "redaction.memories" in result.stderr
     assert supervisor_pid(workspace) == pid
 
 
@@ -148,12 +148,12 @@ def test_a_start_that_fails_prints_the_reason_and_ends_with_the_daemon_s_exit_co
 
 def test_an_invalid_configuration_starts_nothing(workspace: Path, signet: Callable[..., Result]) -> None:
     workspace.mkdir()
-    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
+    (workspace / "agent.yaml").write_text("gateway:\n  port: x\nredaction:\n  memories: 7\n")
     for command in ("start", "up"):
         result = signet(command)
         assert result.exit_code == 78
-        assert "search.alpha" in result.stderr
-        assert "writer.batchLimit" in result.stderr
+        assert "gateway.port" in result.stderr
+        assert "redaction.memories" in result.stderr
     assert not (workspace / ".daemon").exists()
 
 

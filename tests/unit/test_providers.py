@@ -267,7 +267,7 @@ def test_none_selects_no_embedder() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        EmbeddingConfig(provider="ollama"),
+        EmbeddingConfig(provider="ollama", dimensions=256),
         EmbeddingConfig(provider="openai"),
         EmbeddingConfig(model="nomic-embed-text"),
         EmbeddingConfig(dimensions=768),

@@ -184,7 +184,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
     """Return the configuration, which the daemon could start with, and the loader's warnings.
 
     Raises InvalidRequest with every problem of an invalid configuration. Raises a 403 if the configuration sends texts
-    or keys to other places than the current file does, or than ``running`` does if there is no readable file. The loaded
+    or keys to other places than the current file does, or than ``running`` if there is no readable file. The loaded
     configurations are compared, so that the spelling of a key does not matter.
     """
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
