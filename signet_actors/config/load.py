@@ -5,7 +5,7 @@ warning that suggests the intended key. A number or a choice that is not valid i
 warning, unless its key is among ``NO_FALLBACK``. All other invalid values are reported in one ``ConfigError``, with one
 line per problem: file, key, given value, permitted values.
 
-Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44, 67.
+Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44, 64.
 """
 
 from __future__ import annotations

@@ -307,7 +307,9 @@ def test_a_port_of_the_daemon_of_another_workspace_is_refused_with_the_workspace
 
 
 def test_every_problem_of_the_configuration_is_listed() -> None:
-    config = "gateway:\n  port: many\nredaction:\n  memories: 7\nagents:\n  roster:\n    - {name: a, read_policy: none}\n"
+    config = (
+        "gateway:\n  port: many\nredaction:\n  memories: 7\nagents:\n  roster:\n    - {name: a, read_policy: none}\n"
+    )
     with live_daemon(config=config, started=False) as daemon:
         code, said = daemon.refused_start()
         assert code == 78

@@ -1,6 +1,6 @@
 """Load the configuration again, when its file has changed and at SIGHUP.
 
-Source: docs/configuration.md; docs/decisions.md 67; docs/reliability.md "Supervision policy".
+Source: docs/configuration.md; docs/decisions.md 64; docs/reliability.md "Supervision policy".
 """
 
 from __future__ import annotations
