@@ -1,16 +1,21 @@
-"""Find what a prompt is about: its terms, and the text with which memories are searched.
+"""Find what a prompt is about: its terms, and the texts with which memories are searched.
 
-Metadata that a harness puts into a prompt is not part of what the user said. Each scanner takes linear time.
+What a harness puts into a prompt is not part of what the user said. Of a long prompt, or one with pasted text,
+the user's own sentences are searched for, and the exact names of all of it. Each scanner takes linear time.
 
-Source: docs/compatibility.md "Worked examples: prompt terms".
+Source: docs/compatibility.md "Worked examples: prompt terms"; docs/quality.md "Pasted text".
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
+from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.normalization import MAYBE_CJK
+from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.query_words import MAX_QUERY_CHARS, words_of
 from signet_actors.domain.stop_words import stop_words_of
 
@@ -18,36 +23,191 @@ MAX_TERMS: Final = 12
 LEAST_TERMS: Final = 2
 """So many terms of the assistant's last message count beside fewer terms of the user's."""
 MIN_CHARS: Final = 3
+MAX_SEARCHES: Final = 8
 
 _FILLERS: Final = frozenset({"hello", "hey", "let", "lets", "okay", "please", "thank", "thanks", "use", "yes"})
 """Words of a request that say nothing about its subject."""
+_ASKED_OF_PASTED: Final = """
+    above below bug cause caused causes changes code crash crashes debug diff error errors exception explain
+    fail failed failing fails failure fix following get gets getting happen happened happening happens help
+    here idea issue keep keeps line log logs look mean meaning means message output problem review run running
+    see seeing snippet solve stack think this trace try trying understand warning wrong bedeutet behebe
+    beheben erkläre fehler fehlermeldung fehlers hilf hilfe lösen meldung passiert sagt schau tun cela
+    corriger dire erreur expliquer faire problème résoudre signifie veut arreglar arreglo ayuda corregir
+    explicar falla fallo hacer problema resolver significa solucionar
+"""
+_ABOUT_PASTED: Final = frozenset(_ASKED_OF_PASTED.split())
+"""Words of a request about pasted text that say nothing about its subject."""
 _MENTION: Final = re.compile(r"<@[!&]?\d{1,30}>")
 _METADATA: Final = re.compile(r"untrusted[ -]metadata", re.IGNORECASE)
 _FENCE: Final = "```"
 _MAX_GAP_CHARS: Final = 100
 """Between the words that mark metadata and its block."""
+_AROUND: Final = "!\"'()*,.:;<>?[]`{}\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u00bf\u00a1"
 _PUNCTUATION: Final = "!\"#$%&'()*,./:;<=>?@[\\]^_`{|}~-"
+
+_ASKS: Final = ("?", "\uff1f", "\u061f")
+_ASKED_BY: Final = """
+    are can could did do does how is should was were what when where which who whose why will would
+    wann warum was welche welchem welchen welcher welches wem wen wer weshalb wie wieso wo wohin woher
+    comment combien où pourquoi quand quel quelle quelles quels qui quoi
+    cómo cuál cuáles cuándo cuánto dónde qué quién
+"""
+_QUESTION_WORDS: Final = frozenset(_ASKED_BY.split())
+_SENTENCE_END: Final = re.compile(r"([.!?\u2026])\s+|([\u3002\uff01\uff1f\u061f])")
+_MAX_WINDOW_CHARS: Final = 400
+_TIME: Final = r"\d{4}[-/.]\d\d[-/.]\d\d|\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:|\d{10}|[EWIF]\d{4} "
+_LEVEL: Final = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|FATAL|CRITICAL|SEVERE|PANIC|FAILED|PASSED)\b"
+_MESSAGE: Final = (
+    r"(?:(?:PHP )?(?:[Ee]rror|[Ww]arning|Notice|[Ff]atal)|note|help|panic|info|hint|npm ERR!)\b[^.!?:]{0,40}:"
+    r"|[\w.$]{0,200}(?:Error|Exception)\b.{0,3}(?::|$)|Exception in |exit (?:status|code) \d|Caused by|Traceback"
+    r"|(?:bash|cargo|clang|curl|docker|gcc|git|go|java|kubectl|ld|make|mysql|node|npm|perl|php|pip|psql|python3?|ruby|sh"
+    r"|ssh|sudo|wget|yarn|zsh)(?: [\w/.-]{1,40}){0,2}: |> Task|Step \d|#\d{1,3} "
+    r"|[\w./\\@-]{1,200}[(:]\d"
+)
+_CODE: Final = (
+    r"\s*(?:at \S|File \"|\.\.\. \d|goroutine \d|-->|\||\^|~~|[+-](?! )|@@|[$>] |[{}\[\]<]|\"[\w.-]{1,60}\"\s?:)"
+)
+_LOG_START: Final = re.compile(rf"\W{{0,3}}(?:{_TIME}|{_LEVEL}|{_MESSAGE})|{_CODE}|diff --git|\t| {{4}}", re.ASCII)
+_LOG_END: Final = re.compile(r"(?:[{};\[(\\|]|=>|->)$")
+_PAIR: Final = re.compile(r"(?<![\w.])[\w.]{1,40}=\S")
+_MARKS: Final = re.compile(r"[^\w\s.,'!?\u2019\u3000-\u303f\uff00-\uffef-]|_|\d")
+_MOST_MARKS: Final = 0.22
+_OF_ERRORS: Final = (
+    *("abort", "can't", "cannot", "corrupt", "could not", "denied", "erreur", "error", "exception", "fail", "fatal"),
+    *("fehler", "invalid", "no such", "panic", "refus", "unable"),
+)
+
+
+class Search(NamedTuple):
+    """What to look for. ``is_of_long``: a statement of a long prompt.
+
+    ``is_part``: it is cut from one, or pasted, so a memory need not answer all of it. ``is_names``: it consists of
+    exact names, so a memory has to have one.
+    """
+
+    text: str
+    is_of_long: bool = False
+    is_part: bool = False
+    is_names: bool = False
 
 
 class PromptTerms(NamedTuple):
-    """``terms``: of the prompt, and of the assistant's last message if it has few. ``search_text``: what to look for,
-    empty if there is nothing."""
+    """``terms``: of the prompt, and of the assistant's last message if it has few. ``searches``: what to look for.
+
+    ``names``: the exact names of the prompt with what each tells; the first search is for memories with these, too.
+    """
 
     terms: tuple[str, ...]
-    search_text: str
+    searches: tuple[Search, ...]
+    names: Mapping[str, float]
 
 
 def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
-    """Return what the prompt is about. A short prompt is searched for as it is, a long one by its first terms."""
-    said = without_metadata(prompt[:MAX_QUERY_CHARS])
-    own = _terms(said)
+    """Return what the prompt is about. A short prompt is searched for as it is, a long one by its own sentences."""
+    said = said_by_user(without_metadata(prompt))
+    names = exact_names(said)
+    own = _terms(said[:MAX_QUERY_CHARS])
+    if _FENCE in said or any(map(is_pasted, said.splitlines())) or len(own) > MAX_TERMS or len(said) > MAX_QUERY_CHARS:
+        return _of_long(said, names)
     others = [term for term in _terms(last_assistant_message[:MAX_QUERY_CHARS]) if term not in own]
     terms = tuple([*own, *others[: max(LEAST_TERMS, len(own))]][:MAX_TERMS])
-    if len(own) >= LEAST_TERMS:
-        text = " ".join(said.split()) if len(own) <= MAX_TERMS else " ".join(own[:MAX_TERMS])
-    else:
-        text = " ".join(terms)
-    return PromptTerms(terms, text)
+    text = " ".join(said.split()) if len(own) >= LEAST_TERMS else " ".join(terms)
+    return PromptTerms(terms, (Search(text),) if text else (), names)
+
+
+def is_pasted(line: str) -> bool:
+    """Return whether a line looks like a part of a log, a trace, code or a diff, and not like prose."""
+    bare = line.strip()[:_MAX_WINDOW_CHARS]
+    if not bare or (bare.endswith(_ASKS) and len(bare.split()) >= 3 and _LOG_START.match(bare) is None):
+        return False
+    return (
+        _LOG_START.match(line) is not None
+        or _LOG_END.search(bare) is not None
+        or len(_PAIR.findall(bare)) > 1
+        or len(_MARKS.findall(bare)) > _MOST_MARKS * len(bare)
+    )
+
+
+def _of_long(said: str, names: Mapping[str, float]) -> PromptTerms:
+    """Return what a long prompt is about: its questions, its beginning and end, its errors, and its names."""
+    paragraphs, errors = _parts(said)
+    sentences = [each for paragraph in paragraphs for each in _sentences(paragraph)]
+    questions = [each for each in sentences if each.endswith(_ASKS)][::-1]
+    asked = [*questions[:2], *questions[2:][-1:]]
+    own = [*asked, *paragraphs[-1:], *paragraphs[:1], *paragraphs[-2:0:-1]]
+    passages = []
+    for at, text in enumerate(own[: 2 * MAX_SEARCHES]):
+        if at < len(asked):
+            text = _asked(text)  # noqa: PLW2901
+        is_cut = len(_terms(text)) > MAX_TERMS
+        passages.append(Search(_window(text, from_end=at <= len(asked)), is_cut or at >= len(asked), is_cut))
+    pasted = [_window(text, from_end=True, left_out=_FILLERS) for text in (*errors[-1:], *errors[:1])]
+    passages[len(asked) + 2 : len(asked) + 2] = [Search(text, is_of_long=True, is_part=True) for text in pasted]
+    unique = {search.text: search for search in reversed(passages)}
+    searches = [search for text, search in reversed(unique.items()) if sum(map(_size, _terms(text))) >= LEAST_TERMS]
+    del searches[MAX_SEARCHES:]
+    if names:
+        searches.insert(0, Search(" ".join(islice(names, MAX_TERMS)), is_of_long=True, is_part=True, is_names=True))
+    shown = sorted(searches, key=lambda search: search.is_names)
+    terms = dict.fromkeys(term for search in shown for term in _terms(search.text))
+    return PromptTerms(tuple(terms)[:MAX_TERMS], tuple(searches), names)
+
+
+def _parts(said: str) -> tuple[list[str], list[str]]:
+    """Return the paragraphs of the user's own lines, and the pasted lines that tell of an error."""
+    paragraphs: list[list[str]] = [[]]
+    errors: list[str] = []
+    lines = said.splitlines()
+    fences = sum(line.lstrip().startswith(_FENCE) for line in lines) // 2 * 2
+    in_fence = False
+    for line in lines:
+        if fences and line.lstrip().startswith(_FENCE):
+            in_fence, fences = not in_fence, fences - 1
+            paragraphs.append([])
+        elif in_fence or is_pasted(line):
+            paragraphs += [[each] for each in _sentences(line) if each.endswith(_ASKS)] or [[]]
+            if any(map(line.lower().__contains__, _OF_ERRORS)):
+                errors.append(line)
+        elif line.strip():
+            paragraphs[-1].append(line.strip())
+        else:
+            paragraphs.append([])
+    return [" ".join(paragraph) for paragraph in paragraphs if paragraph], errors
+
+
+def _sentences(text: str) -> list[str]:
+    return [each.strip() for each in _SENTENCE_END.sub(r"\1\2\n", text).splitlines()]
+
+
+def _asked(question: str) -> str:
+    """Return a long question from its last question word on: what stands before it may be a log on the same line."""
+    tokens = question.split()
+    for at in range(len(tokens) - 1, 0, -1):
+        if tokens[at].lower() in _QUESTION_WORDS and len(_terms(" ".join(tokens[at:]))) >= LEAST_TERMS:
+            return question if len(_terms(question)) <= MAX_TERMS else " ".join(tokens[at:])
+    return question
+
+
+def _window(text: str, *, from_end: bool = False, left_out: frozenset[str] = _ABOUT_PASTED) -> str:
+    """Return the beginning or the end of ``text`` with at most ``MAX_TERMS`` terms, without the words ``left_out``."""
+    text = text[-_MAX_WINDOW_CHARS:] if from_end else text[:_MAX_WINDOW_CHARS]
+    tokens = text.split()
+    kept: list[str] = []
+    size = 0
+    for token in reversed(tokens) if from_end else tokens:
+        if token.strip(_AROUND).lower() in left_out:
+            continue
+        size += len(_terms(token))
+        if size > MAX_TERMS and kept:
+            break
+        kept.append(token)
+    return " ".join(reversed(kept) if from_end else kept)
+
+
+def _size(term: str) -> int:
+    """Return for how many words a term counts: a run of Chinese or Japanese is several."""
+    return max(1, len(term) // 2) if MAYBE_CJK.search(term) else 1
 
 
 def without_metadata(prompt: str) -> str:

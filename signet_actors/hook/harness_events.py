@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-PROMPT_CHARS = 20_000
-"""The daemon reads no more of a prompt or of an assistant's message to find memories."""
+MESSAGE_CHARS = 20_000
+PROMPT_CHARS = 60_000
+"""The daemon reads no more of an assistant's message or of a prompt, half of it from the end, to find memories."""
 SUMMARY_CHARS = 100_000
 SKILL_CHARS = 200
 TRANSCRIPT_CHARS = 1 << 20
@@ -159,16 +160,17 @@ def _session_start(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _user_prompt_submit(event: dict[str, Any]) -> dict[str, Any]:
-    prompt = _text(event, "prompt", PROMPT_CHARS) or _text(event, "userMessage", PROMPT_CHARS)
+    value = event.get("prompt") or event.get("userMessage")
+    prompt, half = value if isinstance(value, str) else "", PROMPT_CHARS // 2
     return {
-        "userPrompt": prompt,
-        "lastAssistantMessage": _text(event, "last_assistant_message", PROMPT_CHARS),
+        "userPrompt": prompt if len(prompt) <= PROMPT_CHARS else f"{prompt[:half]}\n{prompt[-half:]}",
+        "lastAssistantMessage": _text(event, "last_assistant_message", MESSAGE_CHARS),
     }
 
 
 def _pre_compaction(event: dict[str, Any]) -> dict[str, Any]:
     return {
-        "sessionContext": _text(event, "custom_instructions", PROMPT_CHARS),
+        "sessionContext": _text(event, "custom_instructions", MESSAGE_CHARS),
         "transcriptPath": _text(event, "transcript_path"),
     }
 
@@ -211,7 +213,7 @@ def _remember(event: dict[str, Any]) -> dict[str, Any]:
 
 def _recall(event: dict[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {name: event[name] for name in ("limit",) if name in event}
-    return {"query": _text(event, "query", PROMPT_CHARS), **kept}
+    return {"query": _text(event, "query", MESSAGE_CHARS), **kept}
 
 
 HOOKS = {

@@ -35,19 +35,27 @@ from signet_actors.operations.request_fields import CallerFields, Importance, Lo
 from signet_actors.operations.session_memories import Ratings
 
 MAX_INJECT_CHARS: Final = 24_000
+MAX_PROMPT_CHARS: Final = 60_000
 MAX_SUMMARY_CHARS: Final = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutText(FieldType):
-    """A text of any length, of which the first ``max_chars`` characters count; blank counts as absent."""
+    """A text of any length, of which ``max_chars`` characters count; blank counts as absent.
+
+    The first ones, or with ``both_ends`` as many from the beginning as from the end.
+    """
 
     max_chars: int = MAX_QUERY_CHARS
+    both_ends: bool = False
 
     def read(self, given: Given) -> Any:
         if not isinstance(given.value, str):
             raise given.invalid("must be a string")
-        return sanitize_text(given.value[: self.max_chars]).strip() or ABSENT
+        text, half = given.value, self.max_chars // 2
+        if self.both_ends and len(text) > self.max_chars:
+            text = f"{text[:half]}\n{text[-half:]}"
+        return sanitize_text(text if self.both_ends else text[: self.max_chars]).strip() or ABSENT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +68,8 @@ class HookContent(Content):
         return sanitize_text(given.value)
 
 
-Prompt = Annotated[str, CutText()]
+Prompt = Annotated[str, CutText(max_chars=MAX_PROMPT_CHARS, both_ends=True)]
+Message = Annotated[str, CutText()]
 InjectLimit = Annotated[
     int | None,
     Clamped(low=200, high=MAX_INJECT_CHARS),
@@ -82,7 +91,7 @@ class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel",
     source: Annotated[SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
     max_inject_chars: InjectLimit = None
     claim_only: Annotated[bool, Meta(description="Only claim the session for `runtimePath`")] = False
-    context: Annotated[Prompt | None, not_yet("is not used yet")] = None
+    context: Annotated[Message | None, not_yet("is not used yet")] = None
     harness_agent_id: Annotated[SelectionText | None, not_yet("is not used yet")] = None
     parent_session_key: Annotated[SelectionText | None, not_yet("is not used yet")] = None
 
@@ -94,7 +103,7 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
     user_message: Prompt | None = None
     user_prompt: Prompt | None = None
     prompt: Prompt | None = None
-    last_assistant_message: Prompt | None = None
+    last_assistant_message: Message | None = None
     max_inject_chars: InjectLimit = None
     memory_feedback: Annotated[
         dict[str, float] | None,
@@ -127,7 +136,7 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
     """A session whose context is about to be compacted."""
 
     harness: Annotated[str, Text(missing="harness is required")]
-    session_context: Annotated[Prompt | None, Meta(description="Part of the checkpoint")] = None
+    session_context: Annotated[Message | None, Meta(description="Part of the checkpoint")] = None
     message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
         None
     )

@@ -142,6 +142,9 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     ``received``: ``memories.seq`` of rows that make room for the next best.
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``.
+    ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
+    them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
+    ``is_part``: it is cut from one, so not all of its words have to be answered.
     """
 
     query: str
@@ -170,6 +173,9 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     received: tuple[int, ...] = ()
     turns: bool = False
     session_key: str | None = None
+    names: dict[str, float] = {}
+    of_long_text: bool = False
+    is_part: bool = False
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

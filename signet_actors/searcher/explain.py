@@ -237,7 +237,7 @@ class _Explainer:
             score=round(score, _DECIMALS),
             coverage=round(float(covered[0]), relevance.DECIMALS),
             standing=None if np.isnan(standing[0]) else round(float(standing[0]), relevance.DECIMALS),
-            relevance=float(relevance.relevance(covered, standing, stages.measure.extent)[0]),
+            relevance=float(stages.measure.relevance(row, cosines)[0]),
         )
 
     def _legs(self, seq: int, strength: float, cosine: float) -> list[LegScore]:

@@ -8,7 +8,6 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 
@@ -26,13 +25,14 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
 from signet_actors.searcher.episodes import NONE, positions
+from signet_actors.searcher.exact_matches import lift_exact_matches, rows_with_names
 from signet_actors.searcher.explain import Candidates, Explained, Moves, Ranking, Stages, explain
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.relevance import Measure
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.reads.contents import contents_by_seq, recalled_by_seq
+from signet_actors.store.reads.contents import recalled_by_seq
 from signet_actors.store.rows import decode_tags
 
 DATE_CANDIDATES = 200
@@ -40,8 +40,6 @@ DATE_CANDIDATES = 200
 MOST_NEAR_MS = 8 * DAY_MS
 """Longer times than this add no candidates of their own."""
 _LEAST_FULL = 1e-9
-_MAX_IDENTIFIERS = 64
-"""Identifiers of one query that exact matches are looked for; further ones are ignored."""
 
 Seqs = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -103,7 +101,8 @@ def recall(
     # 4. The candidates: what the legs found, rows of the day that the query names, and in conversations the rows beside
     #    these. Every candidate gets its true strength in each leg, so that fusion compares like with like.
     reader.sync_context(snapshot)
-    seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits)
+    named = rows_with_names(snapshot, reader.postings, command, allowed)
+    seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits, named)
     bm25 = _strengths(reader, keyword_hits, seqs)
     cosine = _cosines(reader, snapshot, vector_queries, vector_hits, seqs)
     if not vector_queries:
@@ -174,13 +173,23 @@ def recall(
     scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
     counted = reader.counted_rows(snapshot, command.read, command.filters)
     legs = [leg for leg, _ in vector_queries]
-    measure = Measure(snapshot, reader.postings, reader.keyword.terms, counted, reader.unrelated, legs)
-    keep = strong >= command.min_score
+    measure = Measure(
+        snapshot,
+        reader.postings,
+        reader.keyword.terms,
+        counted,
+        reader.unrelated,
+        legs,
+        named=named,
+        of_long_text=command.of_long_text,
+        is_part=command.is_part,
+    )
+    keep = (strong >= command.min_score) | np.isin(seqs, named)
     if command.min_relevance > 0.0:
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
     candidates = Candidates(seqs, bm25, cosine, fused, scores, strong)
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
-    scores, is_exact = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
+    scores, is_exact = lift_exact_matches(snapshot, command, keyword_hits, named, seqs, scores)
 
     # 10. Sort (of equal scores an exact match is first, then the newer memory), leave out what the session has
     #     received, explain on request, authorise once more in SQL, and read the content.
@@ -271,10 +280,15 @@ def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple
 
 
 def _candidates(
-    reader: Reader, command: Recall, allowed: Mask, keyword_hits: KeywordHits, vector_hits: Sequence[VectorHits]
+    reader: Reader,
+    command: Recall,
+    allowed: Mask,
+    keyword_hits: KeywordHits,
+    vector_hits: Sequence[VectorHits],
+    named: Seqs,
 ) -> tuple[Seqs, Mask]:
     """Return the candidates' ``seqs``, ascending, each once, and which of them are part of a conversation."""
-    found = [keyword_hits.seqs, *(hits.seqs for hits in vector_hits)]
+    found = [keyword_hits.seqs, named, *(hits.seqs for hits in vector_hits)]
     if command.near_ms is not None:
         found.append(_rows_near(reader, allowed, *command.near_ms))
     seqs = _each_once(found)
@@ -377,37 +391,6 @@ def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Ne
         for beside in (episodes.left[seqs], episodes.right[seqs])
     )
     return context.Neighbours(left, right, positions(_each_once([number]), number), in_conversation)
-
-
-def _lift_exact_matches(
-    snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, scores: Scores
-) -> tuple[Scores, Mask]:
-    """Return the scores, raised for exact matches, and which these are: rows with an identifier of the query.
-
-    A raised score lies between the best other score and 1; it equals the best other one if that is 1. All other scores
-    stay as they are, so that ``min_score`` keeps its meaning.
-
-    Source: docs/decisions.md 8; docs/quality.md rule 6.
-    """
-    none = np.zeros(len(seqs), np.bool_)
-    identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
-    candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
-    if not len(candidates):
-        return scores, none
-    # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
-    whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
-    exact_seqs = {
-        seq
-        for seq, content in contents_by_seq(snapshot, command.read, candidates.tolist()).items()
-        if whole.search(content.lower())
-    }
-    if not exact_seqs:
-        return scores, none
-    is_exact = np.array([seq in exact_seqs for seq in seqs.tolist()])
-    best_other = float(scores[~is_exact].max(initial=0.0))
-    lifted = scores.copy()
-    lifted[is_exact] = best_other + (1.0 - best_other) * (1.0 + scores[is_exact]) / 2.0
-    return lifted, is_exact
 
 
 def _without_received(order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, Seqs]:

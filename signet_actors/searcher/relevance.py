@@ -22,7 +22,7 @@ from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.ranking.relevance import ASKING_WORDS, Unrelated
 from signet_actors.searcher.columns import Mask, Seqs
-from signet_actors.searcher.legs.keyword import UNCERTAIN, SearchedTerm
+from signet_actors.searcher.legs.keyword import NO_ROWS, UNCERTAIN, SearchedTerm
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import MATCH, Postings, Rows
 from signet_actors.store.engine import Snapshot
@@ -80,8 +80,9 @@ class _WeighedTerm(NamedTuple):
 class Measure:
     """Measures candidates of one query.
 
-    If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``extent`` tells how much
-    the query says.
+    If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``named`` rows have an exact
+    name of the text around the query. ``of_long_text`` and ``is_part``: as of ``Recall``.
+    ``extent`` tells how much the query says.
     """
 
     def __init__(
@@ -92,16 +93,27 @@ class Measure:
         counted: Counted,
         unrelated: UnrelatedCosines,
         legs: Sequence[VectorLeg],
+        *,
+        named: Seqs = NO_ROWS,
+        of_long_text: bool = False,
+        is_part: bool = False,
     ) -> None:
-        self._unrelated, self._legs, self._counted = unrelated, legs, counted
+        self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
+        self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))
+        answerable = 0.0
         for term in [term for term in terms if term.text not in ASKING_WORDS] or terms:
             rows = postings.lookup(snapshot, MATCH, term.expression)
-            likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in term.alternatives]
-            weight = relevance.word_weight(count, int(np.count_nonzero(counted.rows[rows])))
-            self._terms.append(_WeighedTerm(term.expression, weight, rows, likely))
+            others = () if any(map(str.isdigit, term.text)) else term.alternatives  # ORA-942 is not ORA-60
+            likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in others]
+            holding = int(np.count_nonzero(counted.rows[rows]))
+            self._terms.append(_WeighedTerm(term.expression, relevance.word_weight(count, holding), rows, likely))
+            answerable += self._terms[-1].weight if holding or likely else 0.0
         self.extent = relevance.extent((term.weight for term in self._terms), count)
+        self._whole = sum(term.weight for term in self._terms)
+        if is_part:
+            self._whole = max(answerable, relevance.LEAST_ANSWERABLE * relevance.word_weight(count, 0))
 
     @property
     def weights(self) -> list[tuple[str, float]]:
@@ -110,7 +122,8 @@ class Measure:
 
     def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
-        return relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines), self.extent)
+        found = relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines), self.extent)
+        return np.where(np.isin(seqs, self._named), np.maximum(found, relevance.OF_NAMED), found)
 
     def coverage(self, seqs: Seqs) -> Floats:
         """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""
@@ -120,7 +133,7 @@ class Measure:
             for rows in term.likely_rows:
                 has = np.maximum(has, UNCERTAIN * rows_hold(rows, seqs))
             covered += term.weight * has
-        return covered / max(sum(term.weight for term in self._terms), 1e-12)
+        return covered / max(self._whole, 1e-12)
 
     def standing(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return each cosine in spreads above the mean of unrelated pairs of its space. Shape (len(seqs),)."""
@@ -129,7 +142,8 @@ class Measure:
             mean, spread = self._unrelated.get(leg, self._counted)
             of_leg = np.isnan(found) & leg.holds(seqs)
             found[of_leg] = (cosines[of_leg] - mean) / spread
-        return found
+        standing: Floats = np.minimum(found, self._most_standing)
+        return standing
 
 
 def rows_hold(rows: Rows, seqs: Seqs) -> Mask:

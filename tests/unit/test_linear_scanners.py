@@ -17,6 +17,7 @@ import pytest
 from signet_actors.cli.harnesses import hook_settings
 from signet_actors.domain import (
     chunking,
+    exact_names,
     memories,
     near_duplicates,
     normalization,
@@ -98,7 +99,17 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.call": {"_option:sub": FIXED},  # of declared operations
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
-    "domain.prompt_terms": {"_MENTION": SEARCHED, "_METADATA": SEARCHED},
+    "domain.prompt_terms": {
+        **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS"), SEARCHED),
+        "_LOG_START": MATCHED,
+    },
+    "domain.exact_names": {
+        **dict.fromkeys(("_MAY_HAVE_NAMES", "_WORD", "_FILE", "_ADDRESS", "_ARTIFACT", "_HOST"), SEARCHED),
+        **dict.fromkeys(("_PACKAGE", "_FLAG"), SEARCHED),
+        **dict.fromkeys(("_NUMBER", "_BEFORE_CODE", "_SYMBOLS", "_ABOUT_CODES"), SEARCHED),
+        **dict.fromkeys(("_TICKET", "_REASON"), MATCHED),
+        **dict.fromkeys(("_UUID", "_NUMBERED", "_HEX", "_HASH", "_CODE", "_CAMEL", "_ERROR_NAME"), WHOLE),
+    },
     "domain.memories": {
         "_TAGS": WHOLE,
         "_TAG_NAME": WHOLE,
@@ -182,7 +193,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "providers.byte_pairs": {"_SPECIAL": SEARCHED},
     "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
-    "searcher.recall": {"_lift_exact_matches": FIXED},  # escaped names, with nothing repeated
+    "searcher.exact_matches": {"lift_exact_matches": FIXED},  # escaped names, with nothing repeated
     "store.vector_file": {"vector_file:sub": FIXED},
     "store.sqlite.migrate": {"_WHOLE_WORD": SEARCHED},
     "writer.restore": {"_DECISION": MATCHED},
@@ -488,6 +499,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,
     "prompt terms": prompt_terms.prompt_terms,
+    "exact names": exact_names.exact_names,
     "metadata in a prompt": lambda text: prompt_terms.without_metadata("untrusted metadata ```" + text),
     "identifier": query_words.identifier_parts,
     "bigrams": normalization.cjk_bigrams,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.domain.prompt_terms import MAX_TERMS, prompt_terms, without_metadata
+from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, without_metadata
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,64 @@ def test_the_assistants_last_message_supplies_at_most_as_many_terms_and_at_least
     assert prompt_terms("restore login router", said).terms[3:] == ("migrate", "billing", "tables")
 
 
+def searched(prompt: str, said: str = "") -> list[str]:
+    return [search.text for search in prompt_terms(prompt, said).searches]
+
+
 def test_a_prompt_with_a_subject_is_searched_for_without_the_assistants_words() -> None:
-    found = prompt_terms("restore the\n login router", "We migrate the billing tables next")
-    assert found.search_text == "restore the login router"
-    assert prompt_terms("go on", "We migrate the billing tables").search_text == "migrate billing"
-    assert prompt_terms("ok", "").search_text == ""
+    assert searched("restore the\n login router", "We migrate the billing tables next") == ["restore the login router"]
+    assert searched("go on", "We migrate the billing tables") == ["migrate billing"]
+    assert searched("ok") == []
 
 
-def test_of_a_long_prompt_the_first_terms_count() -> None:
-    words = [f"subject{index}" for index in range(40)]
-    found = prompt_terms(" ".join(words))
-    assert found.terms == tuple(words[:MAX_TERMS])
-    assert found.search_text == " ".join(words[:MAX_TERMS])
+def test_of_a_long_paragraph_the_first_and_the_last_terms_are_searched_for() -> None:
+    words = [f"subject{chr(97 + index // 26)}{chr(97 + index % 26)}" for index in range(40)]
+    assert searched(" ".join(words)) == [" ".join(words[-MAX_TERMS:]), " ".join(words[:MAX_TERMS])]
+
+
+LOG = "2026-11-27 12:00:01 INFO [main] app - started\n2026-11-27 12:00:02 INFO [main] app - request took 3 ms"
+ASKED = "which tool does the flux capacitor need?"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{LOG}\n{ASKED}",
+        f"{ASKED}\n{LOG}",
+        f"{LOG}\n\n{ASKED}\n\n{LOG}",
+        f"```python\ndef tool():\n    return 1\n```\n{ASKED}",
+        f"{ASKED}\n```\n{LOG}\n```",
+        f"{LOG}\nThis is what it says. {ASKED}",
+        f"> quoted by me\n{ASKED}",
+        f"<system-reminder>\n{LOG}\n</system-reminder>\n{ASKED}",
+        f"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n\n{ASKED}",
+        f'{{"a": [1, 2],\n "b": {{}}}}\n{ASKED}',
+    ],
+)
+def test_the_users_own_question_is_searched_for_beside_pasted_text(prompt: str) -> None:
+    assert ASKED in searched(prompt)
+
+
+@pytest.mark.parametrize("prompt", [LOG, f"how do I fix this?\n{LOG}", f"what does this error mean?\n{LOG}"])
+def test_pasted_text_without_an_error_or_a_name_is_not_searched_for(prompt: str) -> None:
+    assert searched(prompt) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the deploy of Friday failed again",
+        "- move the button to the left",
+        "1. rename the table, 2. migrate",
+        "Can you look at https://example.org/a?b=c please?",
+        "I get an error, see below:",
+        "Die Fähre (nach Helgoland) fährt um 8.30 Uhr, oder?",
+        "怎么解决这个问题",
+        "Note that tests/unit holds the fast ones",
+    ],
+)
+def test_prose_is_not_taken_for_pasted_text(line: str) -> None:
+    assert not is_pasted(line)
 
 
 def test_metadata_and_mentions_are_not_part_of_a_prompt() -> None:

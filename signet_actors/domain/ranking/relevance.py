@@ -29,6 +29,13 @@ ASKING_WORDS: Final = frozenset(_ASKING.split())
 _PRIOR_ROWS: Final = 200
 """A word is weighed as if the caller had so many further memories without it: in a store of one memory, a word that it
 has must count as much as one that it has not."""
+OF_NAMED: Final = 0.9
+"""The least relevance of a memory with an exact name of the text."""
+LEAST_ANSWERABLE: Final = 5.5
+"""Of a part of a long text, words that no memory holds do not count if so many others are left, in words that none
+holds; as many are expected of a part with fewer."""
+MOST_STANDING: Final = 2.0
+"""The cosine of a sentence of a long text that asks nothing tells no more: most of the text is about something else."""
 DECIMALS: Final = 4
 
 

@@ -6,6 +6,7 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39
 from __future__ import annotations
 
 import asyncio
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import summary_of
 from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
+from signet_actors.domain.ranking.relevance import OF_NAMED
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
@@ -60,7 +62,7 @@ from signet_actors.operations.recall import RecallFields
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
 from signet_actors.protocol.memories import Filters
-from signet_actors.protocol.searcher import FindCandidates, GetMemory, RecalledRow
+from signet_actors.protocol.searcher import FindCandidates, GetMemory, Recalled, RecalledRow
 from signet_actors.protocol.sessions import FindSessionStart
 
 READ_BUDGET_MS: Final = 1500
@@ -135,7 +137,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if not call.state.config.hooks.user_prompt_submit.enabled:
             return UserPromptReply(engine="disabled", session_known=known)
-        if not terms.search_text:
+        if not terms.searches:
             return UserPromptReply(query_terms=list(terms.terms), session_known=known)
         if session.context is not None:  # first: a prompt that waits for its session takes no other session's place
             await call.hold(session.context.lock)
@@ -175,20 +177,16 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
     """Return the reply with the memories that fit, which the session has received when it is sent."""
     state, project, context = call.state, call.request.project, session.context
     settings = state.config.hooks.user_prompt_submit
-    found, _ = await search_memories(
-        call,
-        terms.search_text,
-        RecallFields(limit=settings.recall_limit, min_relevance=settings.min_score),
-        None,
-        Filters(
-            project=project,
-            former_project=call.former_project,
-            or_no_project=project is not None,
-            no_project=project is None,
-            importance_min=MIN_IMPORTANCE,
-        ),
-        () if context is None else context.left_out(call.request_key),
+    received = () if context is None else context.left_out(call.request_key)
+    filters = Filters(
+        project=project,
+        former_project=call.former_project,
+        or_no_project=project is not None,
+        no_project=project is None,
+        importance_min=MIN_IMPORTANCE,
     )
+    fields = RecallFields(limit=settings.recall_limit, min_relevance=settings.min_score)
+    found = await _searched(call, terms, fields, filters, received)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit)
     rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
@@ -205,6 +203,35 @@ async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: H
         query_terms=list(terms.terms),
         engine=found.method,
     )
+
+
+async def _searched(
+    call: Call[UserPromptRequest],
+    terms: PromptTerms,
+    fields: RecallFields,
+    filters: Filters,
+    received: tuple[int, ...],
+) -> Recalled:
+    """Return what the searches of a prompt find: of several, the best of each in turn."""
+    replies = [
+        search_memories(
+            call,
+            search.text,
+            msgspec.structs.replace(fields, min_relevance=OF_NAMED) if search.is_names else fields,
+            None,
+            filters,
+            received,
+            names={} if at else terms.names,
+            of_long_text=search.is_of_long,
+            is_part=search.is_part,
+        )
+        for at, search in enumerate(terms.searches)
+    ]
+    first, *others = [found for found, _ in await asyncio.gather(*replies)]
+    ranks = zip_longest(first.rows, *(found.rows for found in others))
+    rows = {row.id: row for rank in ranks for row in rank if row is not None}
+    hits = {seq for found in (first, *others) for seq in found.received_hits}
+    return msgspec.structs.replace(first, rows=list(rows.values())[: fields.limit], received_hits=tuple(hits))
 
 
 def _line(row: RecalledRow) -> Line:

@@ -8,13 +8,14 @@ Departs: scores have four decimals, so that similar rows can be told apart; an a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.temporal.intent import Intent
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
@@ -68,6 +69,8 @@ TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
 """Sources of rows that match words of the query."""
 TIMELINE_SOURCE: Final = "temporal_"
+LONG_CHARS: Final = 400
+"""Not every word of a longer query has to be answered."""
 TIMELINE_CHARS: Final = 900
 """Characters of a content in a timeline, with the mark that it is cut."""
 
@@ -221,10 +224,14 @@ async def search_memories(
     received: tuple[int, ...] = (),
     *,
     turns: bool = False,
+    names: Mapping[str, float] | None = None,
+    of_long_text: bool = False,
+    is_part: bool | None = None,
 ) -> tuple[Recalled, list[Stage]]:
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
     ``received``: rows (``memories.seq``) that make room for others. ``turns``: look for turns of sessions, too.
+    ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
     """
     state = call.state
     clock = state.clock
@@ -263,6 +270,9 @@ async def search_memories(
             received=received,
             turns=turns,
             session_key=call.session_key if turns else None,
+            names=exact_names(query) if names is None else dict(names),
+            of_long_text=of_long_text,
+            is_part=len(query) > LONG_CHARS if is_part is None else is_part,
         ),
         trace_id=call.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
