@@ -234,3 +234,31 @@ def test_no_further_session_is_read_while_too_many_wait_to_be_stored(
         assert (await opened(ledger, "one more")).epoch == 0
 
     run(bus, work)
+
+
+class SlowWriter(RecordingBus):
+    """A bus whose writer replies when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(script={GetSession: SessionFound(), RecordSessions: lambda command: command})
+        self.asked_first, self.may_reply = asyncio.Event(), asyncio.Event()
+
+    async def ask_writer(self, request: Any, **options: Any) -> Any:
+        self.asked_first.set()
+        await self.may_reply.wait()
+        return await super().ask_writer(request, **options)
+
+
+def test_a_reader_waits_for_what_is_being_stored(bus: RecordingBus) -> None:
+    async def work(ledger: RecallLedger) -> None:
+        slow = cast("SlowWriter", ledger._bus)
+        ledger.record(await opened(ledger), [("a", 1)], None)
+        await slow.asked_first.wait()  # the background task took everything that was pending
+        reader = asyncio.ensure_future(ledger.flush())
+        await asyncio.wait([reader], timeout=0)
+        assert not reader.done()
+        slow.may_reply.set()
+        await reader
+        assert [row.memory_id for command in stored(slow) for row in command.returned] == ["a"]
+
+    run(SlowWriter(), work)

@@ -99,7 +99,8 @@ def test_an_ended_session_becomes_a_memory_with_facts_and_a_dated_file() -> None
             "private",
             "/home/ada/ferry",
         )
-        assert daemon.api.recalled("why was the login form moved to the new router")[0] == summary["id"]
+        # A fact of the summary may be stored by now, and answers as well.
+        assert summary["id"] in daemon.api.recalled("why was the login form moved to the new router")[:2]
 
         name = summary["note"]
         day = name[:10]

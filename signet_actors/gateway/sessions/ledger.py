@@ -129,6 +129,7 @@ class RecallLedger:
         self._returned: list[tuple[Context, ReturnedMemory]] = []
         self._offered: list[OfferedMemory] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._flushing = asyncio.Lock()
 
     @property
     def pending(self) -> int:
@@ -258,27 +259,31 @@ class RecallLedger:
             self.begin_epoch(context)
 
     async def flush(self) -> None:
-        """Store what is pending now. Raises SignetError."""
-        while self._changed or self._returned or self._offered:
-            contexts = dict(islice(self._changed.items(), MAX_ROWS))
-            for at in contexts:
-                del self._changed[at]
-            returned, self._returned = self._returned[:MAX_ROWS], self._returned[MAX_ROWS:]
-            offered, self._offered = self._offered[:MAX_ROWS], self._offered[MAX_ROWS:]
-            try:
-                await self._bus.ask_writer(
-                    RecordSessions(
-                        contexts=tuple(map(_state_of, contexts.values())),
-                        returned=tuple(row for _, row in returned),
-                        offered=tuple(offered),
-                    ),
-                    trace_id="",
-                )
-            except BaseException:  # a cancelled request may not have been sent either; it is safe to repeat
-                self._changed = {**contexts, **self._changed}
-                self._returned[:0] = returned
-                self._offered[:0] = offered
-                raise
+        """Store what is pending now, and wait for what is being stored. Raises SignetError."""
+        async with self._flushing:
+            while self._changed or self._returned or self._offered:
+                await self._flush_some()
+
+    async def _flush_some(self) -> None:
+        contexts = dict(islice(self._changed.items(), MAX_ROWS))
+        for at in contexts:
+            del self._changed[at]
+        returned, self._returned = self._returned[:MAX_ROWS], self._returned[MAX_ROWS:]
+        offered, self._offered = self._offered[:MAX_ROWS], self._offered[MAX_ROWS:]
+        try:
+            await self._bus.ask_writer(
+                RecordSessions(
+                    contexts=tuple(map(_state_of, contexts.values())),
+                    returned=tuple(row for _, row in returned),
+                    offered=tuple(offered),
+                ),
+                trace_id="",
+            )
+        except BaseException:  # a cancelled request may not have been sent either; it is safe to repeat
+            self._changed = {**contexts, **self._changed}
+            self._returned[:0] = returned
+            self._offered[:0] = offered
+            raise
 
     def stop(self) -> asyncio.Task[None]:
         """Store what is pending without waiting for its time; return the task that does it."""
