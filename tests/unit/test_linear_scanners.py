@@ -139,9 +139,15 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_OPTION_BEFORE": SEARCHED,
     },
     "domain.redaction.named_values": {
-        **dict.fromkeys(("_NAME", "_CLOSING_TAG", "_BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
+        **dict.fromkeys(("_NAME", "_CLOSING_TAG", "BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
         **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PASSPHRASES", "_VALUE_ENDS"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE"), SEARCHED),
+        "_HEX": WHOLE,
+    },
+    "domain.redaction.written_credentials": {
+        **dict.fromkeys(("_PAIR", "_PIN", "_PASSPHRASE", "_WIFI", "_BLOB", "_LAST_NAME", "_SAID_BEFORE"), SEARCHED),
+        **dict.fromkeys(("_USER", "_LINE_END"), MATCHED),
+        **dict.fromkeys(("_COLUMN", "_CELL"), WHOLE),
     },
     "domain.redaction.token_formats": {
         "FORMATS": MATCHED,
@@ -155,7 +161,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.redaction.kubernetes": dict.fromkeys(("_KIND", "_SECTION", "_PAIR"), WHOLE),
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
-        **dict.fromkeys(("_YOUR", "_SAME_CHARACTER"), SEARCHED),
+        **dict.fromkeys(("_YOUR", "_SAME_CHARACTER", "_CHANGES"), SEARCHED),
+        "BLOB_END": MATCHED,
+        **dict.fromkeys(("_ID_OR_PLACE", "_BASE64_TEXT"), WHOLE),
         **dict.fromkeys(("_TOKEN_LIKE", "_PLACEHOLDER", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE),
         **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE", "_COUNTED_OR_NUMBERED"), WHOLE),
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),

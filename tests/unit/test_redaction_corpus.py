@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 
 import pytest
@@ -11,6 +12,8 @@ from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
+from tests.support.written_credentials import BLOBS, CLEAN, FORMS, OTHERS
+from tests.support.written_credentials import SHAPES as WRITTEN
 
 SEEDS = range(3)
 MARKED = [(form, mark) for form in FORMATS for mark in form.marks]
@@ -73,6 +76,37 @@ def test_a_documented_example_or_a_placeholder_is_unchanged(text: str) -> None:
 @pytest.mark.parametrize(("sentence", "secret"), PASSWORDS)
 def test_a_typical_password_is_replaced_completely_and_nothing_else(sentence: str, secret: str) -> None:
     assert Redactor().clean(sentence % secret) == (sentence % "[REDACTED:password]", ("password",))
+
+
+@pytest.mark.parametrize("shape", WRITTEN)
+def test_a_credential_is_replaced_in_every_written_form(shape: str) -> None:
+    """In Markdown, tables, HTML, prose, pairs and many languages, with the value alone replaced."""
+    rng = random.Random(shape)
+    for form in FORMS:
+        secret = shaped(rng, shape)
+        clean, kinds = Redactor().clean(form.replace("%s", secret))
+        assert kinds in {("password",), ("credential",)}, form
+        assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]")
+
+
+@pytest.mark.parametrize(("form", "secret"), OTHERS)
+def test_a_pin_a_passphrase_or_a_simple_password_is_replaced(form: str, secret: str) -> None:
+    assert Redactor().clean(form.replace("%s", secret)) == (form.replace("%s", "[REDACTED:password]"), ("password",))
+
+
+@pytest.mark.parametrize("form", BLOBS)
+def test_base64_beside_a_key_word_is_replaced_with_all_of_its_lines(form: str) -> None:
+    rng = random.Random(form)
+    text = base64.b64encode(f"anna:{shaped(rng, '{l18}')}".encode()).decode()
+    for blob in (text, base64.b64encode(rng.randbytes(33)).decode()):
+        assert blob not in Redactor().clean(form.replace("%s", blob))[0]
+    lines = base64.encodebytes(rng.randbytes(150)).decode().strip()
+    assert not any(line in Redactor().clean("credentials: " + lines + "\nnext")[0] for line in lines.split("\n"))
+
+
+def test_texts_about_credentials_are_unchanged() -> None:
+    for text in CLEAN:
+        assert Redactor().clean(text) == (text, ())
 
 
 @pytest.mark.parametrize("text", CLEAN_TEXTS)

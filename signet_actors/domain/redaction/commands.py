@@ -17,6 +17,7 @@ from signet_actors.domain.redaction.named_values import secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
     SecretSpan,
     has_digit,
+    is_base64_text,
     is_literal_secret,
     is_option_value,
     is_url_password,
@@ -218,7 +219,7 @@ def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(1)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
-        if has_digit(value) and is_literal_secret(value):
+        if (has_digit(value) or is_base64_text(value)) and is_literal_secret(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)
             yield "bearer-token", start, trimmed_end(plain, start, end)

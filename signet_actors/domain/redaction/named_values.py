@@ -10,54 +10,82 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from signet_actors.domain.redaction.secret_names import KEY_OWNERS, is_password_name, secret_names
 from signet_actors.domain.redaction.values import (
+    BLOB_END,
     MAX_CHECKED_CHARS,
     SecretSpan,
+    is_base64_blob,
+    is_id_or_place,
+    is_irregular,
     is_literal_secret,
     is_option_value,
     is_passphrase,
     is_spoken_password,
     is_strong_value,
     is_symbol_password,
+    is_unmistakable,
     is_value,
     may_be_value,
 )
 from signet_actors.domain.windowed_search import windowed_matches
 
-NAME_MARKS: Final = (
-    *("pass", "pwd", "secret", "token", "key", "credential", "identified by"),
-    *("kennwort", "contrase", "senha", "wachtwoord", "\u043fapo\u043b\u044c", "\u5bc6\u7801"),
+_REACH: Final = 1024
+TAG: Final = r"(?:</?[a-z][a-z0-9]{0,9}(?:\s[^<>\n]{0,40})?>|\[/?[bi]\]|&nbsp;)"
+JOINERS: Final = (
+    r"for|of|to|on|in|at|from|f\u00fcr|von|vom|zum|zur|im|am|des|du|de|la|le|pour|para|del|do|da|per|di|voor|van|dla"
+    r"|til|k|na|f\u00f6r|ot|\u0434\u043b\u044f"
 )
-"""In lower case and plain letters. Every text with a name contains at least one of them."""
+_COPULAS: Final = (
+    r"(?:(?:is|was|are|has\sbeen|(?:will|should|must|can)\sbe|ist|war|wurde|lautet|hei(?:\u00df|ss)t|est|es|fue|foi"
+    r"|era|byl)"
+    r"(?:\s(?:now|still|currently|set\sto|changed\sto|reset\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz))?)"
+    r"|now|set\sto|changed\sto|reset\sto|jetzt|(?(owner)to(?!\s[^\s:=]{1,30}[:=])|(?:to|as))|equals"
+    r"|\u00e9|e\u0301|\u00e8|e\u0300|jest|brzmi|je|\u00e4r|er|la|l\u00e0|\u044dto"
+)
+_EMPHASIS: Final = "[*_~]{1,3}"
+_ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
+CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
+"""What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
-_REACH: Final = 256
-_WORDS_FOR_PASSWORDS: Final = (
-    r"pass(?:w(?:or[dt]|d)|phrase|code|e)?|pwd|kennwort|contrase(?:\u00f1|n)a|senha|wachtwoord|identified\sby"
-    r"|\u043fapo\u043b\u044c|\u5bc6\u7801"
-)
-_KEY_OWNERS: Final = "|".join(
-    f"(?<={owner}key)|(?<={owner}[_ -]key)"
-    for owner in (
-        *("api", "auth", "service", "account", "access", "secret", "db", "database", "priv", "private", "client"),
-        *("encryption", "signing", "master", "license", "shared", "app", "application", "subscription", "admin"),
-    )
-)
-_NAME = re.compile(
-    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS})(?>(?:-data)?))[0-9]{{0,2}}+
-    (?>(?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?)\]?+\s{{0,40}}+
-    (?:(?P<sign>:=|=>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=)
-      | (?<=\s)(?P<said>(?:is|was|ist|lautet|war|es|est):?)(?=\s) | (?<=\s))
-    \s{{0,40}}+""",
-    re.VERBOSE,
-)
+
+def _name_words(*, ascii_only: bool) -> str:
+    words = "|".join(map(re.escape, secret_names(ascii_only=ascii_only))).replace(r"\ ", r"[\s_-]")
+    owned = "|".join(f"(?<={owner}key)|(?<={owner}[_ -]key)" for owner in KEY_OWNERS)
+    return f"{words}|key(?:{owned})(?>(?:-data)?)"
+
+
+NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False)}
+
+
+def _name_pattern(words: str) -> str:
+    return rf"""(?P<name>{words})(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
+        (?>(?:[\s_-](?:blob|data|string|value|base64|b64)\b){{0,2}})
+        (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
+          | (?<!pass)[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?
+        {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)
+        \s{{0,40}}+
+        (?:(?P<sign>:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
+            | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
+            | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|\|{{1,2}}|(?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
+            | [\u662f\u4e3a\u70ba\u306f\u304c\ub294\uc740])
+          | (?<=\s)(?P<said>(?:{_COPULAS}):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
+        :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+
+        (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
+            | [\u201e\u201c\u201a\u2018\u00ab\u2039\u300c\u300e\u3010])
+          \s{{0,40}}+){{0,4}})
+        (?P<mark>(?>(?:{_EMPHASIS}(?=[^\s*_~]))?))"""
+
+
+_NAME: Final = {only: re.compile(_name_pattern(words), re.VERBOSE) for only, words in NAME_WORDS.items()}
 _OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])|&quot;|&\#3[49];""")
 _STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
 _ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
 _ENTITY_STOP = re.compile(r"\s|&(?:quot|\#3[49]);")
-_BARE_STOP = re.compile(r"""[\s"'`,;|<>\])}]""")
-_END_OF_LINE = re.compile(r"[.,;)\]}\"'`]{0,2}[ \t]{0,8}(?:[\r\n]|$)")
+BARE_STOP = re.compile(r"""[\s"'`,;|<>\])}\u2018-\u201f\u00bb\u203a\u3000-\u9fff\uac00-\ud7a3]""")
+_END_OF_LINE = re.compile(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|]{0,8}(?:[\r\n]|$)")
 _VALUE_ENDS = re.compile(
-    r"[,;)\]}]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
+    r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
     r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
     r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit)\b)",
     re.IGNORECASE,
@@ -73,9 +101,16 @@ _OWNERS: Final = (
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
+_ASSIGNMENTS: Final = frozenset({":=", "=>", "=", "value=", ">", "/>", *_COMPARISONS})
+_EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
+_HEX = re.compile(r"[0-9a-f]{1,64}")
+_HEX_KEY_CHARS: Final = (32, 48, 64)
+"""Lengths of keys in hexadecimal digits. A commit has 40."""
+_BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
 _OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
-"""Used alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
+"""In capitals and alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
+_PASS_OWNERS: Final = ("root ", "admin ", "user ", "db ", "ftp ", "ssh ", "wifi ", "mail ", "router ", "server ")
 _MAX_PARAMETER_CHARS: Final = 4096
 _PASSPHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
@@ -84,6 +119,8 @@ _TRAILING_MARKS: Final = _TRAILING + "!?"
 """``!`` and ``?`` after a value may end the sentence or belong to the password: not checked, but replaced with it."""
 _MAX_TRAILING: Final = 8
 _CONTEXT_CHARS: Final = 48
+_COMPOUND_CHARS: Final = 8
+"""Names of this length are also found at the end of a word: ``Nutzerkennwort``."""
 _MIN_CREDENTIAL_DIGITS: Final = 16
 """Minimum length of a credential that consists only of digits. A shorter number is a limit or a size."""
 
@@ -94,16 +131,19 @@ _CLOSING_TAG = re.compile(
 _CDATA: Final = "<![cdata["
 
 
-def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpan]:
     """Yield kind, start and end of each value next to a name in ``plain``; ``folded`` is the same text in lower case.
 
     After ``name =``, and in quotes, a value must look like a value. After ``:`` or ``is``, which prose also uses, an
     unquoted value must be unmistakable, unless it is a password at the end of its line; after ``password:`` also a word
-    of letters and digits before a comma or a word such as ``for``.
+    of letters and digits before a comma or a word such as ``for``. Arrows, dashes and the bars of a table are read like
+    ``:``. In brackets, and without any sign, only what cannot be a word or an id is a value. Marks of emphasis and tags
+    around the name, the sign and the value mean nothing. In a text whose lines were ``joined``, a word without a sign
+    may have stood on the next line, and is no value.
     """
     run_start = run_end = 0  # the last run of characters that may be an unquoted value
     skip_until = 0  # no value begins before this position
-    for name in windowed_matches(_NAME, folded, _REACH):
+    for name in windowed_matches(_NAME[folded.isascii()], folded, _REACH):
         begin, start = name.start(), name.end()
         if start < skip_until:
             continue
@@ -111,24 +151,48 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         dashed = folded.find("--", max(0, begin - _CONTEXT_CHARS), begin) >= 0
         opening = _OPEN_QUOTE.match(plain, start)
         if opening is None and not run_start <= start < run_end:
-            stop = _BARE_STOP.search(plain, start)
+            stop = BARE_STOP.search(plain, start)
             run_start, run_end = start, stop.start() if stop else len(plain)
             if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
                 skip_until = run_end  # no part of the run has the characters that a value needs
                 continue
         before = folded[max(0, begin - _CONTEXT_CHARS) : begin]
-        option = dashed and sign in {None, "="} and not said and _OPTION_BEFORE.search(before) is not None
-        statement = not sign and not said and (name[0].startswith("identified") or before.endswith(_SQL_BEFORE))
-        if not (sign or said or option or statement) or _is_not_secret_name(plain, begin, before, name[0]):
+        word = name["name"]
+        option = (
+            dashed
+            and not name["plural"]
+            and sign in {None, "="}
+            and not said
+            and _OPTION_BEFORE.search(before) is not None
+        )
+        statement = not sign and not said and (word.startswith("identified") or before.endswith(_SQL_BEFORE))
+        if _is_not_secret_name(plain, begin, before, word):
             continue
-        kind = "password" if name["password"] else "credential"
-        assigned = sign not in {None, ":"}
-        word = name["password"] in _WORDS_OF_PROSE and not before[-1:].isalnum() and before[-1:] not in {"_", "-", "."}
+        password = is_password_name(word)
+        kind = "password" if password else "credential"
+        assigned = sign in _ASSIGNMENTS
+        bare = not (sign or said or option or statement)
+        if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
+            continue
+        prose = word in _WORDS_OF_PROSE and not before[-1:].isalnum() and before[-1:] not in {"_", "-", "."}
+        if (
+            prose
+            and not (assigned or option or (sign and opening is not None))
+            and (plain.startswith("PASS", begin) or (bare and not before.endswith(_PASS_OWNERS)))
+        ):
+            continue
+        ends_line = False
+        weak = bare or (sign is not None and not assigned and sign != ":")
         if opening is not None:
             start = opening.end()
             quoted_end = _quoted_end(plain, start, opening)
             if quoted_end is None:
-                if name["password"] and sign not in _COMPARISONS and (end := _passphrase_end(plain, start, opening)):
+                if (
+                    password
+                    and not weak
+                    and sign not in _COMPARISONS
+                    and (end := _passphrase_end(plain, start, opening))
+                ):
                     skip_until = end
                     yield kind, start, end
                 continue
@@ -139,49 +203,86 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             accept = is_option_value if option or statement else is_value
             if sign in _COMPARISONS:
                 accept = _is_compared_value
-            elif said and not name["password"]:
+            elif bare:
+                accept = is_unmistakable
+            elif weak:
+                accept = _is_signed_password if password else _is_signed_credential
+            elif said and not password:
                 accept = is_strong_value
-        elif statement or sign in _COMPARISONS or (word and not assigned and not option):
+        elif sign in _COMPARISONS:
             continue
         else:
             end = run_end
             if sign and _PARAMETER_BEFORE.search(before):
                 at = plain.find("&", start, min(end, start + _MAX_PARAMETER_CHARS))
                 end = at if at >= 0 else end
-            until = trimmed_end(plain, start, end)
-            ends_line = name["password"] and _ends_line(plain, end)
-            spoken = name["password"] and sign == ":" and (until < end or _VALUE_ENDS.match(plain, end) is not None)
+            start, end, until = _without_marks(plain, begin, start, end, name["mark"])
+            ends_line = password and _ends_line(plain, end)
+            spoken = password and (until < end or _VALUE_ENDS.match(plain, end) is not None)
             end = secret_end(plain, start, end)
             if option:
                 accept = is_option_value if assigned else is_value
-            elif assigned or (sign and ends_line):
+            elif assigned:
                 accept = is_value
-            elif spoken:
+            elif bare or statement or sign in _BRACKETS or (prose and said):
+                accept = is_unmistakable
+            elif sign == ":" and ends_line and not prose:
+                accept = is_value
+            elif weak:
+                accept = _is_signed_password if spoken or ends_line else _is_signed_credential
+                until = end
+            elif spoken or ends_line:
                 accept = is_spoken_password
                 until = end
             else:
-                accept = is_strong_value
-                if ends_line:
-                    until = end
+                accept = _is_strong_or_irregular
         value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
+        if "/" in value and before.rstrip().endswith("/"):
+            continue  # ``user/password: admin/…``, a pair
         if (
             value
-            and not (_is_number(value) and (word or (kind == "credential" and len(value) < _MIN_CREDENTIAL_DIGITS)))
+            and not (_is_number(value) and (prose or (not password and len(value) < _MIN_CREDENTIAL_DIGITS)))
             and (
                 accept(value)
                 or (
-                    name["password"]
-                    and (assigned or opening)
+                    password
+                    and (assigned or opening or (ends_line and not bare))
                     and sign not in _COMPARISONS
                     and is_symbol_password(value)
                 )
             )
         ):
+            if value[-1] not in ",;" and is_base64_blob(value) and (rest := BLOB_END.match(plain, end)):
+                end = rest.end()
             skip_until = end
             yield kind, start, end
         elif opening is None:
             # The values of further names in the same run are parts of this one, and are not checked again.
             skip_until = min(end, start + MAX_CHECKED_CHARS)
+
+
+def _is_on_next_line(plain: str, name: int, value: int) -> bool:
+    """Return whether the line of ``name``, which is no heading, ends before ``value``."""
+    if plain.find("\n", name, value) < 0:
+        return False
+    line = plain.rfind("\n", max(0, name - _CONTEXT_CHARS), name) + 1
+    heading = plain.startswith("#", line) and (line > 0 or name < _CONTEXT_CHARS)
+    return not heading and plain[name - 1 : name] not in {"*", "_", ">"}
+
+
+def _without_marks(plain: str, name: int, start: int, end: int, mark: str) -> tuple[int, int, int]:
+    """Return start and end of an unquoted value without the emphasis around it, and the end of what is checked.
+
+    The emphasis may have begun before the value or before the ``name``.
+    """
+    until = trimmed_end(plain, start, end)
+    for around in (mark, *_EMPHASES):
+        if around and plain.endswith(around, start, until) and (around == mark or plain.endswith(around, 0, name)):
+            end = until - len(around)
+            return start, end, trimmed_end(plain, start, end)
+    if len(mark) == 1:
+        start -= 1  # not closed: a part of the value
+    return start, end, until
 
 
 def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -224,7 +325,7 @@ def _is_not_secret_name(plain: str, begin: int, before: str, name: str) -> bool:
     """Return whether the word is part of another word ("compass") or names something public ("page token")."""
     if not before:
         return False
-    if before[-1].isalnum() and not name.startswith(("key", "passw", "kennwort")):
+    if before[-1].isalnum() and name.isascii() and len(name) < _COMPOUND_CHARS and not name.startswith("passw"):
         camel = plain[begin - 1].islower() and plain[begin].isupper()
         if not camel and not before.endswith(_OWNERS):
             return True
@@ -249,6 +350,21 @@ def _passphrase_end(plain: str, start: int, opening: re.Match[str]) -> int | Non
     """Return the end of the passphrase of several words that begins at ``start``, or None if there is none."""
     words = _PASSPHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
     return words.end() if words is not None and is_passphrase(words[0]) else None
+
+
+def _is_strong_or_irregular(value: str) -> bool:
+    return is_strong_value(value) or (is_value(value) and is_irregular(value))
+
+
+def _is_signed_password(value: str) -> bool:
+    """Return whether a password after an arrow, a dash or the bar of a table is one, and not the id of a row."""
+    return is_spoken_password(value) and not is_id_or_place(value)
+
+
+def _is_signed_credential(value: str) -> bool:
+    return is_unmistakable(value) or (
+        len(value) in _HEX_KEY_CHARS and is_value(value) and _HEX.fullmatch(value) is not None
+    )
 
 
 def _is_compared_value(value: str) -> bool:

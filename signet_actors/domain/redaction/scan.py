@@ -15,10 +15,11 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
-from signet_actors.domain.redaction import commands
+from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.letters import PlainText, plain_letters
-from signet_actors.domain.redaction.named_values import NAME_MARKS, named_values, tagged_values
+from signet_actors.domain.redaction.named_values import named_values, tagged_values
+from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
 from signet_actors.domain.redaction.values import SecretSpan
@@ -128,10 +129,14 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.key_blocks(plain)
     for form, mark in _formats_in(plain, folded):
         yield from tokens(form, mark, plain, folded)
-    if any(mark in folded for mark in NAME_MARKS):
-        yield from named_values(plain, folded)
+    if not folded.isascii() or any(mark in folded for mark in ASCII_MARKS):
+        yield from named_values(plain, folded, joined=joined)
         if "</" in plain or "<\\/" in plain:
             yield from tagged_values(plain, folded)
+        yield from written_credentials.values_said_first(plain, folded)
+        yield from written_credentials.other_values(plain, folded)
+        if not joined:
+            yield from written_credentials.column_values(plain, folded)
     if "://" in plain:
         yield from commands.address_passwords(plain)
     if ")/" in plain:
@@ -142,6 +147,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.cookies(plain, folded)
     if joined:
         return
+    if not folded.isascii() or any(mark in folded for mark in PAIR_MARKS):
+        yield from written_credentials.pair_values(plain, folded)
     if MANIFEST_MARK in folded:
         yield from manifest_values(plain)
     if " -" in plain or "\t-" in plain or "login" in folded:

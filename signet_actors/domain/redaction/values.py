@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import re
 from typing import Final
 
@@ -22,7 +23,7 @@ _TOKEN_LIKE = re.compile(r"[A-Za-z0-9+/=_\-]{20,256}+")
 _PLACEHOLDER = re.compile(
     r"(?:x{3,256}+|\*{3,256}+|\.{3,256}+|-{3,256}+|pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|secret|token"
     r"|changeme|change[-_]me|example|sample|redacted|hidden|masked|encrypted|required|optional|string|value|text|empty"
-    r"|none|null|nil|true|false|undefined|todo|tbd|here|test|user|username|root|admin|foo|bar|baz|file|env|prompt|stdin"
+    r"|1password|none|null|nil|true|false|undefined|todo|tbd|here|test|user|username|root|admin|foo|bar|baz|file|env|prompt|stdin"
     r"|flag|option|argument|parameter"
     r"|your(?:[-_ ]|$).{0,256}|my[-_ ].{0,256})[.,;:!?)\]}]{0,4}",
     re.IGNORECASE,
@@ -47,7 +48,7 @@ _AFTER_SYMBOL = re.compile(
     r"|@[^A-Z]{0,256}|@.{0,256}/.{0,256}|#[0-9A-Fa-f]{1,256}+|[@#$]\d{1,256}+"  # @file, @scope/Name, #1234, $1
 )
 """A reference that begins with a symbol."""
-_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?>(?: [A-Za-z0-9]{1,40}+){2,9})")
+_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?>(?: [A-Za-z0-9]{1,40}+){2,24})")
 _WORD_WITH_DIGITS = re.compile(r"[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{0,20}+")  # Tr0ub4dor
 _TEXT_ABOUT_PASSWORDS: Final = """
     a admin again always an and any are argon as at bcrypt be been before but by can cannot change changed char
@@ -87,6 +88,24 @@ _NAME_IN_CODE = re.compile(
 )
 
 
+_BASE64_CHARS: Final = 16
+_BASE64_TEXT = re.compile(r"[A-Za-z0-9+/]{16,4096}+={0,2}")
+_CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
+_ID_OR_PLACE = re.compile(
+    r"[0-9a-f-]{7,64}"  # a commit, a digest or a UUID
+    r"|[\w./\\-]{1,200}\.[a-z]\w{0,4}[:#].{0,256}"  # login.tsx:42
+    r"|[\w.+-]{1,99}@[\w-]{1,99}(?:\.[\w-]{1,99}){1,5}"
+    r"|[\w.-]{1,99}:\d{1,5}|[$\w.-]{1,99}=.{1,256}",
+    re.IGNORECASE,
+)
+
+BLOB_END = re.compile(
+    r"[A-Za-z0-9+/]*+={0,2}"
+    r"(?>(?:(?<=[A-Za-z0-9+/]{40})[ \t]{0,16}\r?\n[ \t]{0,16}[A-Za-z0-9+/]{16,512}+={0,2}(?=\s|$)){0,400})"
+)
+"""The rest of a blob, also on the lines that it is wrapped into."""
+
+
 def has_digit(text: str) -> bool:
     """Return whether ``text`` contains an ASCII digit."""
     return _DIGIT.search(text) is not None
@@ -112,7 +131,8 @@ def has_placeholder(value: str) -> bool:
 def is_value(value: str) -> bool:
     """Return whether the text after ``password=`` is a value: no placeholder, reference, path or plain word."""
     # Cheap checks first: a text may contain very many names without a real value.
-    return len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3) and is_literal_secret(value)
+    shaped = _DIGIT.search(value) is not None or _kinds(value) >= 3 or is_base64_text(value)
+    return len(value) >= 6 and shaped and is_literal_secret(value)
 
 
 def is_literal_secret(value: str) -> bool:
@@ -143,11 +163,52 @@ def is_option_value(value: str) -> bool:
 
 def is_strong_value(value: str) -> bool:
     """Return whether ``value`` can hardly be anything but a secret; used after ``:``, which may be a colon in prose."""
+    if is_base64_text(value):
+        return True
     if not is_value(value) or _WORDS_AND_INDEX.fullmatch(value):
         return False
     if len(value) >= 20 and has_digit(value) and _TOKEN_LIKE.fullmatch(value):
         return len(_WORD_MARK.findall(value)) <= 4 or _kinds(value) >= 3
     return len(value) >= 8 and _kinds(value) >= 3 and _WORDS_AND_NUMBER.fullmatch(value) is None
+
+
+def is_irregular(value: str) -> bool:
+    """Return whether letters and digits change as they do in no word, name or number: ``HBloC8595PFK``."""
+    return len(value) >= 10 and value.isalnum() and has_digit(value) and len(_CHANGES.findall(value)) >= 3
+
+
+def is_unmistakable(value: str) -> bool:
+    """Return whether ``value``, beside a name without a sign, is a secret, and not an id, a file or an address."""
+    if is_id_or_place(value) or not is_value(value):
+        return False
+    return (
+        is_irregular(value)
+        or is_base64_text(value)
+        or (
+            is_strong_value(value)
+            and _LOWER.search(value) is not None
+            and (len(_CHANGES.findall(value)) >= 3 or _SPECIAL.search(value) is not None)
+        )
+    )
+
+
+def is_id_or_place(value: str) -> bool:
+    """Return whether ``value`` is a digest, a UUID, a line of a file, an address or a host with its port."""
+    return _ID_OR_PLACE.fullmatch(value) is not None
+
+
+def is_base64_text(value: str) -> bool:
+    """Return whether ``value`` is base64 of readable text: of ``user:password``, of JSON, of a key file."""
+    if len(value) < _BASE64_CHARS or len(value) % 4 or _BASE64_TEXT.fullmatch(value) is None:
+        return False
+    decoded = binascii.a2b_base64(value)
+    return decoded.isascii() and all(32 <= byte < 127 or byte in b"\t\r\n" for byte in decoded)
+
+
+def is_base64_blob(value: str) -> bool:
+    """Return whether ``value`` is base64 of text or of binary data, not a path or a name."""
+    irregular = _kinds(value) >= 3 and has_digit(value) and len(_CHANGES.findall(value)) * 6 >= len(value)
+    return irregular or is_base64_text(value)
 
 
 def is_spoken_password(value: str) -> bool:
@@ -183,9 +244,9 @@ def may_be_value(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]``, or any part of it, has the characters that a value needs."""
     if _DIGIT.search(text, start, end):
         return True
-    return bool(
-        _UPPER.search(text, start, end) and _LOWER.search(text, start, end) and _SPECIAL.search(text, start, end)
-    )
+    if _UPPER.search(text, start, end) is None or _LOWER.search(text, start, end) is None:
+        return False
+    return end - start >= _BASE64_CHARS or _SPECIAL.search(text, start, end) is not None
 
 
 def is_url_password(value: str) -> bool:

@@ -33,7 +33,7 @@ from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply
-from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
+from signet_actors.operations.field_types import MAX_CONTENT_BYTES, MAX_QUERY_CHARS, parse_flag
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
     HOOK_RECALL,
@@ -73,6 +73,8 @@ COMPACTION_BUDGET_MS: Final = 1500
 """Less than the time limits of the hook command and of existing clients."""
 MAX_PROMPTS: Final = 8
 """Prompts that are served at once; further ones get nothing."""
+_SHORT_CHARS: Final = 2000
+"""A longer prompt is searched for secrets in a thread."""
 MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
 SUMMARY_TYPE: Final = "session_summary"
@@ -125,7 +127,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     prompt = request.user_message or request.user_prompt or request.prompt
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
-    terms = prompt_terms(prompt, request.last_assistant_message or "")
+    terms = prompt_terms(
+        await _without_secrets(call, prompt), await _without_secrets(call, request.last_assistant_message or "")
+    )
 
     async def work(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
@@ -150,6 +154,17 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             call.state.prompts_in_flight -= 1
 
     return await run_hook(call, PROMPT_BUDGET_MS, work, UserPromptReply())
+
+
+async def _without_secrets(call: Call[UserPromptRequest], text: str) -> str:
+    """Return a text, or the ends of a long one, without secrets: its terms are stored with the checkpoint."""
+    if len(text) > 2 * MAX_QUERY_CHARS:
+        text = f"{text[:MAX_QUERY_CHARS]}\n{text[-MAX_QUERY_CHARS:]}"
+    clean = call.state.redactor.clean
+    found, kinds = clean(text) if len(text) <= _SHORT_CHARS else await asyncio.to_thread(clean, text)
+    for kind in kinds:
+        found = found.replace(f"[REDACTED:{kind}]", " ")
+    return found
 
 
 async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:

@@ -1,0 +1,209 @@
+"""Find credentials that are written down without a name beside each value.
+
+``creds: admin / …`` and lists of such pairs, the column of a table or of comma-separated lines,
+PINs, passphrases of plain words, Wi-Fi codes, and base64 blobs beside a key word. Each scanner reads the text once.
+
+Source: ZXing wiki "Barcode Contents" for Wi-Fi codes; RFC 4648 section 4 for base64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from signet_actors.domain.redaction.named_values import (
+    BARE_STOP,
+    CLOSE,
+    JOINERS,
+    NAME_WORDS,
+    TAG,
+    secret_end,
+    trimmed_end,
+)
+from signet_actors.domain.redaction.secret_names import PAIR_WORDS, is_password_name, words_of
+from signet_actors.domain.redaction.values import (
+    BLOB_END,
+    MAX_CHECKED_CHARS,
+    SecretSpan,
+    has_placeholder,
+    is_base64_blob,
+    is_id_or_place,
+    is_passphrase,
+    is_spoken_password,
+    is_symbol_password,
+    is_unmistakable,
+)
+from signet_actors.domain.windowed_search import windowed_matches
+
+_REACH: Final = 1024
+_SIGN: Final = r"(?:[:=\u2192\u2014(]|-{1,2}>|(?:is|are|ist|lautet|est|es|\u00e9|\u00e8|sind|sont|son)(?=\s))"
+_OPEN: Final = rf"(?>(?:[*_~]{{1,3}}|{TAG}|[\s\"'`\u201e\u201c\u00ab\u300c]){{0,8}})"
+
+
+def _pair_words(*, ascii_only: bool) -> str:
+    return "|".join(map(re.escape, words_of(PAIR_WORDS, ascii_only=ascii_only))).replace("/", r"\s?/\s?")
+
+
+_PAIR = {
+    only: re.compile(
+        rf"(?<!\w)(?:{_pair_words(ascii_only=only)})"
+        rf"(?:(?:[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}"
+        rf"(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?{CLOSE}\s{{0,3}}(?P<sign>{_SIGN})|(?=\s)){_OPEN}"
+    )
+    for only in (True, False)
+}
+_USER = re.compile(
+    r"[ \t]{0,16}(?:[-*+\u2022][ \t]{1,3}|\d{1,2}[.)][ \t]{1,3})?[\"'`*_]{0,3}[^\s\"'`*:/|,;=]{1,64}[\"'`*]{0,3}"
+    r"(?:(?P<glued>:(?=\S))|[ \t]{0,3}(?://|[:/|]|->|\u2192)[ \t]{0,3}"
+    r"|[ \t]{0,3}(?P<loose>[,;]|(?<=\s)(?:and|und|et|y|e)(?=\s))[ \t]{0,3})"
+    r"[\"'`*_]{0,3}"
+)
+_LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
+_COLUMN = {
+    only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?") for only in (True, False)
+}
+_CELL = re.compile(r"[\w .*`\"'()-]{0,60}")
+_MARKS: Final = "*_~`\"'"
+_LAST_NAME = {only: re.compile(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
+_COPULAS: Final = (
+    " is ",
+    " was ",
+    " as ",
+    " ist ",
+    " war ",
+    " als ",
+    " est ",
+    " es ",
+    " como ",
+    " \u00e9 ",
+    " \u00e8 ",
+)
+_CONTEXT_CHARS: Final = 48
+_SAID_BEFORE = re.compile(
+    r"\s(?:is|was|as|ist|war|als|est|comme|es|como|\u00e9|\u00e8|come)\s"
+    r"(?:(?:the|my|our|your|its|das|dein|mein|unser|le|la|el|il|o|a)\s)?(?:[\w-]{1,20}\s){0,2}\Z"
+)
+_AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
+_PIN = re.compile(
+    r"(?<![\w-])(?:PIN|[Pp]in[ -]?(?:[Cc]ode|[Nn]umber|[Nn]ummer)|[Cc]ode PIN|Geheimzahl|\u6697\u8a3c\u756a\u53f7)"
+    rf"{CLOSE}\s{{0,3}}(?:{_SIGN}|\u306f){_OPEN}(?P<value>\d{{4,8}})(?!\w|\.\d)"
+)
+_PASSPHRASE = re.compile(
+    rf"(?:passphrase|(?:seed|recovery|backup)[ _-]phrase|mnemonic){CLOSE}\s{{0,3}}{_SIGN}{_OPEN}"
+    r"(?P<value>[a-z]{3,12}+(?:[ -][a-z]{3,12}+){3,24})(?=[*_~`\"'.]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
+)
+_WIFI = re.compile(r"wifi:(?:[^\n]{0,160};)?p:(?P<value>(?:\\.|[^;\\\n]){1,128})(?=;)")
+_BLOB = re.compile(
+    rf"(?<![a-z0-9])(?<!public[ _-])(?<!host[ _-])(?:auth|key|base64|b64|blob|basic){CLOSE}"
+    rf"\s{{0,3}}[:=]{_OPEN}(?P<value>[a-z0-9+/]{{24,256}})"
+)
+
+
+def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the passwords of ``creds: user / password``, and of the lines of a list below such a word."""
+    done = 0
+    for pair in windowed_matches(_PAIR[folded.isascii()], folded, _REACH):
+        at = pair.end()
+        if pair.start() < done:
+            continue
+        while user := _USER.match(plain, at):
+            start = user.end()
+            stop = BARE_STOP.search(plain, start, start + _REACH)
+            run = stop.start() if stop else min(len(plain), start + _REACH)
+            until = trimmed_end(plain, start, run)
+            while until > start and plain[until - 1] in "*_~":
+                until -= 1
+            value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
+            loose = user["loose"] or not pair["sign"]
+            if (pair["sign"] or user["glued"]) and (
+                is_unmistakable(value) or (not loose and is_spoken_password(value) and not is_id_or_place(value))
+            ):
+                yield "password", start, max(until, secret_end(plain, start, until))
+            line = _LINE_END.match(plain, start)
+            if not pair["sign"] or line is None or line.end() == len(plain):
+                break
+            at = line.end()
+        done = at
+
+
+def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values below a name in the head of a Markdown table, or of lines separated by tab, ``;`` or ``,``."""
+    ascii_only = folded.isascii()
+    header: list[str] = []
+    columns: list[tuple[int, bool]] = []
+    separator = ""
+    at = 0
+    if "\n" not in plain or not any(separator in plain for separator in "|\t;,"):
+        return
+    for line in plain.split("\n"):
+        if columns and line.count(separator) == len(header) - 1:
+            yield from _cells(line, at, separator, columns)
+        else:
+            columns = []
+            for separator in ("|", "\t", ";", ","):
+                header = folded[at : at + len(line)].split(separator)
+                if 1 < len(header) <= 64 and all(_CELL.fullmatch(cell.strip()) for cell in header):
+                    named = [_COLUMN[ascii_only].fullmatch(cell.strip(" \t\r*_`\"'")) for cell in header]
+                    columns = [(index, is_password_name(name["name"])) for index, name in enumerate(named) if name]
+                    break
+        at += len(line) + 1
+
+
+def _cells(line: str, at: int, separator: str, columns: list[tuple[int, bool]]) -> Iterator[SecretSpan]:
+    cells = line.split(separator)
+    for index, password in columns:
+        start = at + sum(map(len, cells[:index])) + index
+        start += len(cells[index]) - len(cells[index].lstrip())
+        value = cells[index].strip()
+        while len(value) > 2 and value[0] in _MARKS and value[-1] == value[0]:
+            value, start = value[1:-1], start + 1
+        if len(value) <= MAX_CHECKED_CHARS and not any(char.isspace() for char in value):
+            spoken = password and (is_spoken_password(value) or (len(value) > 1 and is_symbol_password(value)))
+            if spoken or is_unmistakable(value):
+                yield "password" if password else "credential", start, start + len(value)
+
+
+def _value_said_before(plain: str, folded: str, name: int) -> tuple[int, int] | None:
+    """Return the start and end of the value in ``… is the password``, where ``password`` begins at ``name``."""
+    said = _SAID_BEFORE.search(folded, max(0, name - _CONTEXT_CHARS), name)
+    if said is None:
+        return None
+    end = said.start()
+    start = max(plain.rfind(blank, max(0, end - MAX_CHECKED_CHARS), end) for blank in " \n\t") + 1
+    while start < end and plain[start] in _AROUND:
+        start += 1
+    while start < end and plain[end - 1] in _AROUND:
+        end -= 1
+    return (start, end) if is_unmistakable(plain[start:end]) else None
+
+
+def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values of ``… is the password`` and ``use … as the token``."""
+    if not any(copula in folded for copula in _COPULAS):
+        return
+    for name in windowed_matches(_LAST_NAME[folded.isascii()], folded, _REACH):
+        if value := _value_said_before(plain, folded, name.start()):
+            yield "password" if is_password_name(name["name"]) else "credential", *value
+
+
+def other_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield PINs, passphrases of plain words, passwords of Wi-Fi codes, and base64 blobs beside a key word."""
+    if "pin" in folded or "geheimzahl" in folded or "\u6697\u8a3c\u756a\u53f7" in folded:
+        for found in windowed_matches(_PIN, plain, _REACH):
+            yield "password", *found.span("value")
+    if "phrase" in folded or "mnemonic" in folded:
+        for found in windowed_matches(_PASSPHRASE, folded, _REACH):
+            if is_passphrase(found["value"].replace("-", " ")):
+                yield "password", *found.span("value")
+    if "wifi:" in folded:
+        for found in windowed_matches(_WIFI, folded, _REACH):
+            yield "password", *found.span("value")
+    for found in windowed_matches(_BLOB, folded, _REACH):
+        start, end = found.span("value")
+        if (
+            is_base64_blob(plain[start:end])
+            and not has_placeholder(plain[start:end])
+            and (rest := BLOB_END.match(plain, end))
+        ):
+            yield "credential", start, rest.end()
