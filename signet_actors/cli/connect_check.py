@@ -22,7 +22,7 @@ from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import is_our_server
 from signet_actors.cli.presentation import one_line, print_result, printable
 from signet_actors.errors import DaemonNotRunning, SignetError
-from signet_actors.hook.harness_events import is_switched_off
+from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +90,9 @@ def check_harness(invocation: Invocation, harness: Harness) -> Check:
     if harness.events:
         started = run_installed(harness, "session-start", {**session, "source": "startup"}, environ)
         check.parts["sessionStart"] = _hook_json(started)
-        check.say(f"session start: {_in_words(started)}")
+        comes_later = harness.name in STARTS_WITH_PROMPT and not (started.problem or started.context)
+        later = f"answered in {started.ms:.0f} ms; what it has for the agent comes with the first prompt"
+        check.say(f"session start: {later if comes_later else _in_words(started)}")
         if started.problem or started.message:
             check.exit_code = REFUSED if started.problem else NOT_RUNNING
             return check

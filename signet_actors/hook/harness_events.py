@@ -44,6 +44,9 @@ def is_switched_off(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name, "").strip().lower() in ("1", "true") for name in OFF_VARIABLES)
 
 
+STARTS_WITH_PROMPT = ("gemini",)
+"""Harnesses that put the text of a start before the words of the prompt: there it comes with the first prompt."""
+START_LIMIT_S = 2.0
 READS_GUIDELINES = ("opencode",)
 """Harnesses that take a text for the model that writes the summary of a compaction."""
 GUIDELINES = "Memory keeps this summary beyond the session. Beside the state of the work it should contain:\n"
@@ -129,9 +132,30 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
     body.update(hook.build(event))
     if hook is HOOKS["pre-compaction"] and event.get("trigger") in COMPACTIONS_WITHOUT_END.get(options.harness, ()):
         body["beginsEpoch"] = True
+    if hook.injects and is_start_deferred(event, options.harness):
+        body["deferred" if hook is HOOKS["session-start"] else "withStart"] = True
     if hook.injects:
         body["maxInjectChars"] = max_inject_chars(options.harness)
     return {name: value for name, value in body.items() if value not in ("", None)}
+
+
+def limit_of(hook: Hook, harness: str) -> float:
+    """Return the seconds that the hook may take."""
+    return max(hook.limit_s, START_LIMIT_S) if hook.injects and harness in STARTS_WITH_PROMPT else hook.limit_s
+
+
+def is_start_deferred(event: dict[str, Any], harness: str) -> bool:
+    """Return whether the harness gets the text of a start with the first prompt; any other caller gets it at once."""
+    return harness in STARTS_WITH_PROMPT and bool(event.get("hook_event_name"))
+
+
+def is_first_prompt(event: dict[str, Any]) -> bool:
+    """Return whether the session's file has no message of the user yet."""
+    try:
+        with open(_text(event, "transcript_path"), "rb") as file:
+            return b'"user"' not in file.read(TRANSCRIPT_CHARS)
+    except (OSError, ValueError):
+        return True
 
 
 def text_for_agent(hook: Hook, answer: dict[str, Any], harness: str) -> str:

@@ -30,7 +30,10 @@ from signet_actors.hook.harness_events import (
     NAME_OF_EVENT,
     Hook,
     Options,
+    is_first_prompt,
+    is_start_deferred,
     is_switched_off,
+    limit_of,
     max_inject_chars,
     request_of,
     text_for_agent,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 MAX_EVENT_BYTES = 16 << 20
 DEFAULT_LIMIT_S = 2.0
 """The limit until the hook is known."""
+PAUSE_S = 0.05
+"""After so long without more, what was read is tried."""
 MARGIN_S = 0.1
 """The end of the limit that is left for the output."""
 EXIT_GRACE_S = 0.5
@@ -77,7 +82,7 @@ def _run(options: Options, started: float) -> None:
         return
     named = HOOKS.get(options.name)
     output = _Output()
-    limit_s = named.limit_s if named else DEFAULT_LIMIT_S
+    limit_s = limit_of(named, options.harness) if named else DEFAULT_LIMIT_S
     if named is not None:
         output.prepare(named, {}, options)
     _thread.start_new_thread(output.end_at, (limit_s,))
@@ -98,18 +103,40 @@ def _exit_at(limit_s: float) -> None:
 
 
 def _read_event() -> dict[str, Any]:
-    """Return the JSON object on standard input; an empty one if there is none."""
+    """Return the JSON object on standard input; an empty one if there is none.
+
+    A complete object counts also if its sender does not close its end.
+    """
+    import select  # noqa: PLC0415 - what --help and a hook that is off do not need
+
     received = bytearray()
     try:
         while not os.isatty(0) and len(received) <= MAX_EVENT_BYTES:
+            if received and not select.select([0], [], [], PAUSE_S)[0]:
+                if (event := _parsed(received)) is not None:
+                    return event
+                select.select([0], [], [])
             part = os.read(0, 1 << 16)
             if not part:
                 break
             received += part
-        event = json.loads(received)
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return {}
-    return event if isinstance(event, dict) else {}
+    return _parsed(received) or {}
+
+
+def _parsed(received: bytearray) -> dict[str, Any] | None:
+    """Return the JSON object, None if it is none; in UTF-8, UTF-16 or UTF-32, with or without byte order marks."""
+    encoding = json.detect_encoding(received)
+    try:
+        text = received.decode(encoding, "surrogatepass")
+    except ValueError:
+        text = received.decode(encoding, "replace").rstrip("\ufffd")
+    try:
+        event = json.loads(text.strip("\ufeff\x00 \t\r\n"))
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
 
 
 class _Call:
@@ -209,6 +236,8 @@ class _Output:
         self._once = _thread.allocate_lock()
         self._hook: Hook | None = None
         self._event_name = self._harness = ""
+        self._is_deferred = False
+        self._event: dict[str, Any] = {}
         self._max_chars = 0
         self._as_json = False
         self.kept = False
@@ -222,6 +251,8 @@ class _Output:
         self._as_json = options.as_json
         name = event.get("hook_event_name")
         self._event_name = name if isinstance(name, str) else ""
+        self._is_deferred = hook.injects and is_start_deferred(event, options.harness)
+        self._event = event
 
     def end_at(self, limit_s: float) -> None:
         """End the process at the limit, with the line for a daemon that does not answer. Runs in its own thread."""
@@ -254,12 +285,12 @@ class _Output:
         if hook.answers:
             failure = {"error": f"{why}. {why.remedy}", "spooled": self.kept}
             self._print(json.dumps(failure, ensure_ascii=False) + "\n")
-        elif hook.path.endswith("/session-start"):
+        elif hook.path.endswith("/session-start") or (self._is_deferred and is_first_prompt(self._event)):
             line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
             if self.waiting:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
                 line += " (no more fit: the next ones are lost)." if self.waiting >= MAX_ENTRIES else "."
-            self._print(self._injection(line, visible=True))
+            self._print(self._injection(line, visible=hook.path.endswith("/session-start")))
 
     def _injection(self, text: str, *, visible: bool = False) -> str:
         """Return the output that puts the text into the agent's context; ``visible``: the user sees it, too."""
@@ -270,6 +301,8 @@ class _Output:
             goes_on = {} if self._event_name == "sessionStart" else {"continue": True}
             return json.dumps({**goes_on, "additional_context": text}) + "\n"
         output: dict[str, Any] = {"systemMessage": text} if visible else {}
+        if visible and self._is_deferred:
+            text = ""  # the agent is told with the first prompt
         output["hookSpecificOutput"] = {"hookEventName": self._event_name, "additionalContext": text}
         return json.dumps(output) + "\n"
 

@@ -91,6 +91,9 @@ class SessionStartRequest(HookFields, frozen=True, kw_only=True, rename="camel",
     source: Annotated[SelectionText, Meta(description="startup, resume, clear or compact")] | None = None
     max_inject_chars: InjectLimit = None
     claim_only: Annotated[bool, Meta(description="Only claim the session for `runtimePath`")] = False
+    deferred: Annotated[
+        bool, Meta(description="Only note the start: its text comes with the next prompt that is sent `withStart`")
+    ] = False
     context: Annotated[Message | None, not_yet("is not used yet")] = None
     harness_agent_id: Annotated[SelectionText | None, not_yet("is not used yet")] = None
     parent_session_key: Annotated[SelectionText | None, not_yet("is not used yet")] = None
@@ -105,6 +108,9 @@ class UserPromptRequest(HookFields, frozen=True, kw_only=True, rename="camel", o
     prompt: Prompt | None = None
     last_assistant_message: Message | None = None
     max_inject_chars: InjectLimit = None
+    with_start: Annotated[
+        bool, Meta(description="`inject` begins with the text of the start, if the session has not received it")
+    ] = False
     memory_feedback: Annotated[
         dict[str, float] | None,
         Ratings(),

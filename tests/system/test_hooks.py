@@ -304,3 +304,71 @@ def test_hooks_do_not_wait_for_a_stopped_writer(with_real_limits: LiveDaemon) ->
         return "flags.yaml" in offered["inject"]
 
     eventually(is_offered)
+
+
+def test_a_harness_can_have_the_text_of_the_start_with_its_first_prompt(daemon: LiveDaemon) -> None:
+    client = daemon.agent("with-prompt")
+    client.remember("Never deploy the kiosk on a Friday", pinned=True, importance=1.0)
+    client.remember("The kiosk of the museum is switched on at seven", project=HERE)
+    about = {"harness": "gemini", "sessionKey": "with-prompt", "project": HERE}
+    ask = {**about, "withStart": True, "userPrompt": "when is the kiosk of the museum switched on?"}
+
+    def started(source: str, **more: Any) -> str:
+        answer = client.post("/api/hooks/session-start", {**about, "source": source, "deferred": True, **more}).ok()
+        assert answer.get("inject", "") == ""
+        return str(client.post("/api/hooks/user-prompt-submit", ask).ok()["inject"])
+
+    first = started("startup")
+    for text in ("# Current Date & Time", "Never deploy the kiosk on a Friday", "switched on at seven"):
+        assert first.count(text) == 1, text
+    assert client.post("/api/hooks/user-prompt-submit", ask).ok()["inject"] == "", "the session has it all"
+    assert started("startup") == ""
+    assert "Never deploy" in started("resume"), "the model of Gemini CLI has lost it"
+    for source in ("compact", "clear"):
+        assert "Never deploy" in started(source), source
+    client.remember("The kiosk of the museum is cleaned by the night shift", project=HERE)
+    later = client.post("/api/hooks/user-prompt-submit", {**ask, "userPrompt": "who cleans the kiosk of the museum?"})
+    assert "night shift" in later.ok()["inject"]
+    assert "Never deploy" not in later.ok()["inject"]
+    for unsaid in ("go on", "/greet Bob"):
+        other = {**ask, "sessionKey": f"with-{unsaid}", "userPrompt": unsaid}
+        assert "Never deploy" in client.post("/api/hooks/user-prompt-submit", other).ok()["inject"], unsaid
+    assert client.post("/api/hooks/user-prompt-submit", {**ask, "withStart": False, "sessionKey": "w2"}).ok()["inject"]
+    resumed = {**about, "harness": "claude-code", "sessionKey": "w3"}
+    assert "Never deploy" in client.post("/api/hooks/session-start", resumed).ok()["inject"]
+    again = client.post("/api/hooks/session-start", {**resumed, "source": "resume"}).ok()["inject"]
+    assert "Never deploy" not in again, "Claude Code keeps it"
+
+
+WRAPPED = (
+    "<hook_context>{start}</hook_context>\n\n{prompt}",
+    "<hook_context>\n{start}\n</hook_context>\n{prompt}",
+    "<hook_context>{start}</hook_context>\n\n<hook_context>more of it</hook_context>\n\n{prompt}",
+    "<system-reminder>\n{start}\n</system-reminder>\n{prompt}",
+    "{prompt}\n\n<system-reminder>\n{start}\n</system-reminder>",
+    "<system-reminder>SessionStart hook additional context: {start}</system-reminder>\n\n{prompt}",
+    "<user-prompt-submit-hook>{start}</user-prompt-submit-hook>\n{prompt}",
+    "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>\n{prompt}",
+    "<ide_opened_file>The user opened the file /srv/a.py in the IDE.</ide_opened_file>\n{prompt}",
+    "{prompt}",
+)
+
+
+def test_what_a_program_puts_around_a_prompt_is_neither_searched_for_nor_in_a_checkpoint(daemon: LiveDaemon) -> None:
+    client = daemon.agent("wrapped")
+    fact = "The emu paddock is mown by the day shift"
+    client.remember(fact)
+    start = client.post("/api/hooks/session-start", {"harness": "gemini"}).ok()["inject"]
+    for number, form in enumerate(WRAPPED):
+        for prompt in ("who mows the paddock of the emu?", "emu paddock mown: <b>who</b> does it, x < 3?"):
+            key = f"wrapped-{number}-{len(prompt)}"
+            body = {"harness": "gemini", "sessionKey": key, "userPrompt": form.format(start=start, prompt=prompt)}
+            answer = client.post("/api/hooks/user-prompt-submit", body).ok()
+            assert fact in answer["inject"], body
+            assert not {"hook", "context", "loaded", "reminder"} & set(answer["queryTerms"]), answer["queryTerms"]
+            made = client.post("/api/checkpoints", {"sessionKey": key, "context": "x"}).ok()
+            (kept,) = client.get(f"/api/checkpoints/{key}", limit=1).ok()["checkpoints"]
+            assert made["id"] == kept["id"]
+            assert "hook_context" not in kept["digest"]
+            assert "memory active" not in kept["digest"]
+            assert prompt[:20] in kept["digest"]

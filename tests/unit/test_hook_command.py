@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +267,80 @@ def test_gemini_gets_the_memories_for_a_prompt(daemon: ScriptedDaemon, workspace
     output = {"hookEventName": "BeforeAgent", "additionalContext": "known"}
     assert json.loads(done.stdout) == {"hookSpecificOutput": output}
     assert daemon.asked[0].body["userPrompt"] == "which port?"
+
+
+def test_gemini_gets_the_text_of_the_start_with_the_first_prompt(daemon: ScriptedDaemon, workspace: Path) -> None:
+    daemon.on("POST", "/api/hooks/session-start", {"inject": ""})
+    daemon.on("POST", "/api/hooks/user-prompt-submit", {"inject": "start and memories"})
+    assert hook("session-start", "-H", "gemini", event=START, workspace=workspace, url=daemon.url).stdout == ""
+    prompt = {**START, "hook_event_name": "BeforeAgent", "prompt": "/greet Bob"}
+    done = hook("user-prompt-submit", "-H", "gemini", event=prompt, workspace=workspace, url=daemon.url)
+    assert context(done) == "start and memories"
+    assert [asked.body.get("deferred", False) for asked in daemon.asked] == [True, False]
+    assert [asked.body.get("withStart", False) for asked in daemon.asked] == [False, True]
+    assert daemon.asked[0].body["source"] == "startup"
+
+
+def test_other_callers_get_the_text_of_the_start_at_once(daemon: ScriptedDaemon, workspace: Path) -> None:
+    plain = {name: value for name, value in START.items() if name != "hook_event_name"}
+    for harness, event in (("gemini", plain), ("claude-code", START), ("codex", START), ("opencode", START)):
+        daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+        hook("session-start", "-H", harness, event=event, workspace=workspace, url=daemon.url)
+    assert not any("deferred" in asked.body for asked in daemon.asked)
+
+
+def test_without_a_daemon_the_user_of_gemini_is_told_at_the_start_and_its_model_with_the_first_prompt(
+    workspace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "session.jsonl"
+    event = {**START, "transcript_path": str(file)}
+    told = json.loads(hook("session-start", "-H", "gemini", event=event, workspace=workspace, url=closed_port()).stdout)
+    assert told["systemMessage"].startswith("Signet: no memory in this session")
+    assert told["hookSpecificOutput"]["additionalContext"] == ""
+    prompt = {**event, "hook_event_name": "BeforeAgent", "prompt": "which port?"}
+    for said, is_told in (("", True), ('{"type":"info"}\n', True), ('{"type":"user","content":"hi"}\n', False)):
+        file.write_text(said)
+        done = hook("user-prompt-submit", "-H", "gemini", event=prompt, workspace=workspace, url=closed_port())
+        assert bool(done.stdout) is is_told, said
+        assert not is_told or context(done).startswith("Signet: no memory in this session")
+
+
+ENCODED: dict[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "UTF-8 with a mark": lambda text: text.encode("utf-8-sig"),
+    "UTF-8 with two marks": lambda text: f"\ufeff\ufeff{text}".encode(),
+    "UTF-8 with a mark and line ends": lambda text: f"\ufeff\r\n{text}\r\n".encode(),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "UTF-16 with a line end": lambda text: f"{text}\r\n".encode("utf-16"),
+    "UTF-16 with a line end of one byte": lambda text: text.encode("utf-16") + b"\n",
+    "UTF-16 BE with a mark": lambda text: f"\ufeff{text}".encode("utf-16-be"),
+    "UTF-16 LE without a mark": lambda text: text.encode("utf-16-le"),
+    "UTF-16 BE without a mark": lambda text: text.encode("utf-16-be"),
+    "UTF-32": lambda text: text.encode("utf-32"),
+    "with zeros behind it": lambda text: text.encode() + b"\0\0",
+}
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_an_event_is_read_in_every_encoding_and_also_if_its_sender_stays(
+    daemon: ScriptedDaemon, workspace: Path, stays: bool
+) -> None:
+    text = json.dumps({**START, "cwd": "/home/änn/shop"}, ensure_ascii=False)
+    command = [sys.executable, "-c", PATIENT_PROGRAM, "session-start", *CLAUDE]
+    for form, encode in ENCODED.items():
+        daemon.on("POST", "/api/hooks/session-start", {"inject": "known"})
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(workspace, daemon.url)
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(encode(text))
+            process.stdin.flush()
+            if not stays:
+                process.stdin.close()
+            said = process.stdout.read()
+        assert (process.returncode, b"known" in said) == (0, True), form
+        assert daemon.asked[-1].body["project"] == "/home/änn/shop", form
 
 
 def test_the_event_names_the_hook_if_the_command_line_does_not(daemon: ScriptedDaemon, workspace: Path) -> None:

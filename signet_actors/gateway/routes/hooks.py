@@ -32,7 +32,7 @@ from signet_actors.gateway.routes.recall import offer_found, recall_memories, se
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
-from signet_actors.gateway.sessions.session_start import start_reply
+from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, MAX_QUERY_CHARS, parse_flag
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
@@ -139,21 +139,29 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
+        if request.with_start and (given := await start_with_prompt(call, session)) is not None:
+            start, rows = given
+            reply = await offered(session, tuple(seq for _, seq in rows))
+            text = f"{start.inject}\n\n{reply.inject}".strip()
+            return msgspec.structs.replace(reply, inject=text, dynamic_context=text, session_known=known)
+        return msgspec.structs.replace(await offered(session, ()), session_known=known)
+
+    async def offered(session: HookSession, given: tuple[int, ...]) -> UserPromptReply:
         if not call.state.config.hooks.user_prompt_submit.enabled:
-            return UserPromptReply(engine="disabled", session_known=known)
+            return UserPromptReply(engine="disabled")
         if not terms.searches:
-            return UserPromptReply(query_terms=list(terms.terms), session_known=known)
-        if session.context is not None:  # first: a prompt that waits for its session takes no other session's place
+            return UserPromptReply(query_terms=list(terms.terms))
+        if session.context is not None and not request.with_start:  # first: it takes no other session's place
             await call.hold(session.context.lock)
         if call.state.prompts_in_flight >= MAX_PROMPTS:
             raise Skipped("busy")
         call.state.prompts_in_flight += 1
         try:
-            return msgspec.structs.replace(await _offered(call, terms, session), session_known=known)
+            return await _offered(call, terms, session, given)
         finally:
             call.state.prompts_in_flight -= 1
 
-    return await run_hook(call, PROMPT_BUDGET_MS, work, UserPromptReply())
+    return await run_hook(call, READ_BUDGET_MS if request.with_start else PROMPT_BUDGET_MS, work, UserPromptReply())
 
 
 async def _without_secrets(call: Call[UserPromptRequest], text: str) -> str:
@@ -188,11 +196,16 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
             call.warnings.append(f"memory_feedback: {rejected} not counted; {ACCEPTANCE_RULE}")
 
 
-async def _offered(call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession) -> UserPromptReply:
-    """Return the reply with the memories that fit, which the session has received when it is sent."""
+async def _offered(
+    call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession, given: tuple[int, ...]
+) -> UserPromptReply:
+    """Return the reply with the memories that fit, which the session has received when it is sent.
+
+    ``given``: rows that stand before them in the same reply.
+    """
     state, project, context = call.state, call.request.project, session.context
     settings = state.config.hooks.user_prompt_submit
-    received = () if context is None else context.left_out(call.request_key)
+    received = given + (() if context is None else context.left_out(call.request_key))
     filters = Filters(
         project=project,
         former_project=call.former_project,

@@ -54,9 +54,10 @@ class Context:
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
-    ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet. ``losses``: how
-    often the model had lost a part of the conversation when its transcript was last read; ``expects_loss``: the epoch
-    has begun for one that is in no transcript yet.
+    ``source``: the reason of a start whose text comes with the next prompt. ``awaits_summary``: the start after a
+    compaction began the epoch, and no prompt has followed yet. ``losses``: how often the model had lost a part of the
+    conversation when its transcript was last read; ``expects_loss``: the epoch has begun for one that is in no
+    transcript yet.
     """
 
     __slots__ = (
@@ -74,6 +75,7 @@ class Context:
         "project",
         "received",
         "requests",
+        "source",
         "start_key",
         "started",
         "stored",
@@ -88,6 +90,7 @@ class Context:
         self.project: str | None = None
         self.started = False
         self.start_key: str | None = None
+        self.source: str | None = None
         self.stored = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.received: dict[str, int] = {}

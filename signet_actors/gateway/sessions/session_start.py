@@ -38,6 +38,7 @@ from signet_actors.operations.hooks import (
     SessionStartReply,
     SessionStartRequest,
     StartMemory,
+    UserPromptRequest,
 )
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.sessions import FindSessionStart
@@ -48,23 +49,50 @@ from signet_actors.runtime.local_zone import LOCAL_ZONE
 COMPACTED: Final = "compact"
 NEW_CONTEXT: Final = (COMPACTED, "clear")
 """Reasons of a start after which the model no longer has what the session received."""
+FORGETS_AT_RESUME: Final = ("gemini",)
+"""Harnesses that leave out of a resumed conversation what hooks have injected."""
 
 
 async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> SessionStartReply:
     """Return what the session should know; only a reminder if it has that already. Raises SignetError."""
-    context = session.context
+    context, source = session.context, call.request.source
+    is_deferred = call.request.deferred and session.key is not None
     if context is None:
-        return await _full_start(call, session, None)
+        return SessionStartReply() if is_deferred else (await _full_start(call, session, None))[0]
     await call.hold(context.lock)
     repeated = context.is_answered(call.request_key)
-    if (context.started or context.received) and not repeated and call.request.source in NEW_CONTEXT:
+    is_new = source in NEW_CONTEXT or (source == "resume" and call.request.harness in FORGETS_AT_RESUME)
+    if (context.started or context.received) and not repeated and is_new:
         call.state.ledger.begin_epoch(context)
-        context.awaits_summary = call.request.source == COMPACTED
+        context.awaits_summary = source == COMPACTED
+    if is_deferred:
+        context.source = source
+        return SessionStartReply(session_known=session.known)
     if context.started and not repeated:
-        recovery = await recovery_section(call, session) if call.request.source in GOES_ON else ""
+        recovery = await recovery_section(call, session) if source in GOES_ON else ""
         text = f"{stub(local_now(call))}\n\n{recovery}".rstrip()
         return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
-    return await _full_start(call, session, context)
+    return (await _full_start(call, session, context))[0]
+
+
+async def start_with_prompt(
+    call: Call[UserPromptRequest], session: HookSession
+) -> tuple[SessionStartReply, list[tuple[str, int]]] | None:
+    """Return the start and the ``(id, seq)`` in it, None if the session has it; hold the session for the prompt."""
+    context, request = session.context, call.request
+    if context is None:
+        return None
+    await call.hold(context.lock)
+    is_given = context.started and not context.is_answered(call.request_key)
+    if is_given or not call.state.config.hooks.session_start.enabled:
+        return None
+    start = SessionStartRequest(
+        harness=request.harness,
+        project=request.project or context.project,
+        source=context.source,
+        max_inject_chars=request.max_inject_chars,
+    )
+    return await _full_start(call.with_request(start), session, context)
 
 
 def local_now(call: Call[SessionStartRequest]) -> datetime:
@@ -74,7 +102,7 @@ def local_now(call: Call[SessionStartRequest]) -> datetime:
 
 async def _full_start(
     call: Call[SessionStartRequest], session: HookSession, context: Context | None
-) -> SessionStartReply:
+) -> tuple[SessionStartReply, list[tuple[str, int]]]:
     state, request = call.state, call.request
     settings = state.config.hooks.session_start
     is_owner = await call.is_owner()  # see ``owner_parts`` of the operation
@@ -128,16 +156,16 @@ async def _full_start(
         entered.notified = frozenset(item.id for item in notices)
     by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
+    rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
     if context is not None:
         context.harness, context.project = request.harness, request.project or context.project
-        rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
         call.when_sent(
             lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.ids)
         )
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(start.ids, "injected", trace_id=call.trace_id)
-    return SessionStartReply(
+    reply = SessionStartReply(
         identity=identity if is_owner else HookIdentity(),
         memories=[_shown(memory) for memory in shown],
         inject=start.text,
@@ -148,6 +176,7 @@ async def _full_start(
         notifications=Notifications(notices, len(notices)) if notices else UNSET,
         session_known=session.known if session.key is not None else UNSET,
     )
+    return reply, rows
 
 
 def _files(settings: SessionStartConfig) -> list[IdentityFile]:
