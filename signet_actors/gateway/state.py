@@ -26,6 +26,7 @@ from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.gateway.synthesis.synthesis import Synthesis
+from signet_actors.gateway.transcript_readers import TranscriptReaders
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import Clock, new_id
@@ -97,6 +98,7 @@ class GatewayState:
     checkpoints: SessionCheckpoints = field(init=False)
     synthesis: Synthesis = field(init=False)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
+    transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
     prompts_in_flight: int = 0
     harnesses_seen: dict[str, int] = field(default_factory=dict)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
@@ -153,7 +155,7 @@ class GatewayState:
             silent_ms=silent_ms if silent_ms > limits.heartbeat_ms * limits.liveness else None,
             unanswered={role: why for role, why in unanswered.items() if why is not None},
             storage_full=bus_health.storage_full,
-            notes=bus_health.notes,
+            notes=(*bus_health.notes, *filter(None, (self.transcript_readers.note(),))),
             warning=self.bus.tree.warning,
             failure=self.bus.tree.failure,
         )

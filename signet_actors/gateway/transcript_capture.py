@@ -1,6 +1,6 @@
 """Store a transcript: parse it, remove secrets, cut it into parts, and send these to the writer.
 
-A thread of its own does all but the last, one transcript at a time, and pauses for searches. Secrets are always
+Threads of their own do all but the last (``transcript_readers``), and pause for searches. Secrets are always
 removed, because the user did not ask to store what a transcript contains.
 
 Source: docs/decisions.md 26, 37; docs/reliability.md R13.
@@ -19,11 +19,9 @@ from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call
-from signet_actors.gateway.limits import SearchesFirst, TextExecutor
+from signet_actors.gateway.limits import SearchesFirst
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.transcripts import CapturedTurn, CapturePosition, StoreTurns
-
-TRANSCRIPT_EXECUTOR: Final = TextExecutor(max_waiting=4)
 
 PART_CHARS: Final = 256 * 1024
 PART_TURNS: Final = 500
@@ -73,13 +71,18 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     return found
 
 
-def capture_for(state: GatewayState, raw: bytes) -> Capture:
+def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> Capture:
     """Return the transcript as it is stored, with pauses for the searches of other requests.
 
-    Blocks. Raises TranscriptTooLong.
+    Blocks; ``check`` ends it. Raises TranscriptTooLong.
     """
     searches = SearchesFirst(lambda: state.bus.unanswered_searches > 0)
-    return capture(raw, state.redactor, searches.make_way)
+
+    def make_way() -> None:
+        check()
+        searches.make_way()
+
+    return capture(raw, state.redactor, make_way)
 
 
 def without_content(found: Capture) -> str | None:

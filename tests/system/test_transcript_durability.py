@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -323,3 +324,30 @@ def test_captures_of_one_session_at_the_same_time_store_each_turn_once(homed: Li
         thread.join()
     turns = transcript(homed.api, "both")["turns"]
     assert [int(turn["content"].split()[1]) for turn in turns] == list(range(600))
+
+
+STRANGE = {
+    "line feeds": b"\n",
+    "blanks": b" \n",
+    "empty objects": b"{}\n",
+    "unknown records": b'{"type":"progress"}\n',
+    "lists": b"[]\n",
+    "no JSON": b'{"type":"user"\n',
+}
+
+
+def test_transcripts_of_megabytes_without_words_hold_up_no_other(homed: LiveDaemon) -> None:
+    paths = []
+    for name, unit in STRANGE.items():
+        path = projects(homed) / f"{name}.jsonl"
+        path.write_bytes(unit * ((60 << 20) // len(unit)))
+        paths.append(path)
+    with ThreadPoolExecutor(2) as pool:
+        about = [{"harness": "claude-code", "transcriptPath": str(path), "sessionKey": path.stem} for path in paths]
+        strange = [pool.submit(homed.api.post, END, fields) for fields in about]
+        for number in range(10):
+            asked = {"transcript": f"User: {number}?\nAssistant: yes", "sessionKey": f"beside-{number}"}
+            assert end(homed.api, **asked)["stored"] is True
+        for future in strange:
+            answer = future.result()
+            assert answer.status == 503 or not answer.json.get("stored"), answer

@@ -179,7 +179,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_SET_UP"), MATCHED),
     },
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
+    "domain.transcripts.dialogue": {"_MAY_SPEAK": SEARCHED},
     "domain.transcripts.gemini": {"_COMMAND": MATCHED},
+    "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},

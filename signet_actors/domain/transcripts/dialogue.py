@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from signet_actors.domain.transcripts.turns import Transcript, turn_of
+from signet_actors.domain.transcripts.turns import MAX_LINES, Transcript, TranscriptTooLong, turn_of
 
 _SPEAKERS: Final = {
     "user": "user",
@@ -21,7 +22,9 @@ _SPEAKERS: Final = {
 _LONGEST: Final = 24
 """Characters of the longest name with the Markdown around it."""
 _MARKDOWN: Final = "#*_> \t"
+_MAY_SPEAK: Final = re.compile(rf"^(?:[^\n:]{{0,{_LONGEST - 1}}}:|(?:#|\*\*)[^\n]{{0,{_LONGEST}}}$)", re.MULTILINE)
 _LINES_AT_ONCE: Final = 1000
+_SEARCHED_AT_ONCE: Final = 1 << 16
 
 
 def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
@@ -29,17 +32,19 @@ def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
 
     Raises TranscriptTooLong.
     """
+    first = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    if speaker(text[first:].partition("\n")[0]) is None:
+        return None
     found = Transcript("dialogue")
     role: str | None = None
     begin = 0
     for number, (start, end) in enumerate(_lines(text)):
         if number % _LINES_AT_ONCE == 0:
             make_way()
-        line = text[start:end]
-        said = speaker(line)
+        if number > MAX_LINES:
+            raise TranscriptTooLong(f"{MAX_LINES} lines")
+        said = speaker(text[start:end])
         if said is None:
-            if role is None and line.strip():
-                return None
             continue
         if role is not None:
             found.add(turn_of(role, text[begin:start]))
@@ -51,12 +56,14 @@ def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line, one by one: other threads wait for a single call over a long text."""
+    """Yield start and end of each line that may name a speaker. Other threads wait for a search in a part of it."""
     at = 0
-    while (end := text.find("\n", at)) >= 0:
-        yield at, end
-        at = end + 1
-    yield at, len(text)
+    while at < len(text):
+        stop = text.find("\n", at + _SEARCHED_AT_ONCE) + 1 or len(text)
+        for line in _MAY_SPEAK.finditer(text, at, stop):
+            end = text.find("\n", line.start())
+            yield line.start(), len(text) if end < 0 else end
+        at = stop
 
 
 def speaker(line: str) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/guides/transcripts.md "
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,7 @@ from signet_actors.domain.normalization import BYTE_ORDER_MARK, sanitize_text
 from signet_actors.domain.transcripts import claude_code, codex, cursor, dialogue, gemini, json_messages, opencode, qwen
 from signet_actors.domain.transcripts.json_values import decode_json_text
 from signet_actors.domain.transcripts.turns import (
+    MAX_LINES,
     MAX_TEXT_CHARS,
     Transcript,
     TranscriptFormat,
@@ -25,7 +27,12 @@ from signet_actors.domain.transcripts.turns import (
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
 """All bytes of a character in UTF-8 but its first one."""
 _COUNTED_AT_ONCE: Final = 1 << 20
+_NOT_BLANK: Final = re.compile(rb"\S")
+_BLANK_AT_ONCE: Final = 1 << 20
+"""Other threads wait for one search."""
 _SAMPLE_LINES: Final = 50
+_SHORT_LINES_AT_ONCE: Final = 64
+_SHORT_LINE_BYTES: Final = 4096
 _LONG_LINE_BYTES: Final = 1 << 16
 _JSON_SHARE: Final = 0.6
 """A transcript is JSON lines if so many of its first lines are JSON objects (docs/compatibility.md)."""
@@ -60,6 +67,8 @@ def parse_transcript(raw: bytes, make_way: Callable[[], None] = lambda: None) ->
         document = gemini.transcript(raw) or opencode.transcript(raw) or _json_document(raw)
         if document is not None:
             return document
+    if not raw.strip():
+        return Transcript("text")
     if _characters(raw) > MAX_TEXT_CHARS:  # before a copy of it is made, which may have four bytes for each
         raise TranscriptTooLong(f"{MAX_TEXT_CHARS} characters")
     text = sanitize_text(raw.decode("utf-8", "replace")).removeprefix(BYTE_ORDER_MARK)
@@ -91,14 +100,16 @@ def _json_document(raw: bytes) -> Transcript | None:
 
 
 def _lines(raw: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line that is not blank, and whether a line end follows it."""
+    """Yield each line that is not blank, and whether a line end follows it. A run of blank lines takes no loop."""
     at = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
     while at < len(raw):
-        end = raw.find(b"\n", at)
+        begin = _NOT_BLANK.search(raw, at, at + _BLANK_AT_ONCE)
+        if begin is None:
+            at += _BLANK_AT_ONCE
+            continue
+        end = raw.find(b"\n", begin.start())
         stop = len(raw) if end < 0 else end
-        line = raw[at:stop].strip()
-        if line:
-            yield line, end >= 0
+        yield raw[begin.start() : stop].rstrip(), end >= 0
         at = stop + 1
 
 
@@ -131,8 +142,14 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
     found = Transcript("json")
     events = Transcript("codex")
     session = gemini.Session()
-    for line, ended in _lines(raw):
-        make_way()
+    unknown = b""
+    for number, (line, ended) in enumerate(_lines(raw), 1):
+        if number > MAX_LINES:
+            raise TranscriptTooLong(f"{MAX_LINES} lines")
+        if line == unknown:
+            continue
+        if number % _SHORT_LINES_AT_ONCE == 0 or number < _SAMPLE_LINES or len(line) > _SHORT_LINE_BYTES:
+            make_way()
         record = decode_json_text(line)
         if not isinstance(record, dict):
             found.unfinished = not ended
@@ -144,6 +161,7 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
             continue
         form = next((form for form in _LINE_FORMATS if form.is_record(record)), None)
         if form is None:
+            unknown = line
             continue
         records[form.name] += 1
         found.session_key = found.session_key or form.session_of(record)

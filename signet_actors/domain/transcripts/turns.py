@@ -36,6 +36,8 @@ MAX_TEXT_CHARS: Final = 8 << 20
 """Longest conversation, without what tools returned: more than a million words. A longer one would take too long."""
 MAX_TURNS: Final = 50_000
 """Most turns of a conversation: a reply a second for a whole day has fewer."""
+MAX_LINES: Final = 500_000
+"""Most lines of a transcript that are looked at, ten for each turn."""
 PIECE_CHARS: Final = 32_768
 """A longer turn is stored in pieces: rows stay short, and an index of words is written in steps."""
 

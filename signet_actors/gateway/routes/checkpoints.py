@@ -15,9 +15,15 @@ from signet_actors.domain.transcripts.turns import TranscriptTooLong
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import redaction_fields
-from signet_actors.gateway.routes.transcripts import named_session, note_losses, note_skipped, read_capture
+from signet_actors.gateway.routes.transcripts import (
+    captured,
+    named_session,
+    note_losses,
+    note_skipped,
+    transcript_name,
+)
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook
-from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, store_capture, without_content
+from signet_actors.gateway.transcript_capture import Capture, store_capture, without_content
 from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.operations.checkpoints import (
     KEEP,
@@ -127,8 +133,11 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
     request = call.request
     if request.transcript is None and request.transcript_path is None:
         return KeepCheckpointReply(skipped=True, reason="there is neither transcript nor transcriptPath")
+    is_late = parse_flag(call.headers.get(LATE_HEADER, ""))
+    if not is_late and call.state.transcript_readers.was_given_up(transcript_name(request)):
+        return KeepCheckpointReply(skipped=True, reason="reading the transcript took too long; its end tries once more")
     try:
-        found, _ = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, key))
+        found, _ = await captured(call, key)
     except (TranscriptRefused, TranscriptTooLong) as refused:
         note_skipped(call, str(refused))
         return KeepCheckpointReply(skipped=True, reason=str(refused))

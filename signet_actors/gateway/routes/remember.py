@@ -23,7 +23,9 @@ from signet_actors.gateway.ingest import (
     prepare_remembered_text,
     redaction_fields,
 )
-from signet_actors.gateway.transcript_capture import TRANSCRIPT_EXECUTOR, Capture, capture_for, store_capture
+from signet_actors.gateway.sessions.hook_runner import REQUEST_SHARE
+from signet_actors.gateway.transcript_capture import Capture, capture_for, store_capture
+from signet_actors.gateway.transcript_files import TranscriptRefused
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.operations.field_types import MAX_NAME_CHARS
 from signet_actors.operations.remember import (
@@ -69,8 +71,11 @@ async def _captured(call: Call[RememberRequest]) -> Capture | None:
         return None
     raw = request.transcript.encode("utf-8", "replace")
     try:
-        return await TRANSCRIPT_EXECUTOR.run_bounded(lambda: capture_for(call.state, raw))
-    except TranscriptTooLong as error:
+        seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
+        return await call.state.transcript_readers.run(
+            lambda check: capture_for(call.state, raw, check), hash(raw), seconds
+        )
+    except (TranscriptTooLong, TranscriptRefused) as error:
         call.warnings.append(f"transcript: {error}")
         return None
 

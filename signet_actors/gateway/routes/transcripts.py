@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+from collections.abc import Hashable
 from itertools import count
 from typing import Any, Final, Literal
 
@@ -34,13 +35,13 @@ from signet_actors.gateway.sessions.hook_runner import (
 )
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.transcript_capture import (
-    TRANSCRIPT_EXECUTOR,
     Capture,
     capture_for,
     store_capture,
     without_content,
 )
 from signet_actors.gateway.transcript_files import TranscriptMissing, TranscriptRefused, read_transcript_file, roots
+from signet_actors.gateway.transcript_readers import Check
 from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.transcripts import (
     FORGET_TRANSCRIPT,
@@ -128,7 +129,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if request.transcript is None and request.transcript_path is None:
         return await _end_without_turns(call, named, path, "there is neither transcript nor transcriptPath")
     try:
-        found, key = await TRANSCRIPT_EXECUTOR.run_bounded(lambda: read_capture(call, named))
+        found, key = await captured(call, named)
     except (TranscriptRefused, TranscriptTooLong) as refused:
         if not isinstance(refused, TranscriptMissing) or call.state.checkpoints.has_prompts(named, call.agent_id):
             note_skipped(call, str(refused))
@@ -298,7 +299,26 @@ async def note_losses(call: Call[SessionEndRequest], key: str, found: Capture) -
         call.state.ledger.note_losses(context, losses)
 
 
-def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+def transcript_name(request: SessionEndRequest) -> Hashable:
+    """Return by what a transcript is known when it comes again."""
+    return request.transcript_path if request.transcript is None else hash(request.transcript)
+
+
+async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Capture, str]:
+    """Read and parse the transcript in a thread, as long as the request may take; see ``read_capture``.
+
+    Raises SignetError, TranscriptRefused, TranscriptTooLong.
+    """
+    seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
+    readers, name = call.state.transcript_readers, transcript_name(call.request)
+    try:
+        return await readers.run(lambda check: read_capture(call, named, check), name, seconds)
+    finally:
+        if readers.was_given_up(name):
+            call.state.log.warning("transcript_given_up", harness=call.request.harness, trace=call.trace_id)
+
+
+def read_capture(call: Call[SessionEndRequest], named: str | None, check: Check) -> tuple[Capture, str]:
     """Read and parse the transcript; return it with its session, which is ``named`` or follows from it.
 
     Blocks. Raises TranscriptRefused, TranscriptTooLong.
@@ -311,7 +331,7 @@ def read_capture(call: Call[SessionEndRequest], named: str | None) -> tuple[Capt
         allowed = roots(state.workspace, os.environ)
         most = state.config.transcripts.max_file_bytes
         raw = read_transcript_file(request.transcript_path, allowed, most, workspace=state.workspace)
-    found = capture_for(state, raw)
+    found = capture_for(state, raw, check)
     return found, named or _session_of(call, found)
 
 
