@@ -60,12 +60,13 @@ def cutoff_ms(now_ms: int, window_ms: int) -> int:
 class ClockVerdict(StrEnum):
     """Whether a sweep may purge by this clock.
 
-    Only STEADY and CONFIRMED may. JUMPED_FORWARD and JUMPED_BACK are new suspicions; UNCONFIRMED is an earlier one that
-    still waits for confirmation.
+    Only STEADY and CONFIRMED may. FIRST, JUMPED_FORWARD and JUMPED_BACK are new suspicions; UNCONFIRMED is an earlier
+    one that still waits for confirmation.
     """
 
     STEADY = "steady"
     CONFIRMED = "confirmed"
+    FIRST = "first"
     JUMPED_FORWARD = "jumped_forward"
     JUMPED_BACK = "jumped_back"
     UNCONFIRMED = "unconfirmed"
@@ -96,26 +97,31 @@ def check_clock(
     suspected_since_ms: int | None = None,
     elapsed_ms: int = 0,
     operator_confirmed: bool = False,
+    on_demand: bool = False,
 ) -> ClockDecision:
     """Decide whether rows may be considered old by a wall clock that shows ``now_ms``.
 
-    A clock that jumped ahead makes every tombstone look expired. A clock that went back has proved unreliable. Such a
-    clock is trusted only if a later sweep, at least an hour on, sees no further jump. A clock that returns to the mark
-    is trusted at once. ``mark_ms`` is the time of the last trusted sweep, None before the first. ``elapsed_ms`` is the
+    A clock that jumped ahead makes every tombstone look expired. A clock that went back has proved unreliable, and one
+    that no sweep has seen yet may show anything. Such a clock is trusted only if a later sweep, at least an hour on,
+    sees no further jump. A clock that returns to the mark is trusted at once. ``mark_ms`` is the time of the last
+    trusted sweep, None before the first. ``elapsed_ms`` is the
     monotonic time that this process measured since the mark (or the suspicion) was stored; 0 if unknown, for example
     after a restart. ``operator_confirmed`` means that an operator confirmed the clock, which is final.
+    ``on_demand``: a person asked for this sweep, who vouches for a clock that no sweep has seen yet.
 
     Source: docs/reliability.md R16.
     """
-    if operator_confirmed:
+    if operator_confirmed or (on_demand and mark_ms is None):
         return ClockDecision(ClockVerdict.CONFIRMED)
     if mark_ms is None:
-        return ClockDecision(ClockVerdict.STEADY)
-    ahead = now_ms - mark_ms
-    if -MAX_BACKWARD_JUMP_MS <= ahead <= MAX_FORWARD_JUMP_MS + elapsed_ms:
-        return ClockDecision(ClockVerdict.STEADY)
-    position = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
-    problem = f"the clock {position} the last sweep"
+        verdict, problem = ClockVerdict.FIRST, "no sweep has seen this clock yet"
+    else:
+        ahead = now_ms - mark_ms
+        if -MAX_BACKWARD_JUMP_MS <= ahead <= MAX_FORWARD_JUMP_MS + elapsed_ms:
+            return ClockDecision(ClockVerdict.STEADY)
+        verdict = ClockVerdict.JUMPED_FORWARD if ahead > 0 else ClockVerdict.JUMPED_BACK
+        position = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
+        problem = f"the clock {position} the last sweep"
     if suspected_since_ms is not None:
         since = now_ms - suspected_since_ms
         if -MAX_BACKWARD_JUMP_MS <= since <= MAX_FORWARD_JUMP_MS + elapsed_ms:
@@ -124,7 +130,6 @@ def check_clock(
             wait = CONFIRM_AFTER_MS - max(0, since)
             reason = f"{problem}; nothing is purged until a sweep in {_span(wait)} confirms it"
             return ClockDecision(ClockVerdict.UNCONFIRMED, reason, suspected_since_ms, wait)
-    verdict = ClockVerdict.JUMPED_FORWARD if ahead > 0 else ClockVerdict.JUMPED_BACK
     reason = f"{problem}; nothing is purged until a sweep in {_span(CONFIRM_AFTER_MS)} confirms it"
     return ClockDecision(verdict, reason, now_ms, CONFIRM_AFTER_MS)
 

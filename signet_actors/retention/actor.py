@@ -174,7 +174,7 @@ class Retention:
         )
         reaped = self._reaper.step()
         self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
-        self._purge.begin(operator_confirmed=operator_confirmed)
+        self._purge.begin(operator_confirmed=operator_confirmed, on_demand=True)
 
     def _reply_before_deadline(self) -> None:
         soon_ns = self._clock.monotonic_ns() + _REPLY_MARGIN_NS

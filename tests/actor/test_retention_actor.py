@@ -73,10 +73,13 @@ class HandClock:
 
 
 class ScriptedWriter:
-    """Keeps a mark and rows per step as the real one does; ``refuse`` makes it answer with a failure."""
+    """Keeps a mark and rows per step as the real one does; ``refuse`` makes it answer with a failure.
+
+    An earlier daemon has swept before: there is a mark.
+    """
 
     def __init__(self) -> None:
-        self.mark: str | None = None
+        self.mark: str | None = iso(START)
         self.suspected: str | None = None
         self.rows: dict[str, int] = {}
         self.leases = (0, 0)
@@ -310,6 +313,47 @@ def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(r
     assert room.writer.rows["tombstones"] == 0
     assert room.writer.suspected is None
     assert room.status().suspended_reason is None
+
+
+@pytest.mark.parametrize("years", [0, 11, -11])
+def test_the_first_sweep_of_all_trusts_no_clock_until_another_confirms_it(room: Room, years: int) -> None:
+    room.writer.mark = None
+    room.writer.rows = {"tombstones": 7, "transcripts": 3, "history": 5}
+    kept = dict(room.writer.rows)
+    room.clock.jump(years * 365 * DAY)
+    for _ in range(3):  # each within an hour of the first one
+        room.run_for(61_000)
+        assert (room.writer.steps(), room.writer.rows) == ([], kept)
+        assert "no sweep has seen this clock yet" in (room.status().suspended_reason or "")
+        room.actor = room.born()
+    room.run_for(CONFIRM_AFTER_MS)
+    assert room.writer.steps() == ORDER
+    assert room.writer.mark is not None
+    assert room.status().suspended_reason is None
+
+
+@pytest.mark.parametrize("wrong_years", [11, -11])
+def test_a_clock_that_was_wrong_at_the_first_sweep_and_is_corrected_purges_nothing_too_early(
+    room: Room, wrong_years: int
+) -> None:
+    room.writer.mark = None
+    room.clock.jump(wrong_years * 365 * DAY)
+    room.run_for(61_000)
+    room.clock.jump(-wrong_years * 365 * DAY)
+    room.run_for(CONFIRM_AFTER_MS)
+    assert room.writer.steps() == []
+    room.run_for(2 * CONFIRM_AFTER_MS)
+    cutoffs = [request.cutoff for request in room.writer.asked if isinstance(request, PurgeStep)]
+    assert cutoffs
+    assert max(cutoffs) < iso(START + DAY)
+
+
+def test_a_person_who_asks_for_the_first_sweep_vouches_for_the_clock(room: Room) -> None:
+    room.writer.mark = None
+    room.writer.rows = {"history": 12}
+    room.say(SweepNow())
+    room.run_for(1_000)
+    assert [(step.step, step.count) for step in room.swept().steps if step.count] == [("history", 12)]
 
 
 def test_a_clock_jump_that_is_corrected_in_time_has_no_effect(room: Room) -> None:

@@ -63,8 +63,20 @@ def test_a_cutoff_is_the_window_before_now_and_never_before_the_epoch() -> None:
     assert cutoff_ms(NOW, -5) == NOW
 
 
-def test_the_first_sweep_and_an_ordinary_one_may_purge() -> None:
-    assert check_clock(NOW, None).may_purge
+@pytest.mark.parametrize("now", [NOW, NOW + 11 * 365 * DAY, NOW - 11 * 365 * DAY, 0])
+def test_the_first_sweep_of_all_only_notes_the_clock(now: int) -> None:
+    first = check_clock(now, None)
+    assert (first.verdict, first.may_purge, first.suspected_since_ms) == (ClockVerdict.FIRST, False, now)
+    assert first.recheck_in_ms == CONFIRM_AFTER_MS
+    assert first.reason == "no sweep has seen this clock yet; nothing is purged until a sweep in 60 minutes confirms it"
+    assert not check_clock(now + 60_000, None, suspected_since_ms=now).may_purge
+    assert not check_clock(now + 900 * DAY, None, suspected_since_ms=now).may_purge, "it has jumped since"
+    assert check_clock(now + CONFIRM_AFTER_MS, None, suspected_since_ms=now).verdict is ClockVerdict.CONFIRMED
+    assert check_clock(now, None, on_demand=True).verdict is ClockVerdict.CONFIRMED
+    assert not check_clock(now, now - 900 * DAY, on_demand=True).may_purge
+
+
+def test_an_ordinary_sweep_may_purge() -> None:
     assert check_clock(NOW + 6 * HOUR_MS, NOW).verdict is ClockVerdict.STEADY
     assert check_clock(NOW + MAX_FORWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY
     assert check_clock(NOW - MAX_BACKWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY

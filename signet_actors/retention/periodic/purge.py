@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.retention import CHECKPOINT_WINDOW, DAY_MS, STEPS, ClockDecision, Step, check_clock, cutoff_ms
+from signet_actors.domain.retention import (
+    CHECKPOINT_WINDOW,
+    DAY_MS,
+    STEPS,
+    ClockDecision,
+    ClockVerdict,
+    Step,
+    check_clock,
+    cutoff_ms,
+)
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.protocol.leases import AdvanceHighWaterMark
 from signet_actors.protocol.message import Failure
@@ -80,13 +89,13 @@ class Purge:
         self._config = config
         self.due_ns = min(self.due_ns, self._clock.monotonic_ns() + config.retention.interval_ms * 1_000_000)
 
-    def begin(self, *, operator_confirmed: bool = False) -> None:
-        """Start a sweep unless one is in progress; ``operator_confirmed``: an operator confirms the clock."""
+    def begin(self, *, operator_confirmed: bool = False, on_demand: bool = False) -> None:
+        """Start a sweep unless one is in progress; for the arguments see ``check_clock``."""
         if self._sweep is None:
             self.steps = []
             self.skipped_reason = None
             self._next_in_ms = self._config.retention.interval_ms
-            self._sweep = self._run_sweep(operator_confirmed=operator_confirmed)
+            self._sweep = self._run_sweep(operator_confirmed=operator_confirmed, on_demand=on_demand)
             self.due_ns = self._clock.monotonic_ns()
 
     def step(self) -> bool:
@@ -108,15 +117,16 @@ class Purge:
             self.skipped_reason = "the daemon is stopping; the next sweep continues"
         self._sweep = None
 
-    def _run_sweep(self, *, operator_confirmed: bool) -> Iterator[None]:
+    def _run_sweep(self, *, operator_confirmed: bool, on_demand: bool) -> Iterator[None]:
         now_ms = self._clock.wall_ms()
-        decision = self._check_clock(now_ms, operator_confirmed=operator_confirmed)
+        decision = self._check_clock(now_ms, operator_confirmed=operator_confirmed, on_demand=on_demand)
         if decision is None:
             return
         if not decision.may_purge:
             self.skipped_reason = self.suspended_reason = decision.reason
             self._next_in_ms = min(self._next_in_ms, decision.recheck_in_ms)
-            self._log.warning("purge_suspended", verdict=decision.verdict.value, reason=decision.reason)
+            log = self._log.info if decision.verdict is ClockVerdict.FIRST else self._log.warning
+            log("purge_suspended", verdict=decision.verdict.value, reason=decision.reason)
             return
         self.suspended_reason = None
         yield
@@ -149,7 +159,7 @@ class Purge:
             if not answer.more:
                 return
 
-    def _check_clock(self, now_ms: int, *, operator_confirmed: bool) -> ClockDecision | None:
+    def _check_clock(self, now_ms: int, *, operator_confirmed: bool, on_demand: bool) -> ClockDecision | None:
         """Decide whether this sweep may trust its clock, and store the decision. None if the writer did not reply.
 
         The first request reads the high-water mark and clears a suspicion that is stored with it. If this process
@@ -168,6 +178,7 @@ class Purge:
             suspected_since_ms=epoch_ms(known.suspected_jump_since) if known.suspected_jump_since else None,
             elapsed_ms=0 if self._accepted_ns is None else (now_ns - self._accepted_ns) // 1_000_000,
             operator_confirmed=operator_confirmed,
+            on_demand=on_demand,
         )
         since = decision.suspected_since_ms
         verdict = AdvanceHighWaterMark(
