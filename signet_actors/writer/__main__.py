@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import sys
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -29,6 +31,11 @@ from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command, check_vector_files_command
 from signet_actors.writer.restore import restore_command
+
+ROWS_MEMORY_BYTES: Final = 512 * 1024 * 1024
+ROWS_LEAST_BYTES: Final = 16 * 1024 * 1024
+ROWS_PER_BYTE: Final = 8
+"""A byte of a database becomes at most six of JSON, beside the names of the columns."""
 
 
 def main() -> int:
@@ -82,14 +89,42 @@ def _tool(arguments: list[str]) -> int:
 
 
 def _print_rows(path: Path, tables: list[str]) -> int:
-    """Print ``[table, row]`` for each row; ``[table, null]`` first, for each table that exists."""
+    """Print ``[table, row]`` for each row; ``[table, null]`` first, for each table that exists.
+
+    Rows that no file of this size can hold come from a hostile one, which ends here: by their sum, or by the memory
+    that one of them takes.
+    """
+    _bound_memory()
     try:
+        most = ROWS_LEAST_BYTES + ROWS_PER_BYTE * sum(
+            file.stat().st_size for file in (path, path.with_name(f"{path.name}-wal")) if file.exists()
+        )
         for found in foreign_rows(path, tables):
-            sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
-    except (StoreError, UnicodeDecodeError) as error:
+            line = msgspec.json.encode(found) + b"\n"
+            most -= len(line)
+            if most < 0:
+                sys.stderr.write("its rows have more text than the file can hold\n")
+                return ExitCode.IO_ERROR
+            sys.stdout.buffer.write(line)
+    except MemoryError:
+        sys.stderr.write("one of its rows is too large\n")
+        return ExitCode.IO_ERROR
+    except (StoreError, OSError, UnicodeDecodeError) as error:
         sys.stderr.write(f"{error}\n")
         return ExitCode.IO_ERROR
     return ExitCode.OK
+
+
+def _bound_memory() -> None:
+    """Let this process have ``ROWS_MEMORY_BYTES`` more than now, where the system says how much that is (Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        return
+    most = pages * resource.getpagesize() + ROWS_MEMORY_BYTES
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 if __name__ == "__main__":

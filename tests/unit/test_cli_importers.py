@@ -8,7 +8,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +22,7 @@ from signet_actors.cli import import_export
 from signet_actors.cli.import_export import IMPORTERS
 from signet_actors.cli.importers import basic_memory, claude_mem, markdown, mem0, plain_text, reference
 from signet_actors.cli.importers.findings import Findings
+from signet_actors.cli.importers.source import NotThisFormat
 from tests.support.foreign_memories import (
     COFFEE,
     MEM0,
@@ -613,3 +616,46 @@ def test_a_refusal_names_the_place_in_the_source(
     assert ": scope must not contain a secret (scope)\n" in result.stderr
     (told,) = json.loads(signet("import", str(path), "--from", format_, "--json").stdout)["refused"]
     assert ("line" in told, told["source"].startswith(place)) == (False, True)
+
+
+HOSTILE = {
+    "a value made of nothing": ("hex(zeroblob(400000000))", 1),
+    "a value made of one letter": ("printf('%.*c', 400000000, 'x')", 1),
+    "a value that replaces its letters": ("replace(hex(zeroblob(8000000)), '0', 'longer and longer')", 1),
+    "a quoted value": ("quote(zeroblob(30000000))", 1),
+    "a blob": ("zeroblob(400000000)", 1),
+    "many values of the size that is allowed": ("hex(zeroblob(7000000))", 300),
+    "many smaller values": ("hex(zeroblob(50000))", 20_000),
+    "many columns of the size that is allowed": (" || ".join(["hex(zeroblob(2000000))"] * 3), 1),
+}
+
+
+@pytest.mark.parametrize("kind", [*HOSTILE, "a view", "a table that is a view's name", "a long stored text"])
+def test_a_database_whose_columns_make_text_of_nothing_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "hostile.db"
+    value, count = HOSTILE.get(kind, ("''", 1))
+    columns = 45 if kind == "many columns of the size that is allowed" else 1
+    made = ", ".join(f"c{number} GENERATED ALWAYS AS ({value}) VIRTUAL" for number in range(columns))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if kind in HOSTILE:
+            connection.execute(f"CREATE TABLE memories (id, content, importance, {made})")
+            rows = [(str(number), "x", 0.5) for number in range(count)]
+            connection.executemany("INSERT INTO memories (id, content, importance) VALUES (?, ?, ?)", rows)
+        elif kind == "a long stored text":
+            connection.execute("CREATE TABLE memories (id, content, importance)")
+            connection.execute("INSERT INTO memories VALUES ('1', ?, 0.5)", ("x" * 17_000_000,))
+        else:
+            name = "memories" if kind == "a view" else "memories_of"
+            connection.execute(f"CREATE VIEW {name} AS SELECT hex(zeroblob(400000000)) AS content")
+    with pytest.raises(NotThisFormat) as refused:
+        list(reference.memories(path, Findings()))
+    assert "cannot be read" in str(refused.value) or "not one of" in str(refused.value)
+
+
+def test_a_large_database_that_is_no_larger_than_its_file_is_imported(tmp_path: Path) -> None:
+    quoted = '"\\\t' * 100_000
+    rows = [{**REFERENCE_ROW, "id": f"{number:08}-0000-7000-8000-000000000000"} for number in range(2000)]
+    long = [
+        {**REFERENCE_ROW, "id": f"{number:08}-0000-7000-8000-000000000001", "content": quoted} for number in range(40)
+    ]
+    assert len(memories_of(reference, database(tmp_path / "memories.db", memories=[*rows, *long]))) == 2040

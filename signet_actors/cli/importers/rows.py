@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.cli.importers.source import DATABASE_MAGIC, NotThisFormat
+from signet_actors.cli.importers.source import DATABASE_MAGIC, MAX_JSON_BYTES, NotThisFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,20 +29,26 @@ def is_database(path: Path) -> bool:
 
 
 def rows_of(path: Path, tables: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of those tables that the database has; raise NotThisFormat if it cannot be read."""
+    """Return the rows of those tables that the database has.
+
+    Raises NotThisFormat if it cannot be read, or is too large to be held in memory.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
-    for table, row in each_row(path, tables):
+    for table, row in each_row(path, tables, most_bytes=MAX_JSON_BYTES):
         rows = found.setdefault(table, [])
         if row is not None:
             rows.append(row)
     return found
 
 
-def each_row(path: Path, tables: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
+def each_row(
+    path: Path, tables: Sequence[str], *, most_bytes: int | None = None
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Yield each row with its table, table by table; first None for each table that the database has.
 
-    Raises NotThisFormat if it cannot be read.
+    Raises NotThisFormat if it cannot be read, or if its rows have more than ``most_bytes``.
     """
+    read_bytes = 0
     tool = [sys.executable, "-P", "-m", "signet_actors.writer", "--rows", str(path.absolute()), "--parent"]
     with (
         tempfile.TemporaryFile() as errors,
@@ -56,6 +62,9 @@ def each_row(path: Path, tables: Sequence[str]) -> Iterator[tuple[str, dict[str,
         try:
             assert reader.stdout is not None
             for text in reader.stdout:
+                read_bytes += len(text)
+                if most_bytes is not None and read_bytes > most_bytes:
+                    raise NotThisFormat(f"{path} has more than {most_bytes // 2**20} MiB of text")
                 table, row = json.loads(text)
                 yield table, row
             failed = reader.wait() != 0
