@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import resource
-import shutil
 import socket
 import stat
 import subprocess
@@ -27,6 +26,7 @@ import click
 from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.disk_findings import disk_findings
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.git_findings import git_findings
@@ -55,8 +55,6 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 CHECK_TIMEOUT_S = 600
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
-LOW_DISK_BYTES = 1_000_000_000
-FULL_DISK_BYTES = 64_000_000
 MIN_DESCRIPTORS = 512
 SHOWN_FINDINGS = 10
 
@@ -188,7 +186,8 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
         return
     try:
-        context.client.get("/health/ready").confirm("ready", True)
+        ready = context.client.get("/health/ready")
+        ready.confirm("ready", True)
     except SignetError as error:
         yield DoctorFinding(
             "daemon",
@@ -198,6 +197,8 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
     else:
         yield DoctorFinding("daemon", OK, f"ready at {context.client.address}{'' if pid is None else f' ({process})'}")
+        if ready.body.get("status") == "degraded":
+            yield DoctorFinding("daemon", WARN, f"degraded: {ready.body.get('detail')}", "see `signet status`")
     try:
         actors = context.client.get("/api/status").records("actors")
     except SignetError as error:
@@ -245,21 +246,6 @@ def socket_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     else:
         detail = f"a path would have {length} bytes (limit {SOCKET_PATH_BYTES}); a short private directory is used"
         yield DoctorFinding("sockets", OK, detail)
-
-
-def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check that the disk has room for the database and its clean-up."""
-    directory = context.workspace
-    while not directory.exists():
-        directory = directory.parent
-    free = shutil.disk_usage(directory).free
-    detail = f"{free / 1e9:.1f} GB free"
-    if free < FULL_DISK_BYTES:
-        yield DoctorFinding("disk", FAIL, detail, "free some space: a full disk refuses writes, recall still works")
-    elif free < LOW_DISK_BYTES:
-        yield DoctorFinding("disk", WARN, detail, "free some space soon")
-    else:
-        yield DoctorFinding("disk", OK, detail)
 
 
 def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -16,6 +16,7 @@ from signet_actors.cli.presentation import one_line, print_json, size_text
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text
+from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.errors import ConfigError
 
@@ -75,7 +76,7 @@ def status(invocation: Invocation) -> None:
     )
     click.echo()
     print_fields(_stored(body))
-    for remark in (*_problems(body), *_configuration(invocation)):
+    for remark in (*_problems(body), *_configuration(invocation), *_storage(invocation)):
         print_wrapped(invocation.advice(remark), indent=2)
 
 
@@ -110,6 +111,13 @@ def _configuration(invocation: Invocation) -> Iterator[str]:
     except ConfigError:
         warnings = ["it is not valid, and the daemon could not start with it; `signet config check` lists the errors"]
     yield from (f"configuration: {warning}" for warning in warnings)
+
+
+def _storage(invocation: Invocation) -> Iterator[str]:
+    """Yield that the workspace is not on a disk of this machine."""
+    shared = shared_storage(invocation.workspace) if invocation.uses_workspace_daemon else None
+    if shared is not None:
+        yield f"storage: the workspace {shared}, where a database is not safe; {ADVICE}"
 
 
 def _without_model(body: dict[str, Any]) -> bool:

@@ -293,7 +293,7 @@ class Writer:
             return 0.0
         if self._wal.may_hold_erased_text:
             return self._wal.truncate_erased()
-        if group.storage_full:
+        if group.storage_full or self._wal.is_blocked:
             return 1.0
         if more:
             return 0.05
@@ -309,7 +309,7 @@ class Writer:
         return {
             **commit_counters(self.group),
             "watches": len(self.job_waiters),
-            "wal_frames": self.wal.frames,
+            **self.wal.counters(),
             "sync_seconds": self.syncs.reported_s(),
             "displaced": float(self.displacement is not None),
             "truncated": float(self.files.sizes.truncated is not None),

@@ -96,12 +96,18 @@ class WalCheckpointer:
         self._restart_not_before_ns = 0
         self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
+        self.is_blocked = False
+        """True while the log is long and a reader that is not ours keeps it from being shortened."""
         engine.watch_log(self._on_commit)
 
     def _on_commit(self, frames: int) -> None:
         if frames < self.frames:
             self._tried_frames = 0  # the log restarted from its beginning
         self.frames = self._sizes.log_frames = frames
+
+    def counters(self) -> dict[str, float]:
+        """Return metrics for the heartbeat."""
+        return {"wal_frames": self.frames, "wal_blocked": float(self.is_blocked)}
 
     def run_due(self) -> None:
         """Run the checkpoint that the size of the log calls for, if any. Raises ``ActorExit`` if the disk fails."""
@@ -119,13 +125,15 @@ class WalCheckpointer:
         if frames < 0:
             self._restart_pressure = plan.pressure
             self._restart_not_before_ns = self._clock.monotonic_ns() + plan.pause_ms * 1_000_000
-            if plan.pressure is Pressure.KILL_READERS:
+            self.is_blocked = plan.pressure is Pressure.KILL_READERS
+            if self.is_blocked:
                 self._warn_not_truncated()
         elif plan.mode == "passive":
             self._tried_frames = frames
         else:
             # No reader uses the log any more and the next commit restarts it: no further pressure on readers.
             self.frames = self._tried_frames = 0
+            self.is_blocked = False
 
     def truncate_erased(self) -> float | None:
         """Truncate a log that may hold erased text; return the seconds until the next try if a reader blocks that.
@@ -142,6 +150,7 @@ class WalCheckpointer:
         self.may_hold_erased_text = frames < 0
         if frames == 0:
             self.frames = self._tried_frames = 0
+            self.is_blocked = False
         return 0.05
 
     def truncate(self) -> tuple[int, int]:

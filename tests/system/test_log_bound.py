@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import threading
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
+from signet_actors.cli.main import cli
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
 from tests.support.load import load_on
@@ -76,3 +79,32 @@ def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_is_too_long(d
     assert max(largest, log.stat().st_size) <= LOG_BOUND_BYTES
     assert [answer.status for answer in answers] == [200] * len(readers), "its question went to another searcher"
     assert daemon.actors()["writer"]["restarts"] == 0
+
+
+@pytest.mark.timeout(240)
+def test_a_log_that_another_program_lets_grow_is_named_until_that_program_has_ended() -> None:
+    with live_daemon() as daemon:
+        daemon.api.remember("The first memory is read by a database browser")
+        browser = sqlite3.connect(daemon.database, isolation_level=None)
+        try:
+            browser.execute("BEGIN")
+            browser.execute("SELECT count(*) FROM memories").fetchone()
+            long_enough = threading.Event()
+            growing = threading.Thread(target=grow, args=(daemon, long_enough))
+            growing.start()
+            try:
+                eventually(lambda: daemon.health()["status"] == "degraded", within_s=150, what="it is named")
+            finally:
+                long_enough.set()
+                growing.join(60)
+            assert daemon.database.with_name("memories.db-wal").stat().st_size > 48 << 20
+            assert "another program has an open read transaction" in daemon.health()["detail"]
+            assert daemon.api.get("/health/ready").ok()["ready"] is True
+            told = CliRunner().invoke(cli, ["--workspace", str(daemon.workspace), "doctor", "--json"]).stdout
+            assert "degraded: another program has an open read transaction" in told
+            daemon.api.remember("Nothing is refused meanwhile")
+        finally:
+            browser.close()
+        eventually(lambda: daemon.health()["status"] == "healthy", within_s=90, what="without a further write")
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []

@@ -165,6 +165,13 @@ def test_health_depends_on_replies_and_not_on_running_processes(
     assert bool(state.detail) == (status != "healthy")
 
 
+def test_a_log_that_another_program_lets_grow_is_degraded_and_nothing_is_refused() -> None:
+    writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"wal_blocked": 1.0})
+    state = readiness([writer, *CHILDREN[1:]], draining=False)
+    assert (state.status, state.ready) == ("degraded", True)
+    assert "end that program" in state.detail
+
+
 def test_the_daemon_is_not_ready_while_the_writer_reports_a_displaced_file() -> None:
     writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"displaced": 1.0})
     state = readiness([writer, *CHILDREN[1:]], draining=False)

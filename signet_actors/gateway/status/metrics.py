@@ -94,6 +94,11 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("truncated", "writer_truncated", "1 after the database or its log was truncated in place"),
         ("sync_seconds", "writer_sync_seconds", "How long a slow sync of the disk takes; 0 while syncs are fast"),
         ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
+        (
+            "wal_blocked",
+            "writer_wal_blocked",
+            "1 while another program keeps the write-ahead log long",
+        ),
         ("touches_dropped", "writer_touches_dropped_total", "Recorded accesses dropped because too many were queued"),
         ("fenced", "writer_fenced_total", "Job reports refused because the lease was lost"),
         ("watches", "writer_watches", "Job requests that wait for a job to become ready"),

@@ -24,7 +24,8 @@ class Readiness:
     """The state of the daemon for a caller.
 
     - ``status``: healthy if everything is up; unhealthy if memories cannot be written or cannot be read; degraded
-      otherwise, which includes a damaged but readable database, a full or slow disk, and failing requests to actors.
+      otherwise, which includes a damaged but readable database, a full or slow disk, a log that another program lets
+      grow, and failing requests to actors.
     - ``ready``: memories can be written and read, even if by fewer processes, and this is known.
     - ``not_up``: every process that is not up, except the gateway.
     - ``missing``: roles that no process serves now.
@@ -103,13 +104,19 @@ def readiness(
     slow = sync_s >= _SLOW_SYNC_S
     if slow:
         sentences.append(f"the disk is slow: a sync takes {sync_s:.0f} s; writes wait for it, or are answered 504")
+    blocked = any(child.counters.get("wal_blocked") for child in others if child.role == "writer" and child.state == UP)
+    if blocked:
+        sentences.append(
+            "another program has an open read transaction on the database, so its write-ahead log grows with every"
+            " write: end that program, such as a database browser or sqlite3; the log then shrinks by itself"
+        )
     sentences += notes
     sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
     if missing or unresponsive or displaced or failure:
         status = UNHEALTHY
-    elif down or draining or silent or damaged or scrubbed or full or slow or notes or warning:
+    elif down or draining or silent or damaged or scrubbed or full or slow or blocked or notes or warning:
         status = DEGRADED
     else:
         status = HEALTHY

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from signet_actors.config.load import LoadedConfig
+from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.runtime.clock import SystemClock
@@ -133,6 +134,9 @@ def _run_locked(
         if former is not None:
             log.warning("former_run_ended_without_stop", **former._asdict())
         files.write(gateway.host, bound)
+        shared = shared_storage(workspace)
+        if shared is not None:
+            log.warning("workspace_on_shared_storage", found=f"the workspace {shared}", remedy=ADVICE)
         log.info("listening", host=gateway.host, port=bound, pid=os.getpid())
         counters = new_counters()
         control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters, clock)))
