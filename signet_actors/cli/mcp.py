@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +20,7 @@ from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.errors import ErrorCode, InvalidRequest, RequestRefused
 from signet_actors.hook.harness_events import is_switched_off
+from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,9 +64,11 @@ def mcp(invocation: Invocation, agent: str | None, harness: str | None, project:
     works_in = _working_directory() if project is None else _directory(project)
 
     def send(request: ToolRequest) -> Performed:
-        from signet_actors.operations.tools import with_origin  # noqa: PLC0415 - slow; loaded already
+        from signet_actors.operations.tools import with_origin, with_times  # noqa: PLC0415 - slow; loaded already
 
-        return _send(invocation, headers, with_origin(request, harness=harness, project=works_in))
+        timed = with_times(request, datetime.now(LOCAL_ZONE))
+        named = with_origin(timed, harness=harness, project=works_in)
+        return _send(invocation, headers, named)
 
     # The thread that waits for the next line cannot be cancelled, so leaving the event loop would wait for that line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

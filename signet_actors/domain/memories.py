@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
+import msgspec
+
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, without_blank_ends
 from signet_actors.errors import InvalidRequest
 
@@ -169,11 +171,15 @@ def memory_type(text: str) -> str | None:
 def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     """Return tags in storage form: trimmed, not empty, without duplicates, in the given order and case.
 
-    Accepts an array or a comma-separated string. A comma inside an array element also separates tags, because responses
-    join tags with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: docs/decisions.md 31.
+    Accepts an array, the same as JSON in a string, or a comma-separated string. A comma inside an array element also
+    separates tags, because responses join tags with commas. Raises InvalidRequest (field ``tags``) for anything else.
+    Source: docs/decisions.md 31.
     """
     if tags is None:
         return ()
+    if isinstance(tags, str):
+        array = _array_in(tags)
+        tags = tags if array is None else array
     parts: list[str] = []
     if isinstance(tags, str):
         parts = tags.split(",")
@@ -185,6 +191,16 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     else:
         raise InvalidRequest("tags must be a string or an array of strings", field="tags")
     return tuple(dict.fromkeys(filter(None, map(collapsed, dict.fromkeys(parts)))))
+
+
+def _array_in(text: str) -> list[str] | None:
+    """Return the array of strings that the text is in JSON, as some clients send one; None for other text."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        return msgspec.json.decode(text, type=list[str])
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
 
 
 def decayed_importance(importance: float, *, pinned: bool, days: float, rate: float) -> float:

@@ -39,7 +39,7 @@ from signet_actors.operations.memories import GET_MEMORY
 from signet_actors.operations.operation import Operation, Tool
 from signet_actors.operations.recall import RECALL
 from signet_actors.operations.request_path import InvalidPathValue
-from signet_actors.operations.tools import TOOLS, ToolRequest, tool_request
+from signet_actors.operations.tools import TOOLS, ToolRequest, for_model, tool_request
 
 UNCHANGING: Final[tuple[CacheableMethod, ...]] = (
     *("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"),
@@ -227,7 +227,7 @@ class _Handlers:
             raise Refused(body)
         if request.warnings:
             body["warnings"] = [*body.get("warnings", ()), *request.warnings]
-        return body
+        return for_model(tool, body)
 
 
 class ReplyTooLarge(SignetError):

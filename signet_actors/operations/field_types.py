@@ -194,7 +194,7 @@ class Flag(FieldType):
 
 @dataclass(frozen=True, kw_only=True)
 class Number(FieldType):
-    """A finite number. ``low`` and ``high`` bound it in a body; a query parameter is not checked against them."""
+    """A finite number, also in a string. ``low`` and ``high`` bound it in a body, not in a query."""
 
     argument: ClassVar[ArgumentForm] = ArgumentForm.JSON
 
@@ -214,9 +214,10 @@ class Number(FieldType):
             if NUMBER.fullmatch(text) is None:
                 raise given.invalid("must be a number")
             return _finite(given, float(text))
-        if isinstance(given.value, bool) or not isinstance(given.value, int | float):
+        value = number_of(given.value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise given.invalid("must be a number")
-        value = _finite(given, given.value)
+        value = _finite(given, value)
         low, high = self.low, self.high
         if (low is not None and value < low) or (high is not None and value > high):
             raise given.invalid(f"must be a number between {low:g} and {high:g}")
@@ -249,9 +250,7 @@ class Clamped(FieldType):
             if LEADING_INTEGER.match(text) is None:
                 given.warnings.append(integer_warning(given.name, given.default))
             return parse_integer(text, given.default, self.low, self.high)
-        value = given.value
-        if isinstance(value, str) and len(value) <= MAX_NAME_CHARS and NUMBER.fullmatch(value.strip()) is not None:
-            value = float(value)
+        value = number_of(given.value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise given.invalid("must be a number")
         return int(max(self.low, min(self.high, value)))
@@ -428,6 +427,13 @@ def parse_flag(value: object) -> bool | None:
         word = value.strip().lower()
         return True if word in _TRUE else False if word in _FALSE else None
     return None
+
+
+def number_of(value: object) -> object:
+    """Return the number that a string holds, as some clients send one; anything else as it is."""
+    if isinstance(value, str) and len(value) <= MAX_NAME_CHARS and NUMBER.fullmatch(value.strip()) is not None:
+        return float(value)
+    return value
 
 
 def parse_integer(text: str, default: int, low: int, high: int) -> int:

@@ -15,7 +15,14 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, Flag, SecretRule, Text
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import TYPE_FOR_MODELS, AgentFields, FilterFields, Offset
+from signet_actors.operations.request_fields import (
+    SINCE_FOR_MODELS,
+    TYPE_FOR_MODELS,
+    UNTIL_FOR_MODELS,
+    AgentFields,
+    FilterFields,
+    Offset,
+)
 
 MIN_PREFIX_CHARS = 6
 """Shortest prefix of an id that names a memory."""
@@ -218,10 +225,14 @@ LIST_MEMORIES: Final[Operation[ListMemoriesRequest, MemoryListReply]] = Operatio
             "tags": "Only memories with any of these tags",
             "project": "Only memories of this project, an absolute directory; default: of all projects",
             "pinned": "",
-            "since": "",
-            "until": "",
+            "since": SINCE_FOR_MODELS,
+            "until": UNTIL_FOR_MODELS,
         },
         most={"limit": 100},
+        shown={
+            "memories": ("id", "content", "type", "tags", "pinned", "importance", "project", "created_at"),
+            "total": (),
+        },
     ),
 )
 MOST_USED: Final[Operation[MostUsedRequest, MostUsedReply]] = Operation(
@@ -265,6 +276,13 @@ GET_MEMORY: Final[Operation[GetMemoryRequest, MemoryReply]] = Operation(
         title="Read a memory",
         description="Read one memory in full by its id. Results of memory_search may be cut (`truncated`).",
         fields={"id": "The id of a memory, or the beginning of it that a memory in your context shows"},
+        shown=dict.fromkeys(
+            (
+                *("id", "content", "type", "tags", "pinned", "importance", "project", "who"),
+                *("source_path", "created_at", "updated_at", "is_deleted"),
+            ),
+            (),
+        ),
     ),
 )
 GET_HISTORY: Final[Operation[GetHistoryRequest, HistoryReply]] = Operation(

@@ -131,6 +131,7 @@ PATCH_MEMORY: Final[Operation[PatchRequest, PatchReply]] = Operation(
             "importance": "",
             "pinned": "true: keep it always; only the user can unpin a memory",
         },
+        shown=dict.fromkeys(("id", "status", "redacted", "redactions"), ()),
         destructive=True,
     ),
 )
@@ -160,6 +161,7 @@ DELETE_MEMORY: Final[Operation[DeleteRequest, DeleteReply]] = Operation(
             "id": "The id of the memory, or the beginning of it that your context shows",
             "reason": "Why; the history keeps it",
         },
+        shown=dict.fromkeys(("id", "status"), ()),
         destructive=True,
     ),
 )

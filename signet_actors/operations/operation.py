@@ -59,6 +59,8 @@ class Tool:
     - ``required``: arguments that a call must have although the declared request can do without them.
     - ``renamed``: parameters of the path that are arguments by another name.
     - ``most``: the largest value of a number, where the operation allows more than a model should read.
+    - ``shown``: the members of the reply that a model reads, each with the members of its rows, if it has rows. Values
+      that say nothing (null, false, none) are left out. Empty: the whole reply.
     - ``destructive``: a call may overwrite or delete something. ``idempotent``: a repeated call changes nothing more.
     """
 
@@ -69,6 +71,7 @@ class Tool:
     required: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
+    shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     destructive: bool = False
     idempotent: bool = True
 

@@ -21,7 +21,15 @@ from signet_actors.operations.field_types import (
 )
 from signet_actors.operations.operation import EXAMPLE_MEMORY, OWNERS_SESSION, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
-from signet_actors.operations.request_fields import TYPE_FOR_MODELS, AgentFields, FilterFields, SelectionText, not_yet
+from signet_actors.operations.request_fields import (
+    SINCE_FOR_MODELS,
+    TYPE_FOR_MODELS,
+    UNTIL_FOR_MODELS,
+    AgentFields,
+    FilterFields,
+    SelectionText,
+    not_yet,
+)
 from signet_actors.operations.temporal import ClockFields, RecallTime, Temporal, TimeWindow
 
 MAX_ROWS: Final = 1000
@@ -281,12 +289,19 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
             "type": TYPE_FOR_MODELS,
             "tags": "Only memories with any of these tags",
             "project": "Only memories of this project, an absolute directory; default: of all projects",
-            "since": "",
-            "until": "",
+            "since": SINCE_FOR_MODELS,
+            "until": UNTIL_FOR_MODELS,
             "min_score": "",
             "min_relevance": "Drop results below this relevance; 0.5 leaves out what most likely does not answer",
             "expand": "true: add what was said in the sessions that the results come from",
             "session_key": "The session_key that your context shows: leave out what the session has received",
+        },
+        shown={
+            "results": (
+                *("id", "content", "truncated", "relevance", "type", "tags", "pinned", "project", "created_at"),
+                *("temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
+            ),
+            "sources": (),
         },
     ),
 )

@@ -58,6 +58,10 @@ class AgentFields(AgentField, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
 
 
+SINCE_FOR_MODELS: Final = "Created then or later: an ISO time, a date, or words such as yesterday or last week"
+UNTIL_FOR_MODELS: Final = "Created then or earlier, the day that it names included"
+
+
 class FilterFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Conditions on the memories that an agent reads; all that are given must match."""
 

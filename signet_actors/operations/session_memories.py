@@ -15,13 +15,22 @@ from msgspec import UNSET, Meta, UnsetType
 from signet_actors.domain.feedback import clamped_score
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import MAX_NAME_CHARS, ArgumentForm, Clamped, FieldType, Given, JsonObject
+from signet_actors.operations.field_types import (
+    MAX_NAME_CHARS,
+    ArgumentForm,
+    Clamped,
+    FieldType,
+    Given,
+    JsonObject,
+    number_of,
+)
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset, not_yet
 from signet_actors.operations.transcripts import OwnAgent, Session
 
 MAX_RATINGS: Final = 200
+MAX_RATINGS_CHARS: Final = MAX_RATINGS * MAX_NAME_CHARS
 ACCEPTANCE_RULE: Final = "a rating counts if its session was offered the memory, and the memory still exists"
 
 
@@ -36,20 +45,29 @@ class Ratings(FieldType):
         return {"type": "object", "minProperties": 1, "maxProperties": MAX_RATINGS}
 
     def read(self, given: Given) -> Any:
-        if not isinstance(given.value, dict):
+        value = _object_in(given.value) if isinstance(given.value, str) else given.value
+        if not isinstance(value, dict):
             raise given.invalid("must be an object with a score for each memory id")
-        if len(given.value) > MAX_RATINGS:
+        if len(value) > MAX_RATINGS:
             raise given.invalid(f"must have at most {MAX_RATINGS} entries")
-        scores = {_memory_id(name): clamped_score(value) for name, value in given.value.items()}
+        scores = {_memory_id(name): clamped_score(number_of(score)) for name, score in value.items()}
         ratings = {name: score for name, score in scores.items() if name and score is not None}
         if not ratings:
             raise given.invalid("must have a memory id with a score between -1 and 1")
-        skipped = len(given.value) - len(ratings)
+        skipped = len(value) - len(ratings)
         if skipped:
             given.warnings.append(
                 f"{given.name}: {skipped} invalid {'entry is' if skipped == 1 else 'entries are'} skipped"
             )
         return ratings
+
+
+def _object_in(text: str) -> object:
+    """Return what the text is in JSON, in which some clients send an object; None for other text."""
+    try:
+        return msgspec.json.decode(text) if len(text) <= MAX_RATINGS_CHARS else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
 
 
 def _memory_id(name: str) -> str:

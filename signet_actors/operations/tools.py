@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from signet_actors.domain.temporal.phrases import limit_of
 from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import parse_integer
 from signet_actors.operations.operation import Operation, Tool
@@ -31,6 +33,8 @@ from signet_actors.operations.request_reader import (
 )
 
 MAX_PATH_CHARS: Final = 500
+_LIMITS: Final = {"since": False, "until": True}
+"""The arguments that name a time, and whether it is the end of the days that it names."""
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -74,7 +78,8 @@ def _for_models(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
     """Return the schema with one type, since some model servers refuse a choice of types."""
     branches = sorted(schema.get("anyOf", ()), key=lambda branch: branch.get("type") not in {"array", "boolean"})
     one = {**branches[0], **{name: value for name, value in schema.items() if name != "anyOf"}} if branches else schema
-    return {**one, "description": description} if description else dict(one)
+    one = {name: value for name, value in one.items() if name != "format"}  # of times, which may be words, too
+    return {**one, "description": description} if description else one
 
 
 def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, Any]) -> ToolRequest:
@@ -88,10 +93,14 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
     warnings = [f"unknown argument: {shortened(name)}" for name in unknown[:MAX_WARNINGS]]
     if len(unknown) > MAX_WARNINGS:
         warnings.append(AND_MORE)
-    fields = {name: value for name, value in arguments.items() if name in known and name not in in_path.values()}
+    fields = {
+        name: value
+        for name, value in arguments.items()
+        if name in known and name not in in_path.values() and value is not None
+    }
     if operation.in_body:
         return ToolRequest(operation, path, {}, fields, warnings)
-    query = {name: _query_value(name, value) for name, value in fields.items() if value is not None}
+    query = {name: _query_value(name, value) for name, value in fields.items()}
     query |= {name: str(most) for name, most in tool.most.items() if _exceeds(query.get(name, ""), most)}
     return ToolRequest(operation, path, query, None, warnings)
 
@@ -115,6 +124,37 @@ def with_origin(request: ToolRequest, *, harness: str | None, project: str | Non
         origin = {name: value for name, value in (("who", harness), ("project", project)) if value}
         fields = {**origin, **{name: value for name, value in fields.items() if value is not None}, "prefixes": False}
     return request._replace(query=fields) if request.body is None else request._replace(body=fields)
+
+
+def with_times(request: ToolRequest, now: datetime) -> ToolRequest:
+    """Return the request with the moments that its dates and phrases mean in the time zone of ``now``."""
+    fields = request.query if request.body is None else request.body
+    named = {
+        name: moment
+        for name, end in _LIMITS.items()
+        if isinstance(text := fields.get(name), str)
+        and len(text) <= MAX_PATH_CHARS
+        and (moment := limit_of(text, now, end=end)) is not None
+    }
+    fields = {**fields, **named}
+    return request._replace(query=fields) if request.body is None else request._replace(body=fields)
+
+
+def for_model(tool: Tool, reply: dict[str, Any]) -> dict[str, Any]:
+    """Return what a model reads of the reply to a call."""
+    if not tool.shown:
+        return reply
+    told = {
+        name: [_telling(row, members) for row in reply[name]] if members else reply[name]
+        for name, members in (*tool.shown.items(), ("warnings", ()))
+        if reply.get(name) is not None
+    }
+    return _telling(told, (*told,))
+
+
+def _telling(row: Mapping[str, Any], members: tuple[str, ...]) -> dict[str, Any]:
+    """Return these members of the row as far as they say something. A number with a fraction does if it is 0, too."""
+    return {name: row[name] for name in members if row.get(name) or isinstance(row.get(name), list | float)}
 
 
 def _path_arguments(tool: Tool, operation: Operation[Any]) -> dict[str, str]:

@@ -296,6 +296,7 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
             "session_key": "Only this session",
             "current_session_key": "Not this session, such as your own",
         },
+        shown={"hits": ("sessionKey", "project", "harness", "updatedAt", "excerpt", "role", "at")},
     ),
 )
 FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(

@@ -77,7 +77,7 @@ def test_arguments_of_a_change_are_its_body() -> None:
     made = request("memory_modify", id="m 1?x", reason="wrong", tags=None, pinned=True)
     assert made.operation.name == "memories.patch"
     assert made.path == {"id": "m 1?x"}
-    assert (made.query, made.body) == ({}, {"reason": "wrong", "tags": None, "pinned": True})
+    assert (made.query, made.body) == ({}, {"reason": "wrong", "pinned": True})
 
 
 def test_a_parameter_of_the_path_has_the_name_of_the_reference() -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates, is_limit
 from signet_actors.domain.temporal.relative_dates import relative_date
+from signet_actors.domain.timestamps import iso
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -70,6 +71,18 @@ def date_phrase(query: str, now: datetime) -> DatePhrase | None:
 def window_of(phrase: DatePhrase, zone: tzinfo) -> Window:
     """Return the instants of the phrase's days in ``zone``, from midnight to midnight."""
     return Window(_midnight_ms(phrase.first, zone), _midnight_ms(phrase.after, zone))
+
+
+def limit_of(text: str, now: datetime, *, end: bool) -> str | None:
+    """Return the first moment of the days that the text names, or the last one with ``end``, in the stored form.
+
+    The days are those of the time zone of ``now``. None if the text is anything but a date or such a phrase.
+    """
+    phrase = date_phrase(text, now)
+    if phrase is None or phrase.rest.strip() or now.tzinfo is None:
+        return None
+    window = window_of(phrase, now.tzinfo)
+    return iso(window.end_ms - 1 if end else window.start_ms)
 
 
 def _phrase(query: str, start: int, end: int, first: date, after: date, kind: PhraseKind) -> DatePhrase:

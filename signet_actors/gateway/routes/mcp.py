@@ -12,6 +12,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +32,8 @@ from signet_actors.operations.mcp import (
     McpRequest,
     without_lone_surrogates,
 )
-from signet_actors.operations.tools import ToolRequest, with_origin
+from signet_actors.operations.tools import ToolRequest, with_origin, with_times
+from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 if TYPE_CHECKING:
     from starlette.types import Message
@@ -128,7 +130,8 @@ async def _perform(request: ToolRequest, client: Any) -> tuple[int, bytes]:
     """Perform the request of a tool for the client of this HTTP request."""
     call: Call[McpRequest] = client.scope[_CALL]
     assert call.perform is not None
-    named = with_origin(request, harness=_origin(call, "harness"), project=_origin(call, "workspace"))
+    now = datetime.fromtimestamp(call.state.clock.wall_ms() / 1000, LOCAL_ZONE)
+    named = with_origin(with_times(request, now), harness=_origin(call, "harness"), project=_origin(call, "workspace"))
     return await call.perform(
         InnerRequest(
             operation=named.operation,
