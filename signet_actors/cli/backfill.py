@@ -34,7 +34,7 @@ from signet_actors.cli.presentation import (
 )
 from signet_actors.cli.tables import Column, print_table
 from signet_actors.cli.times import SINCE, time_text
-from signet_actors.domain.timestamps import epoch_ms, iso
+from signet_actors.domain.timestamps import epoch_ms, iso, local_time
 from signet_actors.errors import ErrorCode, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def _size(sessions: Sequence[PastSession]) -> str:
 
 
 def _period(sessions: Sequence[PastSession]) -> str:
-    days = [iso(session.modified_ms)[:10] for session in sessions if session.modified_ms]
+    days = [f"{local_time(iso(session.modified_ms)).date()}" for session in sessions if session.modified_ms]
     if not days:
         return "of unknown date"
     return min(days) if min(days) == max(days) else f"{min(days)} to {max(days)}"

@@ -65,12 +65,12 @@ def read_text(words: tuple[str, ...]) -> str:
 @click.option("--source-id", help="Id at the source; the same id never stores a second memory.")
 @click.option("--source-path", help="Path of the original.")
 @click.option("--runtime-path", help="Path relative to the runtime.")
-@click.option("--created-at", metavar="TIME", help="When it was first known (ISO; default now).")
-@click.option("--occurred-at", metavar="TIME", help="When the event happened.")
-@click.option("--observed-at", metavar="TIME", help="When it was observed.")
-@click.option("--source-created-at", metavar="TIME", help="When the source was created.")
-@click.option("--valid-from", metavar="TIME", help="Start of validity.")
-@click.option("--valid-until", metavar="TIME", help="End of validity.")
+@click.option("--created-at", metavar="TIME", type=SINCE, help="When it was first known (default now).")
+@click.option("--occurred-at", metavar="TIME", type=SINCE, help="When the event happened.")
+@click.option("--observed-at", metavar="TIME", type=SINCE, help="When it was observed.")
+@click.option("--source-created-at", metavar="TIME", type=SINCE, help="When the source was created.")
+@click.option("--valid-from", metavar="TIME", type=SINCE, help="Start of validity.")
+@click.option("--valid-until", metavar="TIME", type=UNTIL, help="End of validity; of a day, its end.")
 @agent_option
 @shared_options
 @click.pass_obj

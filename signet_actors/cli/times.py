@@ -17,15 +17,15 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 RELATIVE_DAYS = 7
 """An older time is shown as a date."""
 TIME_FORMS: Final = (
-    "Give a date (2026-01-31), an ISO time (2026-01-31T14:00:00Z), or a phrase such as `yesterday`, `last week`,"
-    " `3 days ago` or `in March`."
+    "Give a date (2026-01-31), a time (2026-01-31T14:00, or 2026-01-31T14:00Z in UTC), or a phrase such as `yesterday`,"
+    " `last week`, `3 days ago` or `in March`."
 )
 
 
 class PastTime(click.ParamType[str]):
-    """An ISO time or date, or a phrase that a recall understands: ``yesterday``, ``last week``, ``3 days ago``.
+    """A time, or a phrase that a recall understands: ``2026-01-31``, ``yesterday``, ``last week``, ``3 days ago``.
 
-    A phrase becomes the beginning of its days, or their end with ``end``; an ISO time is sent as it is.
+    Days are those of this machine. A day becomes its beginning, or with ``end`` its last moment.
     """
 
     name = "time"
@@ -35,26 +35,17 @@ class PastTime(click.ParamType[str]):
 
     def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the time in ISO form; refuse what is neither a time nor a phrase."""
-        from signet_actors.domain.timestamps import normalize_timestamp  # noqa: PLC0415 - only with such an option
-
-        text = str(value)
-        if not text.strip() or normalize_timestamp(text) is not None:
-            return value
-        found = self._from_phrase(text)
-        if found is None:
-            self.fail(f"{one_line(text, 80)!r} is not a time. {TIME_FORMS}", parameter, ctx)
-        return found
-
-    def _from_phrase(self, value: str) -> str | None:
-        from signet_actors.domain.temporal.phrases import date_phrase, window_of  # noqa: PLC0415 - only for a phrase
-        from signet_actors.domain.timestamps import iso  # noqa: PLC0415
+        from signet_actors.domain.temporal.phrases import limit_of  # noqa: PLC0415 - only with such an option
+        from signet_actors.domain.timestamps import normalize_timestamp  # noqa: PLC0415
         from signet_actors.runtime.local_zone import LOCAL_ZONE  # noqa: PLC0415
 
-        phrase = date_phrase(value, current_time())
-        if phrase is None or phrase.rest.strip():
-            return None
-        window = window_of(phrase, LOCAL_ZONE)
-        return iso(window.end_ms - 1 if self._end else window.start_ms)
+        text = str(value)
+        if not text.strip():
+            return value
+        found = limit_of(text, current_time().astimezone(LOCAL_ZONE), end=self._end)
+        if found is None:
+            self.fail(f"{one_line(text, 80)!r} is not a time. {TIME_FORMS}", parameter, ctx)
+        return value if found == normalize_timestamp(text) else found
 
 
 SINCE: Final = PastTime()

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import SHORT_ID_CHARS, harmless
 from signet_actors.domain.session_summaries import title_of
-from signet_actors.domain.timestamps import iso
+from signet_actors.domain.timestamps import iso, local_time
 from signet_actors.domain.working_memory import project_heading
 
 LEDGER_DAYS: Final = 30
@@ -134,4 +134,6 @@ def _line(memory: DatedMemory, chars: int, *, titled: bool = False) -> str:
     words = collapsed(title if titled and title else f"{title}: {text}" if title else text)
     shown = harmless(words[: chars + 1])
     end = f" (id {short_id(memory.id)})"
-    return f"- {memory.at[:10]}: {shown if len(shown) <= chars else f'{shown[: chars - 1].rstrip()}…'}{end}"
+    return (
+        f"- {local_time(memory.at).date()}: {shown if len(shown) <= chars else f'{shown[: chars - 1].rstrip()}…'}{end}"
+    )

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import as_prose, without_marks
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.timestamps import local_time
 
 BANNER: Final = "[memory active | /remember | /recall]"
 MAX_INJECT_CHARS: Final = 24_000
@@ -260,7 +261,7 @@ def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | No
     ``mark_cut``: if it is cut, the line says how the memory is read in full.
     """
     tags = without_marks(f" [{', '.join(memory.tags[:MAX_TAGS])}]") if memory.tags else ""
-    moment = datetime.fromisoformat(memory.created_at)
+    moment = local_time(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
     content = harmless(collapsed(memory.content)[: MAX_LINE_CHARS + 1])
     room = min(MAX_LINE_CHARS, chars - len(end) - 2)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.extraction.prompts import between_marks
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import SHORT_ID_CHARS
+from signet_actors.domain.timestamps import local_time
 from signet_actors.domain.working_memory import project_heading
 
 MAX_INPUT_CHARS: Final = 24_000
@@ -120,7 +121,8 @@ def prompt(groups: Sequence[Group], max_tokens: int, nonce: str) -> str:
 
 def _shown(each: Group, nonce: str, *, named: bool) -> str:
     lines = [
-        f"- [{source.type}] {_short(source.content)} ({source.created_at[:10]}) (id {source.id[:SHORT_ID_CHARS]})"
+        f"- [{source.type}] {_short(source.content)} ({local_time(source.created_at).date()})"
+        f" (id {source.id[:SHORT_ID_CHARS]})"
         for source in each.sources
     ]
     block = between_marks("\n".join(lines), nonce)

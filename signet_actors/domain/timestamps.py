@@ -71,6 +71,15 @@ def iso(wall_ms: int) -> str:
     return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"
 
 
+def local_time(stored: str) -> datetime:
+    """Return a moment in the stored form in the time zone of this machine; in UTC where that has no such moment."""
+    moment = datetime.fromisoformat(stored)
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment
+
+
 def moved(moment: str, by: timedelta) -> str:
     """Return ``moment`` moved by ``by``, both in the stored form; unmoved if the result is outside the calendar."""
     try:

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 import signet_actors
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import harmless
+from signet_actors.domain.timestamps import local_time
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.mcp.declared import (
     CACHE_MS,
@@ -205,7 +206,7 @@ class _Handlers:
         except SignetError as error:
             raise _as_protocol_error(error, tool) from error
         lines = [
-            f"- {harmless(collapsed(row['content']))} ({row['created_at'][:10]}, id {row['id']})"
+            f"- {harmless(collapsed(row['content']))} ({local_time(row['created_at']).date()}, id {row['id']})"
             for row in found["results"]
         ]
         text = "\n".join(

@@ -398,7 +398,7 @@ def test_list_sends_its_filters(daemon: ScriptedDaemon, signet: Callable[..., Re
         "tags": "a,b,c",
         "project": "p",
         "who": "w",
-        "until": "2026-02-21",
+        "until": "2026-02-21T23:59:59.999Z",
         "pinned": "true",
     }
 

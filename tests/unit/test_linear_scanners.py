@@ -172,6 +172,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.temporal.full_dates": dict.fromkeys(
         ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS"), SEARCHED
     ),
+    "domain.temporal.phrases": {"_LOCAL_TIME": WHOLE},
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from signet_actors.domain.temporal.phrases import PhraseKind, date_phrase, window_of
+from signet_actors.domain.temporal.phrases import PhraseKind, date_phrase, limit_of, window_of
 
 LONGEST = 20_000
 NOW = datetime(2026, 11, 25, 9, 30, tzinfo=UTC)
@@ -236,3 +236,33 @@ def test_the_longest_query_takes_linear_time(piece: str) -> None:
     began = time.perf_counter()
     date_phrase(query, NOW)
     assert time.perf_counter() - began < 5, "hangs"
+
+
+LIMITS = [
+    ("Asia/Tokyo", "2026-11-27", "2026-11-26T15:00:00.000Z", "2026-11-27T14:59:59.999Z"),
+    ("Asia/Tokyo", "yesterday", "2026-11-23T15:00:00.000Z", "2026-11-24T14:59:59.999Z"),
+    ("Asia/Tokyo", "2026-11-27T10:00", "2026-11-27T01:00:00.000Z", "2026-11-27T01:00:00.000Z"),
+    ("Asia/Tokyo", "2026-11-27T10:00Z", "2026-11-27T10:00:00.000Z", "2026-11-27T10:00:00.000Z"),
+    ("Asia/Tokyo", "2026-11-27T10:00+01:00", "2026-11-27T09:00:00.000Z", "2026-11-27T09:00:00.000Z"),
+    ("Asia/Kathmandu", "2026-11-27", "2026-11-26T18:15:00.000Z", "2026-11-27T18:14:59.999Z"),
+    ("Asia/Kathmandu", "last week", "2026-11-15T18:15:00.000Z", "2026-11-22T18:14:59.999Z"),
+    ("America/New_York", "2026-11-01", "2026-11-01T04:00:00.000Z", "2026-11-02T04:59:59.999Z"),  # 25 hours
+    ("America/New_York", "2026-03-08", "2026-03-08T05:00:00.000Z", "2026-03-09T03:59:59.999Z"),  # 23 hours
+    ("America/New_York", "November 1, 2026", "2026-11-01T04:00:00.000Z", "2026-11-02T04:59:59.999Z"),
+    ("America/New_York", "on Monday", "2026-11-23T05:00:00.000Z", "2026-11-24T04:59:59.999Z"),
+    ("America/New_York", "in March", "2026-03-01T05:00:00.000Z", "2026-04-01T03:59:59.999Z"),
+    ("America/New_York", "2026-03-07 23:59:59.5", "2026-03-08T04:59:59.500Z", "2026-03-08T04:59:59.500Z"),
+    ("Europe/Berlin", "27.11.2026", "2026-11-26T23:00:00.000Z", "2026-11-27T22:59:59.999Z"),
+    ("UTC", "2026/11/27", "2026-11-27T00:00:00.000Z", "2026-11-27T23:59:59.999Z"),
+]
+
+
+@pytest.mark.parametrize(("zone", "text", "since", "until"), LIMITS)
+def test_a_limit_is_a_day_of_the_reader_and_as_an_end_includes_it(zone: str, text: str, since: str, until: str) -> None:
+    now = NOW.astimezone(ZoneInfo(zone))
+    assert (limit_of(text, now, end=False), limit_of(text, now, end=True)) == (since, until)
+
+
+@pytest.mark.parametrize("text", ["2026-02-30", "20260101", "yesterday at noon", "blub", "the port of yesterday", "27"])
+def test_what_is_no_time_limits_nothing(text: str) -> None:
+    assert limit_of(text, NOW, end=True) is None

@@ -5,14 +5,20 @@ Source: docs/compatibility.md "Temporal requests"; docs/decisions.md 58.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import Enum
 from typing import Final, NamedTuple
 
 from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates, is_limit
 from signet_actors.domain.temporal.relative_dates import relative_date
-from signet_actors.domain.timestamps import iso
+from signet_actors.domain.timestamps import iso, normalize_timestamp
 
+_LOCAL_TIME: Final = re.compile(
+    r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}(?P<time>[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?", re.ASCII
+)
+"""A date or a time without an offset."""
+_WORDS_OF_LIMITS: Final = frozenset({"on", "the", "am", "of"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -74,15 +80,33 @@ def window_of(phrase: DatePhrase, zone: tzinfo) -> Window:
 
 
 def limit_of(text: str, now: datetime, *, end: bool) -> str | None:
-    """Return the first moment of the days that the text names, or the last one with ``end``, in the stored form.
+    """Return the instant that ``text`` limits a search to, in the stored form; None if it is no time.
 
-    The days are those of the time zone of ``now``. None if the text is anything but a date or such a phrase.
+    ``text`` is a date, a time, or a phrase such as ``last week``, in the time zone of ``now``, which is aware. A day is
+    meant whole: as the ``end`` it is its last millisecond. A time with an offset is taken as it is.
     """
+    zone = now.tzinfo
+    assert zone is not None
+    local = _LOCAL_TIME.fullmatch(text.strip())
+    if local is not None and (moment := _moment(local[0])) is not None:
+        if local["time"]:
+            return iso(_ms_in(moment, zone))
+        following = moment + timedelta(days=1) if moment.year < LAST_YEAR else moment
+        return iso(_ms_in(following, zone) - 1 if end else _ms_in(moment, zone))
+    if (given := normalize_timestamp(text)) is not None:
+        return given
     phrase = date_phrase(text, now)
-    if phrase is None or phrase.rest.strip() or now.tzinfo is None:
+    if phrase is None or not _WORDS_OF_LIMITS.issuperset(phrase.rest.lower().split()):
         return None
-    window = window_of(phrase, now.tzinfo)
+    window = window_of(phrase, zone)
     return iso(window.end_ms - 1 if end else window.start_ms)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.replace("/", "-"))
+    except ValueError:
+        return None
 
 
 def _phrase(query: str, start: int, end: int, first: date, after: date, kind: PhraseKind) -> DatePhrase:
@@ -90,4 +114,8 @@ def _phrase(query: str, start: int, end: int, first: date, after: date, kind: Ph
 
 
 def _midnight_ms(of: date, zone: tzinfo) -> int:
-    return (datetime(of.year, of.month, of.day, tzinfo=zone) - _EPOCH) // _MILLISECOND
+    return _ms_in(datetime(of.year, of.month, of.day), zone)  # noqa: DTZ001 - the zone is put on it
+
+
+def _ms_in(local: datetime, zone: tzinfo) -> int:
+    return (local.replace(tzinfo=zone) - _EPOCH) // _MILLISECOND
