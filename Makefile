@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 MINUTES ?= 15
+HARNESSES ?= build/harnesses
 WORKERS ?= 2
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -24,7 +25,7 @@ LIBRARY_TESTS = $(addprefix tests/,actor/test_bus_client.py actor/test_gateway_e
 	unit/test_terminal_screens.py)
 TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pytest-xdist tokenizers
 
-.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest test-lowest-libraries hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
+.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest test-lowest-libraries hostile chaos sim sim-pipeline harnesses check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall bench-stages bench-generality bench-questions clean
 
 help: ## list the targets
@@ -84,6 +85,10 @@ hostile: install-dev ## hostile and random input, the long variant (some hours);
 chaos: install-dev ## every crash point with every fault, then MINUTES of random kills and stops under load
 	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --json build/chaos.json
+
+harnesses: install ## real agent programs against a scripted model (root, npm, 1.7 GB); ONLY=claude-code,codex SKIP=delay
+	test -d $(HARNESSES)/npm/node_modules || $(BIN)/python tests/harnesses/run.py install --root $(HARNESSES)
+	$(BIN)/python tests/harnesses/run.py run --root $(HARNESSES) --signet $(BIN) $(if $(ONLY),--only $(ONLY)) $(if $(SKIP),--skip $(SKIP))
 
 check: lint test-fast ## format, lint, types, import contracts, fast tests
 

@@ -206,7 +206,7 @@ def test_the_entry_starts_the_memory_tools_for_this_harness(home: Home, harness:
     entry = server_of(home, harness)
     words = [str(home.program.with_name("signet")), "mcp", "--harness", harness.name, "--agent", "alice"]
     expected = {
-        "claude-code": {"type": "stdio", "command": words[0], "args": words[1:]},
+        "claude-code": {"type": "stdio", "alwaysLoad": True, "command": words[0], "args": words[1:]},
         "vscode": {"type": "stdio", "command": words[0], "args": words[1:]},
         "opencode": {"type": "local", "command": words},
     }

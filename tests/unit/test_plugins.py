@@ -74,7 +74,7 @@ def test_claude_code_finds_the_plugin_in_its_marketplace(home: Home) -> None:
     (listed,) = marketplace["plugins"]
     assert (listed["name"], listed["source"]) == ("signet", "./")
     assert marketplace["name"] == "signet"
-    words = {"type": "stdio", "command": "signet", "args": ["mcp", "--harness", "claude-code"]}
+    words = {"type": "stdio", "alwaysLoad": True, "command": "signet", "args": ["mcp", "--harness", "claude-code"]}
     assert files[".mcp.json"] == {"mcpServers": {"signet": words}}
 
 

@@ -353,7 +353,12 @@ CLAUDE_CODE: Final = Harness(
         Event("Stop", "checkpoint", 5),
         Event("SessionEnd", "session-end", 5),
     ),
-    servers=Servers((".claude.json",), ServerEntry(("mcpServers",), comments=False), {"type": "stdio"}, in_home=True),
+    servers=Servers(
+        (".claude.json",),
+        ServerEntry(("mcpServers",), comments=False),
+        {"type": "stdio", "alwaysLoad": True},  # the model has the tools at once, and need not search for them
+        in_home=True,
+    ),
     exec_form=True,
     comments=False,
     after_connect="It counts from the next session on; `/hooks` in Claude Code shows it.",
