@@ -288,6 +288,14 @@ class TranscriptsConfig(Struct, frozen=True, rename="camel"):
     ] = 64 * MIB
 
 
+class SessionsConfig(Struct, frozen=True, rename="camel"):
+    """Sessions of agents. Source: docs/decisions.md 65."""
+
+    idle_minutes: Annotated[
+        int, ranged(1, 7 * 24 * 60, "A session that is silent for so long without reporting its end is ended")
+    ] = 30
+
+
 class JoinedProject(Struct, frozen=True):
     """A directory, with all below it, that has the memories of another project. Source: docs/decisions.md 62."""
 
@@ -486,6 +494,7 @@ class Config(Struct, frozen=True, rename="camel"):
     gateway: GatewayConfig = GatewayConfig()
     redaction: RedactionConfig = RedactionConfig()
     transcripts: TranscriptsConfig = TranscriptsConfig()
+    sessions: SessionsConfig = SessionsConfig()
     projects: ProjectsConfig = ProjectsConfig()
     harness_files: HarnessFilesConfig = HarnessFilesConfig()
     git: GitConfig = GitConfig()

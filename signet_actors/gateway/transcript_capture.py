@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import cjk_bigrams
@@ -98,7 +98,7 @@ def without_content(found: Capture) -> str | None:
 
 
 class StoredCapture(NamedTuple):
-    """How many rows a capture added, and the job that summarizes the session if it ended."""
+    """How many rows a capture added, and the job that summarizes what none has seen."""
 
     added: int
     job_id: str | None = None
@@ -113,6 +113,7 @@ async def store_capture(
     project: str | None,
     captured_at: str | None,
     ended: bool = False,
+    then: Literal["goes_on", "extract", "dropped"] | None = None,
 ) -> StoredCapture | None:
     """Store all parts for the caller's agent; return what was added, None if the session was forgotten.
 
@@ -137,6 +138,7 @@ async def store_capture(
             project=project,
             captured_at=captured_at,
             ended=ended and number == len(found.parts),
+            then=then if number == len(found.parts) else None,
         )
         try:
             done = await call.ask_writer_unkeyed(command)

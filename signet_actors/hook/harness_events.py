@@ -225,7 +225,11 @@ def _session_end(event: dict[str, Any]) -> dict[str, Any]:
 def _checkpoint(event: dict[str, Any]) -> dict[str, Any]:
     transcript = event.get("transcript")
     is_given = isinstance(transcript, str) and len(transcript) <= TRANSCRIPT_CHARS
-    return {"transcriptPath": _text(event, "transcript_path"), "transcript": transcript if is_given else ""}
+    return {
+        "transcriptPath": _text(event, "transcript_path"),
+        "transcript": transcript if is_given else "",
+        "reason": "turn",
+    }
 
 
 def _remember(event: dict[str, Any]) -> dict[str, Any]:

@@ -207,7 +207,10 @@ class _Call:
         self.body.setdefault("idempotencyKey", f"hook-{os.urandom(16).hex()}")
         is_checkpoint = self.hook.path.endswith(CHECKPOINT)
         if is_checkpoint or self.hook.path.endswith("/session-end"):
-            self.body["capturedAt"] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+            now = time.time()
+            self.body["capturedAt"] = (
+                f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03}Z"
+            )
         try:
             return self.spool.put(
                 self.hook.path,

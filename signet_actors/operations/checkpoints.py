@@ -95,13 +95,14 @@ class MakeCheckpointReply(msgspec.Struct, frozen=True):
 
 
 class KeepCheckpointReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
-    """What was stored, on disk, of a session that goes on. ``queued``: a job will extract memories from it.
+    """What was stored, on disk, of a session that goes on. ``queued``: the job ``jobId`` will summarize it.
 
     ``newTurns``: the stored rows that the transcript added. ``checkpointId``: the checkpoint, if they are long enough
     for one. With the reason timeout the work goes on, and the turns are stored later or with the next report.
     """
 
     queued: bool = False
+    job_id: str | UnsetType = UNSET
     stored: bool = False
     session_key: str | UnsetType = UNSET
     format: str | UnsetType = UNSET
@@ -174,8 +175,9 @@ KEEP: Final[Operation[SessionEndRequest, KeepCheckpointReply]] = Operation(
     owner_only=True,
     lenient=True,
     description=(
-        "For the end of the agent's turn: stores what is not stored yet of the transcript, with a checkpoint, and does"
-        " not end the session. `sessionKey` is required."
+        "Stores what is not stored yet of the transcript, with a checkpoint, and does not end the session. A job"
+        " summarizes the turns that none has seen, if they have 500 characters; not with the reason `turn`, for"
+        " programs that report the end of each turn. `sessionKey` is required."
     ),
 )
 OPERATIONS: Final = (LIST, LIST_SESSION, MAKE, KEEP)

@@ -75,6 +75,27 @@ class DropNotes(Request[NotesDropped], frozen=True, tag="writer.drop_notes"):
     memory_ids: tuple[str, ...]
 
 
+class IdleSession(msgspec.Struct, frozen=True, array_like=True):
+    """A session that fell silent, and the job that summarizes it, None if what it said is not worth one."""
+
+    session_key: str
+    job_id: str | None
+
+
+class IdleSessionsEnded(Message, frozen=True, tag="writer.idle_sessions_ended"):
+    """These sessions have ended with the reason ``idle``; ``more``: others wait."""
+
+    sessions: list[IdleSession]
+    more: bool
+
+
+class EndIdleSessions(Request[IdleSessionsEnded], frozen=True, tag="writer.end_idle_sessions"):
+    """End sessions of which nothing was heard at or after ``since`` and that have turns which no job has seen."""
+
+    since: str
+    limit: int = 50
+
+
 class StoredSummary(msgspec.Struct, frozen=True):
     """A summary with the memory that holds its text."""
 
@@ -125,7 +146,7 @@ class ExpandSummary(Request[SummaryExpanded], frozen=True, tag="searcher.expand_
     read: ReadScope
 
 
-SummaryCommand = StoreSummary | RecordNote | FindForgottenNotes | DropNotes
-SummaryCommandReply = SummaryStored | NoteWritten | NotesFound | NotesDropped
+SummaryCommand = StoreSummary | RecordNote | FindForgottenNotes | DropNotes | EndIdleSessions
+SummaryCommandReply = SummaryStored | NoteWritten | NotesFound | NotesDropped | IdleSessionsEnded
 SummaryQuery = ListSummaries | ExpandSummary
 SummaryQueryReply = SummariesListed | SummaryExpanded

@@ -5,6 +5,8 @@ Source: architecture.txt "session_transcripts"; docs/compatibility.md "Hooks and
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from signet_actors.domain.transcripts.turns import Role, TranscriptFormat
@@ -40,7 +42,7 @@ class CapturePosition(msgspec.Struct, frozen=True, array_like=True):
 
 class TranscriptStored(Message, frozen=True, tag="writer.transcript_stored"):
     """The turns are on disk. ``added``: how many were not stored before. ``forgotten``: the session's transcript was
-    forgotten, and nothing was stored (``position`` is None). ``job_id``: the job that summarizes the ended session.
+    forgotten, and nothing was stored (``position`` is None). ``job_id``: the job that summarizes what no job has seen.
     """
 
     added: int
@@ -53,7 +55,9 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     """Store the turns of a session that are not stored yet; safe to repeat.
 
     A capture is sent in parts, in order. ``previous`` is the position of the part before this one, None for the first.
-    ``ended``: the session reported its end, and this is the last part, perhaps without turns.
+    ``ended``: the session reported its end, and this is the last part, perhaps without turns. ``then`` tells of a last
+    part what else follows: the session ``goes_on``; it goes on, and a job is to ``extract`` what none has seen; or it
+    ended and is ``dropped``, so that no job is made of it. None: it is one of the past.
     """
 
     session_key: str
@@ -65,6 +69,7 @@ class StoreTurns(Request[TranscriptStored], frozen=True, tag="writer.store_turns
     project: str | None = None
     captured_at: str | None = None
     ended: bool = False
+    then: Literal["goes_on", "extract", "dropped"] | None = None
 
 
 class TranscriptForgotten(Message, frozen=True, tag="writer.transcript_forgotten"):

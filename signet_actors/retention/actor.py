@@ -24,6 +24,7 @@ from signet_actors.protocol.retention import (
 )
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.git_commits import GitCommits
+from signet_actors.retention.periodic.idle_sessions import IdleSessions
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
@@ -61,6 +62,7 @@ class Retention:
         self._reaper = LeaseReaper(writer, clock, log)
         self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
+        self._idle_sessions = IdleSessions(writer, clock, log, config)
         self._backup = backup
         self._spool_drain = spool_drain
         self._workspace_files = workspace_files
@@ -119,12 +121,14 @@ class Retention:
             self._reply_synced()
         if self._session_notes.due_ns <= self._clock.monotonic_ns():
             self._session_notes.step()
+        if self._idle_sessions.due_ns <= self._clock.monotonic_ns():
+            self._idle_sessions.step()
         if self._git_commits.due_ns <= self._clock.monotonic_ns():
             self._git_commits.step()
         self._reply_before_deadline()
         duties = (
             *(self._reaper, self._purge, self._backup, self._reconciliation),
-            *(self._spool_drain, self._workspace_files, self._session_notes, self._git_commits),
+            *(self._spool_drain, self._workspace_files, self._session_notes, self._idle_sessions, self._git_commits),
         )
         next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, next_due_ns / 1e9)
@@ -159,6 +163,7 @@ class Retention:
         self._purge.reload(config)
         self._backup.reload(config)
         self._reconciliation.reload(config)
+        self._idle_sessions.reload(config)
         self._workspace_files.reload(config)
         self._git_commits.reload(config)
 

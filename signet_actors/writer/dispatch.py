@@ -23,7 +23,13 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.session_memories import RecordFeedback
 from signet_actors.protocol.session_scores import StoreScore
-from signet_actors.protocol.session_summaries import DropNotes, FindForgottenNotes, RecordNote, StoreSummary
+from signet_actors.protocol.session_summaries import (
+    DropNotes,
+    EndIdleSessions,
+    FindForgottenNotes,
+    RecordNote,
+    StoreSummary,
+)
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
 from signet_actors.protocol.skills import RecordSkillUse
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
@@ -71,7 +77,15 @@ from signet_actors.writer.commands import (
 FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark)
 """The commands that are tried even while the disk is full."""
 
-_REPEATABLE = (ReconcileJobs, RecordSessions, SetBypass, RecordCheckpoint, FindForgottenNotes, DropNotes)
+_REPEATABLE = (
+    ReconcileJobs,
+    RecordSessions,
+    SetBypass,
+    RecordCheckpoint,
+    FindForgottenNotes,
+    DropNotes,
+    EndIdleSessions,
+)
 """The commands that are safe to repeat, and that write nothing when nothing is missing."""
 
 
@@ -170,6 +184,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.find_forgotten_notes(context, command)
         case DropNotes():
             return session_summaries.drop_notes(context, command)
+        case EndIdleSessions():
+            return session_summaries.end_idle(context, command)
         case StoreScore():
             return session_scores.store(context, command)
         case RecordSkillUse():

@@ -261,13 +261,13 @@ def test_the_end_of_a_turn_stores_the_transcript_and_a_checkpoint_and_the_sessio
     hook(daemon.api, "session-start", sessionKey="turn", runtimePath="plugin")
     hook(daemon.api, "user-prompt-submit", userPrompt="paint the shed green", sessionKey="turn", runtimePath="plugin")
     answer = keep(daemon.api, "turn", transcript=TALK, runtimePath="plugin")
-    assert (answer["stored"], answer["turns"], answer["newTurns"], answer["queued"]) == (True, 2, 2, False)
+    assert (answer["stored"], answer["turns"], answer["newTurns"], answer["queued"]) == (True, 2, 2, True)
     (one,) = of_session(daemon.api, "turn")
     assert (one["id"], one["trigger"], one["prompt_count"]) == (answer["checkpointId"], "agent", 1)
     assert "painted one board" in daemon.api.get("/api/sessions/turn/transcript").ok()["content"]
     assert daemon.api.get("/api/sessions/turn").ok()["runtimePath"] == "plugin", "the claim holds"
     again = keep(daemon.api, "turn", transcript=TALK, runtimePath="plugin")
-    assert (again["stored"], again["newTurns"], "checkpointId" in again) == (True, 0, False)
+    assert (again["stored"], again["newTurns"], again["queued"], "checkpointId" in again) == (True, 0, False, False)
 
 
 def test_short_turns_are_stored_and_make_a_checkpoint_together(daemon: LiveDaemon) -> None:

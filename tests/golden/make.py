@@ -137,6 +137,7 @@ def carry_out(room: PipelineHarness) -> None:
         CapturedTurn(row.basis, row.number, row.role, row.text) for row in stored_turns(said, clean=lambda text: text)
     )
     room.ask(StoreTurns("golden-summary", "default", "json", turns, harness="codex", project="/golden", ended=True))
+    room.ask(StoreTurns("golden-open", "default", "json", turns, harness="codex", project="/golden", then="goes_on"))
     ended = room.take("summarize")
     room.ask(StoreSummary(ended.id, ended.lease_id, "Session summary: Golden\n\nGolden words were said."))
     scored = room.take("score_session")

@@ -144,8 +144,8 @@ def test_an_end_that_is_reported_again_makes_no_second_summary_and_a_later_end_o
 
 def test_a_session_is_summarized_from_the_turns_that_were_stored_before_its_end() -> None:
     with pipeline(ScriptedModel(summaries=LOGIN)) as (daemon, _):
-        body = {"harness": "generic", "sessionKey": "s-1", "transcript": turns("login form")}
-        daemon.api.post("/api/hooks/session-checkpoint-extract", body).ok()
+        body = {"harness": "generic", "sessionKey": "s-1", "transcript": turns("login form"), "reason": "turn"}
+        assert not daemon.api.post("/api/hooks/session-checkpoint-extract", body).ok()["queued"]
         assert summaries(daemon.api) == []
         assert daemon.read("SELECT count(*) FROM memory_jobs WHERE job_type = 'summarize'") == [(0,)]
         daemon.api.post(END, {"harness": "generic", "sessionKey": "s-1"}).ok()

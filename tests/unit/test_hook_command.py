@@ -498,6 +498,7 @@ def test_the_transcript_is_sent_after_each_answer_and_nothing_is_printed(
         "project": "/home/ann/shop",
         "sessionKey": START["session_id"],
         "transcriptPath": START["transcript_path"],
+        "reason": "turn",
     }
 
 
@@ -515,7 +516,7 @@ def test_what_must_not_be_lost_waits_in_the_workspace(workspace: Path) -> None:
     assert entry["path"] == "/api/hooks/session-end"
     assert entry["body"]["transcriptPath"] == START["transcript_path"]
     assert re.fullmatch(r"hook-[0-9a-f]{32}", entry["body"]["idempotencyKey"])
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", entry["body"]["capturedAt"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["body"]["capturedAt"])
     directory = workspace / "memory" / "spool"
     (path,) = directory.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -45,6 +45,8 @@ from signet_actors.protocol.memories import ReadScope
 
 KEEP_BUDGET_MS: Final = 900
 """Less than the time limit of the hook command."""
+TURN: Final = "turn"
+"""The reason of our own hooks, which report each turn: its job is made at the end, or when it falls silent."""
 LATE_BUDGET_MS: Final = 8_000
 """The same for a report that waited, for which no harness waits."""
 
@@ -103,7 +105,7 @@ async def make(call: Call[MakeCheckpointRequest]) -> HttpResponse:
 
 
 async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
-    """Store the turns that are not stored yet, and a checkpoint if they are long enough; the session goes on."""
+    """Store the turns that are not stored yet, with a checkpoint and a job if they are long enough; it goes on."""
     if call.session_key is None:
         raise InvalidRequest("harness and sessionKey are required", field="sessionKey")
 
@@ -152,7 +154,13 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
         )
     project = request.project or request.cwd
     stored = await store_capture(
-        call, found, key, harness=request.harness, project=project, captured_at=request.captured_at
+        call,
+        found,
+        key,
+        harness=request.harness,
+        project=project,
+        captured_at=request.captured_at,
+        then="goes_on" if request.reason == TURN else "extract",
     )
     if stored is None:
         return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
@@ -162,6 +170,8 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
     )
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return KeepCheckpointReply(
+        queued=stored.job_id is not None,
+        job_id=UNSET if stored.job_id is None else stored.job_id,
         stored=True,
         session_key=key,
         format=found.transcript.format,

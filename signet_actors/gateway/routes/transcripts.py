@@ -77,6 +77,7 @@ STOPPED: Final = "stop"
 """The reason of programs that report each answer of the agent as an end; the session goes on."""
 NOT_SUMMARIZED: Final = (CLEARED, BACKFILL, STOPPED)
 """Reasons after which no summary is made: the session is not wanted, is one of hundreds of past ones, or goes on."""
+_THEN: Final[dict[str, Literal["goes_on", "dropped"]]] = {CLEARED: "dropped", STOPPED: "goes_on"}
 END_BUDGET_MS: Final = 1500
 """For the end of a session without a transcript."""
 PAGE_BYTES: Final = 1 << 20
@@ -151,6 +152,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
         project=request.project or request.cwd,
         captured_at=request.captured_at,
         ended=request.reason not in NOT_SUMMARIZED,
+        then=_THEN.get(request.reason or ""),
     )
     if stored is None:
         return _nothing_stored("the transcript of this session was forgotten")
@@ -193,7 +195,7 @@ async def _end_without_turns(
     _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
     job_id: str | None = None
-    if request.reason not in NOT_SUMMARIZED:
+    if request.reason != BACKFILL:
         command = StoreTurns(
             session_key=key,
             agent_id=call.agent_id,
@@ -201,7 +203,8 @@ async def _end_without_turns(
             turns=(),
             harness=request.harness,
             captured_at=request.captured_at,
-            ended=True,
+            ended=request.reason not in NOT_SUMMARIZED,
+            then=_THEN.get(request.reason or ""),
         )
         with contextlib.suppress(SignetError):
             job_id = (await call.ask_writer_unkeyed(command)).job_id

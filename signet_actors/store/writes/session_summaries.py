@@ -39,6 +39,17 @@ class TurnLength(NamedTuple):
     chars: int
 
 
+class SilentSession(NamedTuple):
+    """A session of which nothing was heard lately; ``has_unseen``: turns that no job has seen (0 or 1)."""
+
+    seq: int
+    session_key: str
+    agent_id: str
+    harness: str | None
+    open_at: str
+    has_unseen: int
+
+
 class NoteRow(NamedTuple):
     """A summary with a file; ``forgotten`` if its memory or its transcript was."""
 
@@ -51,7 +62,21 @@ class NoteRow(NamedTuple):
 _ROWS_AT_ONCE: Final = 500
 _BEGINNING_ROWS: Final = 40
 _THROUGH: Final = "SELECT t.summarized_through FROM session_transcripts t WHERE t.seq = :seq"
-_END: Final = "UPDATE session_transcripts SET ended_at = :ended_at WHERE seq = :seq"
+_OPEN: Final = (
+    "UPDATE session_transcripts SET open_at = :at WHERE seq = :seq"
+    " AND (ended_at IS NULL OR ended_at < :at) AND (open_at IS NULL OR open_at < :at)"
+)
+_END: Final = (
+    "UPDATE session_transcripts SET ended_at = coalesce(:ended_at, ended_at), end_reason = :reason,"
+    " open_at = CASE WHEN open_at > :through THEN open_at END WHERE seq = :seq"
+)
+_SILENT: Final = (
+    "SELECT t.seq, t.session_key, t.agent_id, t.harness, t.open_at, CASE WHEN EXISTS (SELECT 1 FROM session_turns u"
+    " WHERE u.transcript_seq = t.seq AND u.seq > coalesce(t.summarized_through, 0)) THEN 1 ELSE 0 END"
+    " FROM session_transcripts t WHERE t.open_at < :since AND t.forgotten_at IS NULL AND NOT EXISTS"
+    " (SELECT 1 FROM session_contexts c WHERE c.session_key = t.session_key AND c.agent_id = t.agent_id"
+    " AND c.last_active_at >= :since) ORDER BY t.open_at LIMIT :limit"
+)
 _REQUESTED: Final = "UPDATE session_transcripts SET summarized_through = :through WHERE seq = :seq"
 _LENGTHS: Final = (
     "SELECT u.seq, u.role, length(u.content) FROM session_turns u"
@@ -98,9 +123,21 @@ def requested_through(tx: WriteTransaction, transcript: int) -> int:
     return tx.value(_THROUGH, {"seq": transcript}) or 0
 
 
-def mark_ended(tx: WriteTransaction, transcript: int, ended_at: str) -> None:
-    """Note the end of the session."""
-    tx.execute(_END, {"seq": transcript, "ended_at": ended_at})
+def mark_open(tx: WriteTransaction, transcript: int, at: str) -> None:
+    """Note that the session goes on, unless something later is known of it."""
+    tx.execute(_OPEN, {"seq": transcript, "at": at})
+
+
+def mark_ended(
+    tx: WriteTransaction, transcript: int, ended_at: str | None, through: str, *, reason: str | None = None
+) -> None:
+    """Note the end of the session; one that was heard of after ``through`` stays open. ``ended_at`` None: no end."""
+    tx.execute(_END, {"seq": transcript, "ended_at": ended_at, "through": through, "reason": reason})
+
+
+def silent_since(tx: WriteTransaction, since: str, limit: int) -> list[SilentSession]:
+    """Return the open sessions of which nothing was heard at ``since`` or later, the longest silent ones first."""
+    return [SilentSession(*row) for row in tx.rows(_SILENT, {"since": since, "limit": limit})]
 
 
 def mark_requested(tx: WriteTransaction, transcript: int, through: int) -> None:

@@ -1,7 +1,8 @@
-"""Request the summary of a session at its end, store what the worker reports, and find files of forgotten ones.
+"""Request the summary of a session, store what the worker reports, and find files of forgotten ones.
 
-A session may end several times. Each end requests a summary of the turns since the last one, once: the transcript notes
-up to which turn a summary was requested, in the transaction that stores the turns.
+A session may end several times, fall silent, or ask for a summary while it goes on. Each requests a summary of the
+turns since the last one, once: the transcript notes up to which turn a summary was requested, in the transaction that
+stores the turns.
 
 Source: docs/compatibility.md "Summaries of sessions"; architecture.txt "summary_jobs"; docs/decisions.md 3, 35.
 """
@@ -26,12 +27,16 @@ from signet_actors.domain.session_summaries import (
     novelty,
     substantive_turns,
 )
+from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import MutationsFrozen
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.session_summaries import (
     DropNotes,
+    EndIdleSessions,
     FindForgottenNotes,
     ForgottenNote,
+    IdleSession,
+    IdleSessionsEnded,
     NotesDropped,
     NotesFound,
     NoteWritten,
@@ -55,6 +60,8 @@ SUMMARY_IMPORTANCE = 0.8
 SUMMARY_WHO = "system"
 MAX_MEASURED = 2_000
 """Rows of turns that are measured. More would take long, and are a significant session anyway."""
+IDLE = "idle"
+"""The reason of an end that no hook has reported."""
 TRANSCRIPT_GONE = '{"skipped":"transcript_gone"}'
 
 
@@ -69,26 +76,55 @@ def are_wanted(config: Config) -> bool:
     )
 
 
-def request(context: CommandContext, transcript: int, ended: StoreTurns) -> str | None:
-    """Note that the session ended; return the id of a new job if its turns since the last end deserve a summary."""
+def follow(context: CommandContext, transcript: int, captured: StoreTurns) -> str | None:
+    """Note that the session goes on or ended; return the id of a new job if it has enough for one."""
+    at = captured.captured_at or context.now
+    if captured.then in ("goes_on", "extract"):
+        rows.mark_open(context.tx, transcript, at)
+    else:
+        # Programs tell the time of an end in whole seconds, and the session may have been heard of in the same one.
+        rows.mark_ended(context.tx, transcript, at if captured.ended else None, iso((epoch_ms(at) or 0) + 999))
+    if not (captured.ended or captured.then == "extract"):
+        return None
+    part = SummaryPart(captured.session_key, captured.agent_id, 0, 0, at, captured.harness)
+    return _request(context, transcript, part, is_over=captured.ended)
+
+
+def end_idle(context: CommandContext, command: EndIdleSessions) -> IdleSessionsEnded:
+    """End the sessions that fell silent and have turns that no job has seen; what they say later is another part."""
+    found = rows.silent_since(context.tx, command.since, command.limit)
+    ended: list[IdleSession] = []
+    for each in found:
+        rows.mark_ended(context.tx, each.seq, each.open_at if each.has_unseen else None, each.open_at, reason=IDLE)
+        if each.has_unseen:
+            part = SummaryPart(each.session_key, each.agent_id, 0, 0, each.open_at, each.harness)
+            ended.append(IdleSession(each.session_key, _request(context, each.seq, part, is_over=True)))
+    return IdleSessionsEnded(ended, more=len(found) == command.limit)
+
+
+def _request(context: CommandContext, transcript: int, part: SummaryPart, *, is_over: bool) -> str | None:
+    """Return the id of a new job for the turns that none has seen, None if they are not worth it.
+
+    The end of a session is judged by its significance; one that goes on and asks for a summary is not.
+    """
     tx = context.tx
-    ended_at = ended.captured_at or context.now
-    rows.mark_ended(tx, transcript, ended_at)
     last, after = transcript_rows.last_turn(tx, transcript), rows.requested_through(tx, transcript)
     if last is None or last.seq <= after or not are_wanted(context.config):
         return None
-    if not _deserves_summary(context, transcript, after, ended.agent_id):
+    if not _deserves_summary(context, transcript, after, part.agent_id, is_over=is_over):
         return None
     rows.mark_requested(tx, transcript, last.seq)
-    part = SummaryPart(ended.session_key, ended.agent_id, after, last.seq, ended_at, ended.harness)
+    part = msgspec.structs.replace(part, after=after, through=last.seq)
     return jobs.enqueue_new(context, SUMMARIZE, payload=msgspec.json.encode(part).decode())
 
 
-def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str) -> bool:
+def _deserves_summary(context: CommandContext, transcript: int, after: int, agent_id: str, *, is_over: bool) -> bool:
     tx, bounds = context.tx, context.config.memory.pipeline_v2.significance
     lengths = list(islice(_lengths(context, transcript, after), MAX_MEASURED))
     if sum(length.chars for length in lengths) < MIN_CHARS:
         return False
+    if not is_over:
+        return True
     earlier = [
         rows.beginning(tx, other, 0, NOVELTY_CHARS)
         for other in rows.other_ended(tx, agent_id, transcript, COMPARED_SESSIONS)

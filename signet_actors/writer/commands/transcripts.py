@@ -40,14 +40,17 @@ _ERASED_AT_ONCE: Final = 1000
 
 
 def store(context: CommandContext, command: StoreTurns) -> TranscriptStored:
-    """Append the turns that are not stored yet, in their order, and request a summary if the session ended."""
+    """Append the turns that are not stored yet, in their order, and request a summary if the session ended or asks."""
     found = rows.find(context.tx, command.agent_id, command.session_key)
     if found is not None and found.forgotten_at is not None:
         return TranscriptStored(added=0, forgotten=True)
     stored = _append(context, command, found) if command.turns else TranscriptStored(added=0)
-    if command.ended and (found := found or rows.find(context.tx, command.agent_id, command.session_key)) is not None:
-        return msgspec.structs.replace(stored, job_id=session_summaries.request(context, found.seq, command))
-    return stored
+    if not (command.ended or command.then):
+        return stored
+    found = found or rows.find(context.tx, command.agent_id, command.session_key)
+    if found is None:
+        return stored
+    return msgspec.structs.replace(stored, job_id=session_summaries.follow(context, found.seq, command))
 
 
 def _append(context: CommandContext, command: StoreTurns, found: Transcript | None) -> TranscriptStored:
