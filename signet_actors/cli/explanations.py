@@ -32,6 +32,7 @@ _STAGES = {
     "scale": "scaled to 1",
     "outside_window": "outside the time window",
     "rerank": "reranked by cosine",
+    "newest_first": "the newest of equals first",
     "exact_match": "has the identifier literally",
 }
 _OUTCOMES = {

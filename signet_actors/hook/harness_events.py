@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MESSAGE_CHARS = 20_000
-PROMPT_CHARS = 60_000
+PROMPT_CHARS = 40_000
 """The daemon reads no more of an assistant's message or of a prompt, half of it from the end, to find memories."""
 SUMMARY_CHARS = 100_000
 SKILL_CHARS = 200

@@ -35,7 +35,7 @@ from signet_actors.operations.request_fields import CallerFields, Importance, Lo
 from signet_actors.operations.session_memories import Ratings
 
 MAX_INJECT_CHARS: Final = 24_000
-MAX_PROMPT_CHARS: Final = 60_000
+MAX_PROMPT_CHARS: Final = 40_000
 MAX_SUMMARY_CHARS: Final = 100_000
 
 

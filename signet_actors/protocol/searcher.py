@@ -63,7 +63,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
-    between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it.
+    between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it. ``own_ms``: when it
+    occurred, or else was created, in milliseconds since 1970; 0 where it is not known.
     """
 
     id: str
@@ -87,6 +88,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int = 0
     time: RowTime | None = None
     explanation: Explanation | None = None
+    own_ms: int = 0
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -144,7 +146,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``.
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
-    ``is_part``: it is cut from one, so not all of its words have to be answered.
+    ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
+    answer equally well, the newest is the first.
     """
 
     query: str
@@ -176,6 +179,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     names: dict[str, float] = {}
     of_long_text: bool = False
     is_part: bool = False
+    newest_first: bool = True
 
 
 class ListTimeline(Request[Recalled], frozen=True, tag="searcher.list_timeline"):

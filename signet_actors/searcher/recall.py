@@ -29,6 +29,7 @@ from signet_actors.searcher.exact_matches import lift_exact_matches, rows_with_n
 from signet_actors.searcher.explain import Candidates, Explained, Moves, Ranking, Stages, explain
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
+from signet_actors.searcher.own_times import newest_first, own_times
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.relevance import Measure
 from signet_actors.store.engine import Snapshot
@@ -168,7 +169,8 @@ def recall(
         scores = moves.between("episode_order", scores, episode_order.ordered(scored, near))
         watch.lap("episode_order")
 
-    # 9. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
+    # 9. Rerank the best by cosine, put the newest of near ties first, drop weak candidates, and move exact identifier
+    #    matches to the front.
     snapshot.check_preempted()
     scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
     counted = reader.counted_rows(snapshot, command.read, command.filters)
@@ -184,6 +186,10 @@ def recall(
         of_long_text=command.of_long_text,
         is_part=command.is_part,
     )
+    if command.newest_first:
+        talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)
+        exchanged = newest_first(snapshot, command.read, reader.columns, measure, seqs, scores, talk)
+        scores = moves.between("newest_first", scores, exchanged)
     keep = (strong >= command.min_score) | np.isin(seqs, named)
     if command.min_relevance > 0.0:
         keep &= measure.relevance(seqs, cosine) >= command.min_relevance
@@ -193,7 +199,7 @@ def recall(
 
     # 10. Sort (of equal scores an exact match is first, then the newer memory), leave out what the session has
     #     received, explain on request, authorise once more in SQL, and read the content.
-    order = np.lexsort((-seqs, ~is_exact, -scores))
+    order = np.lexsort((-seqs, -reader.columns.created_ms[seqs], ~is_exact, -scores))
     order, suppressed = _without_received(order, seqs, command)
     received_hits = seqs[suppressed][bm25[suppressed] > 0]
     explained = Explained()
@@ -204,7 +210,8 @@ def recall(
     order = order[: command.limit]
     seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
     by_hint = np.isin(seqs, keyword_hits.hint_only) if len(keyword_hits.hint_only) else np.zeros(len(seqs), np.bool_)
-    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint
+    own_ms = own_times(snapshot, reader.columns, seqs)
+    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint, own_ms
     rows = _fetch_rows(snapshot, command, seqs, *measures, explained.results)
     watch.lap("final_rank")
     return Recalled(
@@ -412,6 +419,7 @@ def _fetch_rows(
     cosine: npt.NDArray[np.float64],
     relevances: npt.NDArray[np.float64],
     by_hint: Mask,
+    own_ms: Seqs,
     explanations: Mapping[int, Explanation],
 ) -> list[RecalledRow]:
     """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
@@ -420,8 +428,8 @@ def _fetch_rows(
     """
     found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
     rows = []
-    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint))
-    for seq, score, strength, similarity, relevant, hint_only in zip(*measures, strict=True):
+    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint, own_ms))
+    for seq, score, strength, similarity, relevant, hint_only, own in zip(*measures, strict=True):
         row = found.get(seq)
         if row is None:
             continue
@@ -453,6 +461,7 @@ def _fetch_rows(
                 source_id=row.source_id,
                 content_length=length if length > (command.content_chars or length) else None,
                 seq=seq,
+                own_ms=own,
             )
         )
     return rows

@@ -135,6 +135,14 @@ class Measure:
             covered += term.weight * has
         return covered / max(self._whole, 1e-12)
 
+    def covered_words(self, seqs: Seqs) -> npt.NDArray[np.uint64]:
+        """Return a number for each row that is equal for rows with the same words of the query. Shape (len(seqs),)."""
+        codes = np.zeros(len(seqs), np.uint64)
+        for at, term in enumerate(self._terms):
+            for rows in (term.rows, *term.likely_rows):
+                codes |= rows_hold(rows, seqs).astype(np.uint64) << np.uint64(at % 64)
+        return codes
+
     def standing(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return each cosine in spreads above the mean of unrelated pairs of its space. Shape (len(seqs),)."""
         found = np.full(len(seqs), np.nan)

@@ -413,7 +413,7 @@ def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: Mem
     asked = api.bus.only(Recall).body
     assert asked.query == "which editor does the user prefer?"
     assert asked.filters == Filters(project="/p", or_no_project=True, importance_min=0.3)
-    assert (asked.limit, asked.min_relevance, asked.received) == (5, 0.5, ())
+    assert asked.min_relevance == 0.5
     assert api.bus.told == [TouchMemories((ID,), "injected")]
 
 
@@ -511,7 +511,7 @@ def test_prompts_can_be_switched_off_and_configured(tmp_path: Path) -> None:
     api.bus.script[Recall] = found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3)))
     body = post(api, PROMPT)
     asked = api.bus.only(Recall).body
-    assert (asked.limit, asked.min_relevance) == (3, 0.7)
+    assert asked.min_relevance == 0.7
     assert body["memoryCount"] == 1
 
 
@@ -550,9 +550,9 @@ def test_only_what_the_text_shows_counts_as_received(tmp_path: Path) -> None:
         GetSession: SessionFound(),
         Recall: found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3))),
     }
-    post(api, PROMPT, sessionKey="s")
-    post(api, PROMPT, sessionKey="s")
-    assert [sent.body.received for sent in api.bus.asked if isinstance(sent.body, Recall)] == [(), (0,)]
+    shown = [post(api, PROMPT, sessionKey="s")["inject"] for _ in range(4)]
+    assert [[f"(id {number}" in text for number in range(3)].index(True) for text in shown[:3]] == [0, 1, 2]
+    assert shown[3] == ""
 
 
 def test_more_than_eight_prompts_at_once_get_nothing(api: MemoryApi) -> None:

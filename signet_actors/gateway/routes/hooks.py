@@ -18,6 +18,7 @@ from signet_actors.domain.program_text import summary_of
 from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
 from signet_actors.domain.ranking.relevance import OF_NAMED
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
+from signet_actors.domain.versions import newest_versions
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -28,7 +29,13 @@ from signet_actors.gateway.ingest import (
     prepare_text,
     redaction_fields,
 )
-from signet_actors.gateway.routes.recall import offer_found, recall_memories, search_memories
+from signet_actors.gateway.routes.recall import (
+    WORD_MATCHES,
+    asks_how_it_was,
+    offer_found,
+    recall_memories,
+    search_memories,
+)
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
@@ -77,6 +84,9 @@ _SHORT_CHARS: Final = 2000
 """A longer prompt is searched for secrets in a thread."""
 MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
+VERSIONS: Final = 3
+MAX_FOUND: Final = 200
+"""So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
 SUMMARY_TYPE: Final = "session_summary"
 SUMMARY_IMPORTANCE: Final = 0.8
 SUMMARY_VISIBILITY: Final = "private"
@@ -205,7 +215,7 @@ async def _offered(
     """
     state, project, context = call.state, call.request.project, session.context
     settings = state.config.hooks.user_prompt_submit
-    received = given + (() if context is None else context.left_out(call.request_key))
+    received = frozenset(given + (() if context is None else context.left_out(call.request_key)))
     filters = Filters(
         project=project,
         former_project=call.former_project,
@@ -213,8 +223,16 @@ async def _offered(
         no_project=project is None,
         importance_min=MIN_IMPORTANCE,
     )
-    fields = RecallFields(limit=settings.recall_limit, min_relevance=settings.min_score)
-    found = await _searched(call, terms, fields, filters, received)
+    most = min(VERSIONS * settings.recall_limit + len(received), MAX_FOUND)
+    fields = RecallFields(limit=most, min_relevance=settings.min_score)
+    found = await _searched(call, terms, fields, filters)
+    # An older version of a memory is left out also where the session has received the newest one.
+    rows_found = found.rows
+    if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
+        rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
+    again = tuple(row.seq for row in rows_found if row.seq in received and row.source in WORD_MATCHES)
+    fresh = [row for row in rows_found if row.seq not in received][: settings.recall_limit]
+    found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit)
     rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
@@ -238,7 +256,6 @@ async def _searched(
     terms: PromptTerms,
     fields: RecallFields,
     filters: Filters,
-    received: tuple[int, ...],
 ) -> Recalled:
     """Return what the searches of a prompt find: of several, the best of each in turn."""
     replies = [
@@ -248,7 +265,6 @@ async def _searched(
             msgspec.structs.replace(fields, min_relevance=OF_NAMED) if search.is_names else fields,
             None,
             filters,
-            received,
             names={} if at else terms.names,
             of_long_text=search.is_of_long,
             is_part=search.is_part,
@@ -258,8 +274,7 @@ async def _searched(
     first, *others = [found for found, _ in await asyncio.gather(*replies)]
     ranks = zip_longest(first.rows, *(found.rows for found in others))
     rows = {row.id: row for rank in ranks for row in rank if row is not None}
-    hits = {seq for found in (first, *others) for seq in found.received_hits}
-    return msgspec.structs.replace(first, rows=list(rows.values())[: fields.limit], received_hits=tuple(hits))
+    return msgspec.structs.replace(first, rows=list(rows.values()))
 
 
 def _line(row: RecalledRow) -> Line:

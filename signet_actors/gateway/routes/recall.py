@@ -18,6 +18,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.temporal.intent import Intent
+from signet_actors.domain.temporal.past import asks_for_past
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
@@ -272,6 +273,7 @@ async def search_memories(
             session_key=call.session_key if turns else None,
             names=exact_names(query) if names is None else dict(names),
             of_long_text=of_long_text,
+            newest_first=not asks_how_it_was(call, query, fields, intent),
             is_part=len(query) > LONG_CHARS if is_part is None else is_part,
         ),
         trace_id=call.trace_id,
@@ -287,6 +289,13 @@ async def search_memories(
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
     return found, stages
+
+
+def asks_how_it_was(call: Call[Any], query: str, fields: RecallFields, intent: Intent | None = None) -> bool:
+    """Return True if the query asks how something was, in words or by a time that is over."""
+    now_ms = call.state.clock.wall_ms()
+    asked = intent or recall_intent(query, fields, None, now_ms=now_ms, date_boost=True)
+    return asks_for_past(query) or (asked is not None and asked.window.end_ms <= now_ms)
 
 
 async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tuple[Recalled, list[Stage]]:

@@ -25,6 +25,7 @@ from signet_actors.domain.session_inject import (
     stub,
 )
 from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.domain.versions import newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
@@ -130,6 +131,7 @@ async def _full_start(
         ),
         recovery_section(call, session),
     )
+    newest = newest_versions([(memory.content, epoch_ms(memory.created_at) or 0) for memory in found.memories])
     notices = notifications_now(state)
     wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
@@ -140,7 +142,7 @@ async def _full_start(
         constraints=list(map(_line, found.constraints)),
         recovery=recovery,
         session_key=session.key,
-        memories=list(map(_line, found.memories)),
+        memories=[_line(found.memories[at]) for at in newest],
         since=news(
             found.new_memories,
             found.captured_sessions,

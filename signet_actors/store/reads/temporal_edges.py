@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from signet_actors.store.engine import Snapshot
@@ -13,6 +13,11 @@ _PAGE = (
     " (SELECT t.id, t.subject_id, t.start_at, t.end_at, t.confidence FROM temporal_edges t"
     " WHERE t.facet = :facet AND {} AND t.subject_type = 'memory' ORDER BY t.start_at DESC, t.id DESC LIMIT :page) e"
     " LEFT JOIN memories m ON m.id = e.subject_id AND m.is_deleted = 0 ORDER BY e.start_at DESC, e.id DESC"
+)
+_OCCURRED = (
+    "SELECT m.seq, {} FROM ({}) i CROSS JOIN memories m JOIN temporal_edges t ON t.subject_type = 'memory'"
+    " AND t.subject_id = m.id WHERE m.seq = i.value AND t.facet = 'occurred' AND t.start_at IS NOT NULL"
+    " ORDER BY t.start_at"
 )
 _EARLIER = "(t.start_at, t.id) < (:last_start, :last_id)"
 _WITHIN = f"t.start_at >= :start AND {_EARLIER}"
@@ -51,6 +56,13 @@ def overlapping(
         without = _last(snapshot, facet, _WITHOUT_START, start, "", earlier, is_allowed)
         found += [edge for edge, end_at_is_later in without if end_at_is_later]
     return found
+
+
+def occurred_ms(snapshot: Snapshot, seqs: Sequence[int]) -> dict[int, int]:
+    """Return when the rows occurred that tell it, the latest of several times, in milliseconds since 1970."""
+    dialect = snapshot.dialect
+    sql = _OCCURRED.format(dialect.unix_ms("t.start_at"), dialect.members("seqs"))
+    return dict(snapshot.rows(sql, {"seqs": dialect.listed(seqs)}))
 
 
 def _last(

@@ -1,0 +1,175 @@
+"""Versions of facts, older ones first, with a question; and different facts, whose order must not follow their age."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Versions(NamedTuple):
+    """A question, and the versions of the fact that answers it, the oldest first."""
+
+    question: str
+    texts: tuple[str, ...]
+
+
+VERSIONS: Final = (
+    Versions(
+        "which port has the staging database?",
+        ("The staging database listens on port 5433", "The staging database listens on port 5434"),
+    ),
+    Versions(
+        "who owns the billing service?",
+        ("The owner of the billing service is Ann", "The owner of the billing service is Tom"),
+    ),
+    Versions(
+        "when does the release train of the mobile app leave?",
+        tuple(f"The release train of the mobile app leaves on day {day} of the month" for day in range(3, 13)),
+    ),
+    Versions(
+        "how many replicas has the search cluster?",
+        ("The search cluster has 3 replicas", "The search cluster has 5 replicas", "The search cluster has 4 replicas"),
+    ),
+    Versions(
+        "on which weekday is the planning meeting of the kiosk team?",
+        ("The planning meeting of the kiosk team is on Tuesday", "The planning meeting of the kiosk team is on Monday"),
+    ),
+    Versions(
+        "which python does the importer need?", ("The importer needs Python 3.10", "The importer needs Python 3.12")
+    ),
+    Versions(
+        "what is the limit of the upload endpoint?",
+        ("The limit of the upload endpoint is 20 MB", "The limit of the upload endpoint is 50 MB"),
+    ),
+    Versions(
+        "where do the backups of the archive go?",
+        ("The backups of the archive go to bucket arch-2", "The backups of the archive go to bucket arch-3"),
+    ),
+    Versions(
+        "which color has the save button?",
+        ("The color of the save button is blue", "The color of the save button is green"),
+    ),
+    Versions(
+        "how long is the retention of the audit log?",
+        ("The retention of the audit log is 90 days", "The retention of the audit log is 365 days"),
+    ),
+    Versions(
+        "wann fährt die Fähre nach Helgoland?",
+        ("Die Fähre nach Helgoland fährt um 9 Uhr", "Die Fähre nach Helgoland fährt um 10 Uhr"),
+    ),
+    Versions(
+        "wer leitet die Werkstatt in Kiel?",
+        (
+            "Die Leitung der Werkstatt in Kiel ist bei Herrn Petersen",
+            "Die Leitung der Werkstatt in Kiel ist bei Frau Lund",
+        ),
+    ),
+    Versions(
+        "quel est le port du serveur de fichiers?",
+        ("Le port du serveur de fichiers est 2121", "Le port du serveur de fichiers est 2222"),
+    ),
+    Versions(
+        "¿cuál es el límite de la tarjeta del taller?",
+        ("El límite de la tarjeta del taller es 300 euros", "El límite de la tarjeta del taller es 500 euros"),
+    ),
+    Versions("图书馆几点关门", ("图书馆晚上八点关门", "图书馆晚上九点关门")),
+    Versions(
+        "what is the address of the print server?",
+        ("The address of the print server is 10.4.1.9", "The address of the print server is 10.4.2.9"),
+    ),
+    Versions(
+        "which version of the charts library do we pin?",
+        (
+            "We pin the charts library to 4.1.2",
+            "We pin the charts library to 4.3.0",
+            "We pin the charts library to 4.2.9",
+        ),
+    ),
+    Versions(
+        "when is the certificate of the gateway renewed?",
+        ("The certificate of the gateway is renewed in March", "The certificate of the gateway is renewed in June"),
+    ),
+    Versions(
+        "who is on call for payments?",
+        ("The person on call for payments is Mia", "The person on call for payments is Tom"),
+    ),
+    Versions(
+        "how often does the crawler run?",
+        ("The crawler runs every 4 hours", "The crawler runs every 6 hours", "The crawler runs every 2 hours"),
+    ),
+    Versions(
+        "what is the budget of the summer party?",
+        ("The budget of the summer party is 2000 euros", "The budget of the summer party is 1500 euros"),
+    ),
+    Versions(
+        "which branch is deployed to the demo box?",
+        ("The branch on the demo box is called demo-7", "The branch on the demo box is called demo-9"),
+    ),
+)
+STAGING: Final = "The staging database listens on port 5433"
+FERRY: Final = "Die Fähre nach Helgoland fährt um 9 Uhr"
+PAST: Final = (
+    ("which port did the staging database have originally?", STAGING),
+    ("which port had the staging database before?", STAGING),
+    ("on which port did the staging database used to listen?", STAGING),
+    ("which port had the staging database before the move?", STAGING),
+    ("the previous port of the staging database?", STAGING),
+    ("which port had the staging database in January 2026?", STAGING),
+    ("um wie viel Uhr fuhr die Fähre nach Helgoland früher?", FERRY),
+    ("wann fuhr die Fähre nach Helgoland ursprünglich?", FERRY),
+    ("quel était le port du serveur de fichiers auparavant?", "Le port du serveur de fichiers est 2121"),
+    ("¿cuál era antes el límite de la tarjeta del taller?", "El límite de la tarjeta del taller es 300 euros"),
+)
+
+
+class Facts(NamedTuple):
+    """A question, the fact that answers it, and a newer one that does not."""
+
+    question: str
+    answer: str
+    newer: str
+
+
+DIFFERENT: Final = (
+    Facts(
+        "which port has the staging database?",
+        "The staging database listens on port 5433",
+        "The staging database was moved",
+    ),
+    Facts(
+        "who is the owner of the billing service?",
+        "The owner of the billing service is Ann",
+        "The billing service was restarted",
+    ),
+    Facts(
+        "when is the planning meeting?",
+        "The planning meeting is on Tuesday at ten",
+        "The planning of the party begins in May",
+    ),
+    Facts("where are the backups?", "The backups are in bucket arch-2", "The backup software is written in Go"),
+    Facts("which python does the importer need?", "The importer needs Python 3.10", "The exporter needs no Python"),
+    Facts("what color has the save button?", "The save button has the color blue", "The save dialog has no button"),
+    Facts("how long is the audit log kept?", "The audit log is kept 90 days", "The audit of the log format is done"),
+    Facts("how big may an upload be?", "An upload may be 20 MB big", "An upload is scanned for viruses"),
+    Facts("where does worker 2 run?", "Worker 2 runs on the host heron", "Worker 3 runs on the host kestrel"),
+    Facts("who likes tea?", "Ann likes tea with milk", "Bob likes coffee with milk"),
+    Facts("which room has a projector?", "Room 12 has a projector", "Room 14 has a whiteboard"),
+    Facts("wann fährt die Fähre?", "Die Fähre fährt um 9 Uhr", "Die Fähre ist weiß"),
+    Facts("wer leitet die Werkstatt?", "Herr Petersen leitet die Werkstatt", "Die Werkstatt ist in Kiel"),
+    Facts(
+        "what is the limit of the cache?", "The limit of the cache is 40 entries", "The cache of the images is empty"
+    ),
+    Facts("who is on call?", "Mia is on call this week", "The call with the bank was long"),
+    Facts("which shell does Tom use?", "Tom uses the shell fish", "Tom uses an old laptop"),
+    Facts("where is the key of the archive?", "The key of the archive is at the desk", "The archive is in the cellar"),
+    Facts("which disk is full?", "The disk of the build host is full", "The build host has a new fan"),
+    Facts("when does the crawler run?", "The crawler runs at night", "The crawler is written in Rust"),
+    Facts("¿quién tiene la llave del taller?", "Marisol tiene la llave del taller", "El taller tiene una puerta azul"),
+)
+SEVERAL: Final = (
+    ("what does the user prefer?", ("The user prefers tabs in Go", "The user prefers vim as editor")),
+    ("on which hosts do the workers run?", ("Worker 1 runs on the host heron", "Worker 2 runs on the host kestrel")),
+    ("which rooms have a projector?", ("Room 12 has a projector on the wall", "Room 14 has a projector on the wall")),
+    ("who likes tea?", ("Ann likes tea with much milk", "Bob likes tea with much milk")),
+    ("which tickets are about the hook?", ("Ticket KA-6 is about the hook", "Ticket KA-7 is about the hook")),
+    ("what is in the storeroom?", ("The storeroom holds a ladder", "The storeroom holds a drill")),
+)

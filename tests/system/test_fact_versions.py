@@ -1,0 +1,95 @@
+"""Of facts that answer equally well the newest is first, and of versions only the newest is injected.
+
+Source: docs/quality.md "Versions of a fact"; docs/guides/hooks.md "Each prompt".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client
+from tests.system.fact_versions import DIFFERENT, PAST, SEVERAL, VERSIONS
+
+pytestmark = pytest.mark.system
+FACT_TIME = "2026-{:02d}-01T08:00:00Z"
+
+
+def store(room: Client, texts: Sequence[str], *, time: str = "createdAt", newest_last: bool = True) -> None:
+    """Store the texts, each with a month of its own. The newest is stored last, or first."""
+    dated = [(text, FACT_TIME.format(month)) for month, text in enumerate(texts, 1)]
+    for text, moment in dated if newest_last else reversed(dated):
+        room.post("/api/memory/remember", {"content": text, time: moment}).ok()
+
+
+def first(room: Client, question: str) -> str:
+    content: str = room.post("/api/memory/recall", {"query": question, "limit": 10}).ok()["results"][0]["content"]
+    return content
+
+
+def injected(room: Client, question: str, **fields: Any) -> str:
+    inject: str = room.post("/api/hooks/user-prompt-submit", {"harness": "t", "userPrompt": question, **fields}).ok()[
+        "inject"
+    ]
+    return inject
+
+
+@pytest.mark.parametrize("newest_last", [True, False])
+def test_the_newest_version_is_first_in_whatever_order_they_were_stored(room: Client, newest_last: bool) -> None:
+    for versions in VERSIONS:
+        store(room, versions.texts, newest_last=newest_last)
+    found = {versions.question: first(room, versions.question) for versions in VERSIONS}
+    assert found == {versions.question: versions.texts[-1] for versions in VERSIONS}
+
+
+def test_the_time_at_which_it_occurred_counts_before_the_time_of_storing(room: Client) -> None:
+    for versions in VERSIONS:
+        store(room, versions.texts, time="occurredAt", newest_last=False)
+    found = {versions.question: first(room, versions.question) for versions in VERSIONS}
+    assert found == {versions.question: versions.texts[-1] for versions in VERSIONS}
+
+
+def test_of_versions_a_prompt_is_given_only_the_newest(room: Client) -> None:
+    for versions in VERSIONS:
+        store(room, versions.texts)
+    given = {versions: injected(room, versions.question) for versions in VERSIONS}
+    assert [versions.texts[-1] for versions, text in given.items() if versions.texts[-1] not in text] == []
+    assert [old for versions, text in given.items() for old in versions.texts[:-1] if old in text] == []
+
+
+def test_a_session_that_has_the_newest_version_is_not_given_an_older_one_later(room: Client) -> None:
+    (versions, *_) = VERSIONS
+    store(room, versions.texts)
+    assert versions.texts[-1] in injected(room, versions.question, sessionKey="twice")
+    assert injected(room, versions.question, sessionKey="twice") == ""
+
+
+def test_a_question_about_the_past_is_answered_by_relevance(room: Client) -> None:
+    store(room, VERSIONS[0].texts)
+    store(room, [text for versions in VERSIONS[10:14] for text in versions.texts])
+    for question, answer in PAST:
+        assert answer in injected(room, question, maxInjectChars=2000), question
+
+
+def test_a_fact_that_answers_stays_before_a_newer_one_that_does_not(empty_rooms: Callable[[], Client]) -> None:
+    room = empty_rooms()
+    for facts in DIFFERENT:
+        store(room, (facts.answer, facts.newer))
+    found = {facts.question: first(room, facts.question) for facts in DIFFERENT}
+    assert found == {facts.question: facts.answer for facts in DIFFERENT}
+
+
+def test_facts_about_different_things_are_all_given(room: Client) -> None:
+    for _, texts in SEVERAL:
+        store(room, texts)
+    given = {question: injected(room, question, maxInjectChars=2000) for question, _ in SEVERAL}
+    assert [text for question, texts in SEVERAL for text in texts if text not in given[question]] == []
+
+
+def test_the_start_of_a_session_has_only_the_newest_version(room: Client) -> None:
+    for text in VERSIONS[2].texts:
+        room.remember(text)
+    start = room.post("/api/hooks/session-start", {"harness": "t"}).ok()["inject"]
+    assert [text for text in VERSIONS[2].texts if text in start] == [VERSIONS[2].texts[-1]]
