@@ -64,8 +64,8 @@ from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192
 MAX_QUERY_FIELDS = 64
-INNER_RESERVE: Final = 20
-"""A request within another one has so many parts of its time, but one."""
+OUTER_RESERVE_MS: Final = 30_000
+"""What a request that performs others has beside their time: to import its SDK on a busy machine, and to answer."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -300,7 +300,8 @@ class Application:
             if cached is not None:
                 return cached
         context.dispatch = track_dispatch()
-        answer = await self._run(call, context.dispatch, state.config.gateway.request_timeout_ms)
+        limit_ms = state.config.gateway.request_timeout_ms
+        answer = await self._run(call, context.dispatch, limit_ms + OUTER_RESERVE_MS * route.operation.performs)
         if context.overloaded and not warnings:
             self._response_cache.store(route.path, answer, state.clock.monotonic_ns())
         return answer
@@ -359,8 +360,7 @@ class Application:
                 after_response=context.after_response,
                 require_owner=partial(require_owner, state, *outer.peer),
             )
-            limit_ms = state.config.gateway.request_timeout_ms
-            return await self._run(call, dispatch, limit_ms - limit_ms // INNER_RESERVE)
+            return await self._run(call, dispatch, state.config.gateway.request_timeout_ms)
 
         try:
             encoded = await self._without_errors(context, answer())

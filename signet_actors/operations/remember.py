@@ -144,7 +144,9 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
             "empty text for what holds in every project, such as a preference of the user",
             "session_key": "",
         },
-        shown=dict.fromkeys(("id", "ids", "type", "tags", "pinned", "deduped", "redacted", "redactions"), ()),
+        shown=dict.fromkeys(
+            ("id", "ids", "content", "type", "tags", "pinned", "deduped", "redacted", "redactions"), ()
+        ),
     ),
 )
 OPERATIONS: Final = (REMEMBER,)

@@ -213,14 +213,14 @@ REPLY: dict[str, Any] = {"id": "m1", "content": "tea", "type": "fact", "created_
             "memory_store",
             {"id": "m1", "type": "fact", "tags": None, "pinned": False, "importance": 0.8, "content": "tea",
              "embedded": True, "deduped": False},
-            {"id": "m1", "type": "fact"},
+            {"id": "m1", "type": "fact", "content": "tea"},
         ),
         (
             "memory_store",
             {"id": "m1", "type": "fact", "tags": "a,b", "pinned": True, "deduped": True, "redacted": True,
              "redactions": ["api-key"], "content": "tea"},
             {"id": "m1", "type": "fact", "tags": "a,b", "pinned": True, "deduped": True, "redacted": True,
-             "redactions": ["api-key"]},
+             "redactions": ["api-key"], "content": "tea"},
         ),
         (
             "memory_store",

@@ -155,6 +155,19 @@ def test_a_client_gets_to_know_the_server_while_the_sdk_is_imported(
         assert called.result(60)["structuredContent"]["memories"] == []
 
 
+def test_the_import_of_the_sdk_costs_no_call_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported, sdk = threading.Event(), mcp._sdk
+    monkeypatch.setattr(mcp, "_sdk", lambda: imported.wait(60) and sdk())
+    hurried = Config(gateway=GatewayConfig(request_timeout_ms=1000))
+    with edge_of(tmp_path, bus=HangingBus(), config=hurried) as edge, ThreadPoolExecutor(1) as pool:
+        edge.bus.answers[ListMemories] = MemoryListed([], 0, 0, 0, 0)
+        called = pool.submit(call, edge, "memory_list")
+        assert edge.request("DELETE", "/api/memory/m1", {"reason": "old"}).status == 504, "so the limit is over"
+        assert not called.done()
+        imported.set()
+        assert called.result(60)["structuredContent"]["memories"] == []
+
+
 @pytest.mark.parametrize("query", ["half \\ud83d", "\\ude00 half", "\\ud83d\\ud83d", "whole \\ud83d\\ude00"])
 def test_a_message_with_half_an_emoji_is_answered(edge: RunningEdge, query: str) -> None:
     edge.bus.answers[Recall] = found(row(content="tea"))

@@ -67,8 +67,9 @@ async def message(call: Call[McpRequest]) -> HttpResponse:
         return _error(400, PARSE_ERROR, INVALID_JSON)
     if not _is_message(value):
         return _error(400, PARSE_ERROR, INVALID_MESSAGE)
-    sdk = asyncio.get_running_loop().run_in_executor(_IMPORTER, _sdk)  # also if this message has its answer at once
-    if (reply := declared_reply(value, call.headers)) is not None:
+    reply = declared_reply(value, call.headers)
+    sdk = asyncio.get_running_loop().run_in_executor(_IMPORTER, _sdk)  # also if this message has its reply already
+    if reply is not None:
         return HttpResponse(msgspec.json.encode(reply))
     return await _served(await sdk, call, raw)
 
