@@ -7,7 +7,8 @@ Source: docs/guides/working-memory.md "Sections by date"; docs/decisions.md 17, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from signet_actors.domain.normalization import collapsed
@@ -24,6 +25,15 @@ MAX_LINES: Final = 15
 """In the ledger, and in the index, of what belongs to no project."""
 MAX_PROJECT_LINES: Final = 8
 SUMMARY_TYPE: Final = "session_summary"
+_WORD: Final = re.compile(r"[^\W_]+")
+_HEADING: Final = re.compile(r"#{1,6}(?=[ \t]|\Z)")
+_AROUND: Final = re.compile(
+    r"^[ \t>]{0,20}(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]{0,9}(?:\[[ x]\] )?(?:\d{4}-\d\d-\d\d(?: \d\d:\d\d)?:?)?"
+    r"|[ \t]{0,9}\((?:ids? [^()]{0,1000}|[A-Z][a-z]{2} \d{1,2}, \d{4}|\d{4}-\d\d-\d\d)\)[ \t]{0,9}"
+)
+"""The bullet and the date before a line, and the ids and dates behind it."""
+_LEAST_WORDS: Final = 4
+"""Of a line that is cut, before it is taken for the beginning of a memory."""
 _NOT_INDEXED: Final = (SUMMARY_TYPE, "document_chunk")
 
 
@@ -122,6 +132,63 @@ def shown_ids(line: str) -> set[str]:
         if closed:
             found.update(given.replace(",", " ").split())
     return found
+
+
+def unrepeated(text: str, told: Iterable[tuple[str, str]]) -> str:
+    """Return the text without the lines that say only what is ``told``, ids and contents of memories.
+
+    Such a line shows no ids but these, or has the words of one of them, or the first ones before a cut. A heading that
+    loses all that stands below it is left out too.
+    """
+    memories = list(told)
+    ids = {short_id(memory_id) for memory_id, _ in memories}
+    contents = {words for _, content in memories if (words := _words(content))}
+    lines: list[str] = []
+    dropping = False
+    for line in text.split("\n"):
+        shown = shown_ids(line)
+        dropping = (bool(shown) and shown <= ids) or _repeats(line, contents) or (dropping and line[:1] in {" ", "\t"})
+        if not dropping:
+            lines.append(line)
+    if len(lines) == text.count("\n") + 1:
+        return text
+    kept: list[str] = []
+    below = 0  # the level of the heading that stands next below, 0 for other text
+    for line in reversed(lines):
+        level = len(line) - len(line.lstrip("#")) if _HEADING.match(line) else 0
+        if (level and (not kept or 0 < below <= level)) or not (line.strip() or (kept and kept[-1].strip())):
+            continue
+        if line.strip():
+            below = level
+        kept.append(line)
+    return "\n".join(reversed(kept)).strip("\n")
+
+
+def are_in_lines(contents: Sequence[str], texts: Iterable[str]) -> list[bool]:
+    """Return of each content whether a line of the ``texts``, or an earlier one of the contents, has the same words."""
+    said = {_words(_AROUND.sub("", line)) for text in texts for line in text.split("\n")}
+    found = []
+    for content in contents:
+        words = _words(content)
+        found.append(bool(words) and words in said)
+        said.add(words)
+    return found
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.casefold()))
+
+
+def _repeats(line: str, contents: Collection[tuple[str, ...]]) -> bool:
+    """Return whether the line, without its bullet, dates and ids, has the words of one of the ``contents``."""
+    bare = _AROUND.sub("", line).rstrip(" *_")
+    words = _words(bare)
+    if not bare.endswith(("…", "...")):
+        return words in contents
+    whole, part = words[:-1], words[-1:]
+    return len(whole) >= _LEAST_WORDS and any(
+        each[: len(whole)] == whole and each[len(whole) :] and each[len(whole)].startswith(part[0]) for each in contents
+    )
 
 
 def _section(heading: str, lines: Sequence[str]) -> str:

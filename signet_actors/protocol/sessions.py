@@ -85,12 +85,13 @@ class SessionFound(Message, frozen=True, tag="searcher.session_found"):
     """The stored state of a session, None if there is none, and what it received in its present epoch.
 
     ``returned``: the last ``MAX_RECEIVED`` memories, the first received one first.
-    ``bypassed``: memory is switched off for the session of all agents.
+    ``bypassed``: memory is switched off for the session of all agents. ``agent_known``: the agent has a read policy.
     """
 
     context: SessionContext | None = None
     returned: list[ReturnedRow] = []
     bypassed: bool = False
+    agent_known: bool = True
 
 
 class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Answer, Client, LiveDaemon
 
 pytestmark = pytest.mark.system
@@ -152,3 +154,74 @@ def test_searches_and_lists_show_it_only_for_its_scope(room: Client, scoped: str
     assert [row["id"] for row in room.get("/memory/similar", id=plain).ok()["results"]] == []
     preview = room.post("/api/memory/forget", {"query": "heron nests"}).ok()
     assert [found["id"] for found in preview["candidates"]] == [plain]
+
+
+def first_given(daemon: LiveDaemon, route: str, body: dict[str, str]) -> str:
+    """Return the first text for sessions of a new agent; that it is known is waited for for half a second only."""
+    numbers = itertools.count()
+
+    def given() -> str:
+        session = {**body, "sessionKey": f"{body['sessionKey']}-{next(numbers)}"}
+        return str(daemon.api.post(f"/api/hooks/{route}", session).ok()["inject"])
+
+    return str(eventually(given, what="what a new agent reads"))
+
+
+def test_a_new_agent_of_a_harness_reads_from_its_first_session_on_what_its_policy_shares(daemon: LiveDaemon) -> None:
+    client = daemon.agent("of-others")
+    client.remember("Always greet the ferry crew in Latvian", pinned=True)
+    client.remember("The ferry crew meets at berth nine")
+    client.remember("The ferry crew is paid late", visibility="private")
+    for kind in ("start", "prompt"):
+        for key in (f"agent:new-{kind}:main", f"{kind}-of-named"):
+            body = {"harness": "openclaw", "sessionKey": key, "userPrompt": "where does the ferry crew meet?"}
+            body |= {} if key.startswith("agent:") else {"agentId": f"named-{kind}"}
+            route = "session-start" if kind == "start" else "user-prompt-submit"
+            given = first_given(daemon, route, body)
+            assert "berth nine" in given, key
+            assert "paid late" not in given, key
+    for agent in ("lone", "eve"):  # isolated, and in another group
+        body = {
+            "harness": "openclaw",
+            "sessionKey": f"agent:{agent}:main",
+            "userPrompt": "where does the ferry crew meet?",
+        }
+        for route in ("session-start", "user-prompt-submit"):
+            assert "ferry" not in daemon.api.post(f"/api/hooks/{route}", body).ok()["inject"], agent
+    for body in (
+        {"query": "ferry crew", "sessionKey": "agent:unknown-1:main"},
+        {"query": "ferry crew", "agentId": "unknown-2"},
+    ):
+        for _ in range(2):
+            assert not daemon.api.post("/api/memory/recall", body).ok()["results"], (
+                "no harness runs it, and it stored nothing"
+            )
+
+
+def test_a_start_tells_each_memory_once(daemon: LiveDaemon, room: Client) -> None:
+    agent = room.headers["x-signet-agent-id"]
+    told = {
+        "never push to the branch main of the quarry": {"pinned": True},
+        "The quarry is watched by three cameras": {},
+        "The quarry crane was oiled in May, and the keys of its cabin hang in the office beside the door" * 2: {},
+        "The quarry opens at six": {},
+        "The quarry closes at nine": {},
+    }
+    ids = {text: room.remember(text, **fields)["id"][:18] for text, fields in told.items()}
+    lines = [f"- 2026-11-24: {text[:130]}{'…' if len(text) > 130 else ''} (id {ids[text]})" for text in told]
+    again = "- never push to the  branch **main** of the quarry\n- The quarry is watched by three cameras."
+    own = daemon.workspace / "agents" / agent
+    own.mkdir(parents=True)
+    (own / "MEMORY.md").write_text(
+        f"# Mine\n{again}\n- The quarry has a dog\n\n## Temporal Index\n" + "\n".join(lines) + "\n"
+    )
+    (own / "SOUL.md").write_text("- The quarry opens at six\n- Be terse about the quarry\n")
+    body = {"harness": "codex", "sessionKey": "each-once"}
+    for key, more in (("once", {}), ("once-short", {"maxInjectChars": 3000})):
+        given = room.post("/api/hooks/session-start", {**body, "sessionKey": key, **more}).ok()
+        plain = given["inject"].replace("**", "").replace("  ", " ")
+        for text in (*told, "The quarry has a dog", "Be terse about the quarry"):
+            assert plain.count(text[:120]) == 1, (key, text, plain)
+        assert "Temporal Index" not in plain
+        assert "- The quarry has a dog" in given["recentContext"]
+        assert "cameras" not in given["recentContext"]

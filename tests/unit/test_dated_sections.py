@@ -17,6 +17,7 @@ from signet_actors.domain.dated_sections import (
     assembled,
     dated,
     shown_ids,
+    unrepeated,
     without_memories,
 )
 from signet_actors.domain.extraction.injected_text import without_injected
@@ -122,3 +123,67 @@ def test_the_lines_of_a_memory_leave_with_it() -> None:
     )
     assert not without_memories("- two (id m2)", ["m1"], ["m1", "m2"]).unclear, "it was not used"
     assert without_memories(TEXT, [], ["m1"]) == (TEXT, False)
+
+
+DEPLOY = "Never deploy the kiosk on a **Friday**, because nobody is in the office at the weekend"
+TOLD = [
+    (LONG_ID, DEPLOY),
+    ("01a2059b-0000-7000-8f00-000000000000", "포트는 5433\n\n- 열쇠는 안나"),
+    ("k", "端口是 5433"),
+]
+SAME = (
+    f"- 2026-11-24: {DEPLOY} (id {SHORT})",
+    f"- 2026-11-24: something shorter (id {SHORT})",
+    f"- said with another (ids {SHORT}, 01a2059b-0000-7000)",
+    f"- {DEPLOY}",
+    f"* {DEPLOY}",
+    f"1. {DEPLOY}",
+    f"> {DEPLOY}",
+    f"{DEPLOY} (Nov 24, 2026)",
+    f"- [x] {DEPLOY}",
+    "- never  deploy the kiosk on a Friday, because nobody is in the office at the weekend.",
+    "- **Never deploy the kiosk on a Friday**, because nobody is in the office at the weekend",
+    "- _Never deploy the `kiosk` on a Friday, because nobody is in the office at the weekend_",
+    "- 2026-11-24: Never deploy the kiosk on a **Friday**, because nobody…",
+    "- 2026-11-24: Never deploy the kiosk on a **Friday**, because nobody is in the off… (id 01a2059b-7c1e-7e35)",
+    "- Never deploy the kiosk on a Friday ...",
+    "- 포트는 5433 - 열쇠는 안나",
+    "- 포트는 5433 열쇠는 안나 (2026-11-24)",
+    "- 端口是 5433",
+    "- 2026-11-24 10:00: 端口是 5433",
+)
+OTHER = (
+    "- Never deploy the kiosk",
+    "- Never deploy the kiosk on a Monday, because nobody is in the office at the weekend",
+    "- Deploy the kiosk on a Friday, because nobody is in the office at the weekend",
+    f"- {DEPLOY}, and tell Ann",
+    f"- a line of two (id {SHORT}, 01a2059b-ffff-7000)",
+    "- another memory (id 01a2059b-ffff-7000)",
+    "- Never…",
+    "- Never deploy the bank on a Friday…",
+    "- 端口是 5434",
+    "- 포트는 5434 - 열쇠는 안나",
+    "Kiosk",
+    "…",
+    "- ",
+    "---",
+    "```",
+)
+
+
+def test_lines_that_are_told_elsewhere_are_left_out_and_no_others() -> None:
+    for line in SAME:
+        assert unrepeated(f"# About\n\nBefore.\n{line}\n  more of it\nAfter.", TOLD) == "# About\n\nBefore.\nAfter.", (
+            line
+        )
+    for line in OTHER:
+        assert unrepeated(f"Before.\n{line}\nAfter.\n", TOLD) == f"Before.\n{line}\nAfter.\n", line
+    assert unrepeated("## Empty before\n\n## Two\n- x\n", TOLD) == "## Empty before\n\n## Two\n- x\n", "nothing is told"
+
+
+def test_a_heading_leaves_with_all_that_stood_below_it() -> None:
+    line = f"- {DEPLOY}"
+    text = f"# Head\nOwn.\n\n## Gone\n{line}\n\n### Gone too\n{line}\n\n## Kept\n{line}\n- more\n\n## Last\n{line}"
+    assert unrepeated(text, TOLD) == "# Head\nOwn.\n\n## Kept\n- more"
+    assert unrepeated(f"## Only\n{line}\n", TOLD) == ""
+    assert unrepeated(f"# A\n## B\n{line}\n## C\n- c", TOLD) == "# A\n## C\n- c"

@@ -144,6 +144,8 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
         return Skip("bypassed", known=known)
     if await is_elsewhere(call, context):
         return Skip(OTHER_PROJECT, known=known)
+    if context is not None and not context.is_agent_known and harness:
+        await state.ledger.make_known(context, harness)
     return HookSession(key, known or (context is not None and context.stored), context)
 
 

@@ -10,6 +10,7 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); docs/decision
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from itertools import islice
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 FLUSH_MS: Final = 50
 RETRY_MS: Final = 1000
+KNOWN_WAIT_S: Final = 0.5
 MAX_CONTEXTS: Final = 256
 """Contexts that are kept for the next request."""
 MAX_UNSTORED: Final = 1024
@@ -69,6 +71,7 @@ class Context:
         "expects_loss",
         "first_ms",
         "harness",
+        "is_agent_known",
         "key",
         "lock",
         "losses",
@@ -91,6 +94,7 @@ class Context:
         self.started = False
         self.start_key: str | None = None
         self.source: str | None = None
+        self.is_agent_known = True
         self.stored = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.received: dict[str, int] = {}
@@ -261,6 +265,15 @@ class RecallLedger:
         if losses > begun:
             self.begin_epoch(context)
 
+    async def make_known(self, context: Context, harness: str) -> None:
+        """Have the agent of a harness's session get its read policy, as the first memory of an agent does."""
+        context.harness = harness
+        self.touch(context)
+        with contextlib.suppress(SignetError, TimeoutError):
+            async with asyncio.timeout(KNOWN_WAIT_S):
+                await self.flush()
+                context.is_agent_known = True
+
     async def flush(self) -> None:
         """Store what is pending now, and wait for what is being stored. Raises SignetError."""
         async with self._flushing:
@@ -302,6 +315,7 @@ class RecallLedger:
         if found.bypassed:  # a switch by this process is newer than what was read
             self._bypassed.setdefault(key, True)
         context = Context(key, agent_id, self._clock.wall_ms())
+        context.is_agent_known = found.agent_known
         stored = found.context
         if stored is not None:
             context.stored = True

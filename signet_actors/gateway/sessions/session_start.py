@@ -9,12 +9,14 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import UNSET
 
 from signet_actors.config.hooks_schema import SessionStartConfig
+from signet_actors.domain.dated_sections import are_in_lines, unrepeated
 from signet_actors.domain.session_inject import (
     IDENTITY_FILES,
     RECENT_FILE,
@@ -47,6 +49,8 @@ from signet_actors.runtime.connected_harnesses import has_identity
 from signet_actors.runtime.identity_files import LASTING_FILES, read_identity
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
+READ_SHARE: Final = 4
+"""Of so many times the characters of a file that may be shown, lines are compared with memories."""
 COMPACTED: Final = "compact"
 NEW_CONTEXT: Final = (COMPACTED, "clear")
 """Reasons of a start after which the model no longer has what the session received."""
@@ -132,17 +136,20 @@ async def _full_start(
         recovery_section(call, session),
     )
     newest = newest_versions([(memory.content, epoch_ms(memory.created_at) or 0) for memory in found.memories])
+    candidates = [found.memories[at] for at in newest]
     notices = notifications_now(state)
     wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
     limit = settings.max_inject_chars
-    start = session_start(
+    files = [(file, text[: READ_SHARE * file.chars]) for file, text in files]
+    constraints, memories = _each_once(found.constraints, candidates, files)
+    make = partial(
+        session_start,
         now=local_now(call),
-        files=files,
-        constraints=list(map(_line, found.constraints)),
+        constraints=list(map(_line, constraints)),
         recovery=recovery,
         session_key=session.key,
-        memories=[_line(found.memories[at]) for at in newest],
+        memories=list(map(_line, memories)),
         since=news(
             found.new_memories,
             found.captured_sessions,
@@ -153,10 +160,16 @@ async def _full_start(
         status=[item.message for item in notices],
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
     )
+    start = make(files=files)
+    by_id = {memory.id: memory for memory in (*constraints, *memories)}
+    told = [by_id[memory_id] for memory_id in start.ids]
+    told += [each for each in (*found.constraints, *candidates) if each.id not in by_id]
+    files, whole = _unrepeated(files, told, constraints), files
+    if files != whole:
+        start = make(files=files)
     entered = None if session.key is None else state.sessions.find(session.key)
     if entered is not None:
         entered.notified = frozenset(item.id for item in notices)
-    by_id = {memory.id: memory for memory in (*found.constraints, *found.memories)}
     shown = [by_id[memory_id] for memory_id in start.ids]
     rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
     if context is not None:
@@ -179,6 +192,29 @@ async def _full_start(
         session_known=session.known if session.key is not None else UNSET,
     )
     return reply, rows
+
+
+def _each_once(
+    binding: Sequence[Memory], found: Sequence[Memory], files: Sequence[tuple[IdentityFile, str]]
+) -> tuple[list[Memory], list[Memory]]:
+    """Return constraints and memories without those whose text another one has, or for a memory, an identity file."""
+    repeated = are_in_lines([each.content for each in binding], ())
+    constraints = [each for each, again in zip(binding, repeated, strict=True) if not again]
+    said = [*(each.content for each in constraints), *(text for file, text in files if file.name != RECENT_FILE)]
+    repeated = are_in_lines([each.content for each in found], said)
+    return constraints, [each for each, again in zip(found, repeated, strict=True) if not again]
+
+
+def _unrepeated(
+    files: Sequence[tuple[IdentityFile, str]], shown: Sequence[Memory], constraints: Sequence[Memory]
+) -> list[tuple[IdentityFile, str]]:
+    """Return the files without the lines that repeat what is shown of memories; identity files repeat constraints."""
+    told = {
+        True: [(each.id, each.content) for each in shown],
+        False: [(each.id, each.content) for each in shown if each in constraints],
+    }
+    once = [(file, unrepeated(text, told[file.name == RECENT_FILE])) for file, text in files]
+    return [(file, text) for file, text in once if text.strip()]
 
 
 def _files(settings: SessionStartConfig) -> list[IdentityFile]:

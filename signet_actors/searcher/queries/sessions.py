@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from signet_actors.domain.memories import decayed_importance, start_score
+from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.memories import Filters, Memory
 from signet_actors.protocol.sessions import (
@@ -36,9 +37,10 @@ RECALLED_LATELY: Final = 2000
 def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
     """Return the stored state of the session, and what it received in its present epoch."""
     bypassed = stored.is_bypassed(snapshot, query.session_key)
+    agent_known = query.agent_id == DEFAULT_AGENT or stored.has_agent(snapshot, query.agent_id)
     found = stored.context(snapshot, query.session_key, query.agent_id)
     if found is None:
-        return SessionFound(bypassed=bypassed)
+        return SessionFound(bypassed=bypassed, agent_known=agent_known)
     returned = stored.returned(snapshot, query.session_key, query.agent_id, found.context_epoch, MAX_RECEIVED)
     return SessionFound(
         context=SessionContext(
@@ -54,6 +56,7 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
         ),
         returned=[ReturnedRow(*row) for row in returned],
         bypassed=bypassed,
+        agent_known=agent_known,
     )
 
 

@@ -14,6 +14,7 @@ _CONTEXT: Final = (
     " FROM session_contexts c WHERE c.session_key = :session_key AND c.agent_id = :agent_id"
 )
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
+_AGENT: Final = "SELECT 1 FROM agents a WHERE a.id = :agent_id"
 _RETURNED: Final = (
     "SELECT last.memory_id, m.seq, last.request_key FROM"
     " (SELECT r.memory_id, r.request_key, r.recalled_at FROM session_recalls r"
@@ -56,6 +57,11 @@ def context(snapshot: Snapshot, session_key: str, agent_id: str) -> StoredContex
 def is_bypassed(snapshot: Snapshot, session_key: str) -> bool:
     """Return True if memory is switched off for the session in the row of any agent."""
     return bool(snapshot.value(_BYPASSED, {"session_key": session_key}))
+
+
+def has_agent(snapshot: Snapshot, agent_id: str) -> bool:
+    """Return True if the agent is known, which gives it a read policy."""
+    return snapshot.one(_AGENT, {"agent_id": agent_id}) is not None
 
 
 def returned(

@@ -9,12 +9,17 @@ from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, Se
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes.sessions import ContextRow, RecallRow
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import session_memories
+from signet_actors.writer.commands import agents, session_memories
 
 
 def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded:
-    """Store the state of each session, and the memories that they received or were offered."""
+    """Store the state of each session, and the memories that they received or were offered.
+
+    An agent that a harness runs is known from its first session on, as from its first memory.
+    """
     for one in command.contexts:
+        if one.harness is not None:
+            agents.register(context, one.agent_id)
         session_rows.put(
             context.tx,
             ContextRow(
