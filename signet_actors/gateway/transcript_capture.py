@@ -56,9 +56,9 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
 
     part: list[CapturedTurn] = []
     size = 0
-    for row in stored_turns(transcript.turns, clean):
+    for row in stored_turns(transcript.turns, clean, transcript.ids):
         turn = CapturedTurn(
-            row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues
+            row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues, row.name
         )
         chars = len(turn.content) + len(turn.cjk or "")
         if part and (size + chars > PART_CHARS or len(part) >= PART_TURNS):

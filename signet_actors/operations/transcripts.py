@@ -161,12 +161,13 @@ class GetTranscriptRequest(OwnAgent, frozen=True, kw_only=True):
     after: Annotated[int, Cursor(high=MAX_CURSOR), Meta(description="nextCursor of the previous part")] = 0
 
 
-class TurnBody(msgspec.Struct, frozen=True):
-    """One turn; ``at`` is null if the transcript does not tell the time."""
+class TurnBody(msgspec.Struct, frozen=True, rename="camel"):
+    """One turn; ``at`` is null if the transcript does not tell the time. ``copyOf``: the session that had it before."""
 
     role: str
     content: str
     at: str | None
+    copy_of: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
@@ -202,7 +203,10 @@ class SearchSessionsRequest(OwnAgent, frozen=True, kw_only=True):
 
 
 class SessionHit(msgspec.Struct, frozen=True, rename="camel"):
-    """A session with the part of its best turn that matches; ``rank`` counts from 1, the best match."""
+    """A session with the part of its best turn that matches; ``rank`` counts from 1, the best match.
+
+    ``copyOf``: the session that had this turn before, if the search is in this session alone.
+    """
 
     session_key: str
     project: str | None
@@ -213,6 +217,7 @@ class SessionHit(msgspec.Struct, frozen=True, rename="camel"):
     harness: str | None
     role: str
     at: str | None
+    copy_of: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class SearchSessionsReply(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from signet_actors.protocol.message import KeyedRequest, Message, Principal, Req
 class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """A turn, or a piece of a long one, without secrets; ``continues``: a piece that is not the first.
 
-    ``basis`` and ``number`` are those of ``domain.transcripts.turns.StoredTurn``. ``cjk`` is what the text index needs
-    of it (``domain.normalization.cjk_bigrams``).
+    ``basis``, ``number`` and ``name`` are those of ``domain.transcripts.turns.StoredTurn``. ``cjk`` is what the text
+    index needs of it (``domain.normalization.cjk_bigrams``).
     """
 
     basis: bytes
@@ -28,6 +28,7 @@ class CapturedTurn(msgspec.Struct, frozen=True, omit_defaults=True, array_like=T
     cjk: str | None = None
     said_at: str | None = None
     continues: bool = False
+    name: bytes | None = None
 
 
 class CapturePosition(msgspec.Struct, frozen=True, array_like=True):
@@ -105,13 +106,14 @@ class StoredTranscript(msgspec.Struct, frozen=True):
 
 
 class TranscriptTurn(msgspec.Struct, frozen=True, array_like=True):
-    """A stored row of a transcript."""
+    """A stored row of a transcript. ``copy_of``: the session of which it is a copy."""
 
     seq: int
     role: str
     content: str
     said_at: str | None
     continues: bool
+    copy_of: str | None = None
 
 
 class TranscriptFound(Message, frozen=True, tag="searcher.transcript_found"):
@@ -143,6 +145,7 @@ class FoundSession(msgspec.Struct, frozen=True):
     role: str
     said_at: str | None
     excerpt: str
+    copy_of: str | None = None
 
 
 class SessionsFound(Message, frozen=True, tag="searcher.sessions_found"):

@@ -82,8 +82,9 @@ def keep_transcripts(room: PipelineHarness) -> None:
     """Transcripts: of two agents, with a turn in several pieces, and a forgotten one."""
     long = "a line of a golden log\n" * 1500
     turns = [Turn("user", "Where is the golden ferry?", "2026-01-01T09:00:00.000Z"), Turn("assistant", long)]
-    for agent, session in (("default", "golden"), ("cleo", "golden"), ("default", "forgotten")):
-        rows = [CapturedTurn(*row[:4], cjk_bigrams(row.text), *row[4:]) for row in stored_turns(turns, str)]
+    for agent, session in (("default", "golden"), ("cleo", "golden"), ("default", "forked"), ("default", "forgotten")):
+        said = stored_turns(turns, str, ("question", "answer"))
+        rows = [CapturedTurn(*row[:4], cjk_bigrams(row.text), *row[4:]) for row in said]
         room.ask(StoreTurns(session, agent, "codex", tuple(rows), harness="codex", project="golden"))
     room.ask(ForgetTranscript("forgotten", "default", Principal()))
 

@@ -29,9 +29,15 @@ from signet_actors.protocol.session_summaries import (
     StoreSummary,
     SummaryStored,
 )
-from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns, TranscriptStored
+from signet_actors.protocol.transcripts import (
+    CapturedTurn,
+    ForgetTranscript,
+    GetTranscript,
+    StoreTurns,
+    TranscriptStored,
+)
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget
-from signet_actors.searcher.queries import session_summaries
+from signet_actors.searcher.queries import session_summaries, transcripts
 from tests.support.pipeline_harness import PipelineHarness, configured, refused
 
 DIGEST = "0" * 64
@@ -71,6 +77,29 @@ def listed(room: PipelineHarness, agent: str = "default") -> list[str]:
         found = session_summaries.listed(snapshot, ListSummaries(ReadScope(agent), limit=50))
     assert found.total == len(found.summaries)
     return [summary.memory.id for summary in found.summaries]
+
+
+def named(said: tuple[CapturedTurn, ...]) -> tuple[CapturedTurn, ...]:
+    return tuple(msgspec.structs.replace(turn, name=b"%d" % number) for number, turn in enumerate(said))
+
+
+def test_turns_that_were_copied_from_another_session_are_not_summarized_again(room: PipelineHarness) -> None:
+    said = named(turns(12))
+    assert end(room, turns=said[:12]).job_id is not None
+    assert end(room, "forked", turns=said[:12]).job_id is None, "nothing is new"
+    assert end(room, "resumed", turns=said).job_id is not None
+    parts = {part.session_key: part for part in (summarized(room.take("summarize")) for _ in range(2))}
+    assert set(parts) == {"s-1", "resumed"}
+    with room.reader.open_snapshot() as view:
+        found = transcripts.get(view, GetTranscript("resumed", ReadScope()))
+    resumed = parts["resumed"]
+    rest = [turn.content for turn in found.turns if resumed.after < turn.seq <= resumed.through]
+    assert rest == [turn.content for turn in said[12:]]
+
+
+def summarized(job: LeasedJob) -> SummaryPart:
+    assert job.payload is not None
+    return msgspec.json.decode(job.payload, type=SummaryPart)
 
 
 def test_an_end_requests_one_summary_of_what_was_said_since_the_last_one(room: PipelineHarness) -> None:

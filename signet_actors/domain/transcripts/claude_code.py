@@ -29,6 +29,11 @@ def session_of(record: Mapping[str, Any]) -> str | None:
     return text_at(record, "sessionId")
 
 
+def id_of(record: Mapping[str, Any]) -> str | None:
+    """Return the id of the record, or that of the record of which a fork has made it."""
+    return text_at(object_at(record, "forkedFrom"), "messageUuid") or text_at(record, "uuid")
+
+
 def turn(record: Mapping[str, Any]) -> Turn | None:
     """Return the turn of the record, or None if it is none."""
     kind = text_at(record, "type")

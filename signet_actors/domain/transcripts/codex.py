@@ -31,6 +31,13 @@ def session_of(record: Mapping[str, Any]) -> str | None:
     return text_at(object_at(record, "payload"), "id", "session_id")
 
 
+def origin_of(record: Mapping[str, Any]) -> str | None:
+    """Return the session whose turns this one begins with: the one that was forked, or itself."""
+    if text_at(record, "type") != "session_meta":
+        return None
+    return text_at(object_at(record, "payload"), "forked_from_id", "id", "session_id")
+
+
 def turn(record: Mapping[str, Any]) -> Turn | None:
     """Return the turn of the record, or None if it is none."""
     payload = object_at(record, "payload") if "payload" in record else record

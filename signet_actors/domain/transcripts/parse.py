@@ -95,7 +95,7 @@ def _json_document(raw: bytes) -> Transcript | None:
     named = (json_messages.session_of(message) for message in messages)
     found = Transcript("json", session_key=next(filter(None, named), None))
     for message in messages:
-        found.add(json_messages.turn(message))
+        found.add(json_messages.turn(message), claude_code.id_of(message))
     return found
 
 
@@ -143,6 +143,7 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
     events = Transcript("codex")
     session = gemini.Session()
     unknown = b""
+    origin: str | None = None
     for number, (line, ended) in enumerate(_lines(raw), 1):
         if number > MAX_LINES:
             raise TranscriptTooLong(f"{MAX_LINES} lines")
@@ -165,14 +166,20 @@ def _json_lines(raw: bytes, make_way: Callable[[], None]) -> Transcript | None:
             continue
         records[form.name] += 1
         found.session_key = found.session_key or form.session_of(record)
+        if form.name == "codex":
+            origin = origin or codex.origin_of(record)
+            turn_id = f"{origin}\0{len(found.turns)}" if origin else None
+        else:
+            turn_id = claude_code.id_of(record)
         turn = form.turn(record)
-        found.add(turn)
+        found.add(turn, turn_id)
         if turn is None and form.name == "codex":
             events.add(codex.event_turn(record))
     if not any(records.values()):
         return None
     found.format = max(records, key=records.__getitem__)
-    found.turns = found.turns or events.turns
+    if not found.turns:
+        found.turns, found.ids = events.turns, events.ids
     if records["gemini"]:
         found.session_key, found.losses = found.session_key or session.key, session.losses
         for turn in session.turns():

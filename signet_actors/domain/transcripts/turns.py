@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Final, Literal, NamedTuple
 
 from signet_actors.domain.normalization import sanitize_text
@@ -71,6 +72,8 @@ class Transcript:
 
     format: TranscriptFormat
     turns: list[Turn] = field(default_factory=list)
+    ids: list[str | None] = field(default_factory=list, compare=False)
+    """By which each turn is known in the session of which this one is a copy, and in this one."""
     session_key: str | None = None
     skipped: int = 0
     unfinished: bool = False
@@ -78,7 +81,7 @@ class Transcript:
     losses: int | None = None
     _summaries: set[str] = field(default_factory=set, repr=False, compare=False)
 
-    def add(self, turn: Turn | None) -> None:
+    def add(self, turn: Turn | None, id: str | None = None) -> None:  # noqa: A002 - as the programs call it
         """Append the turn, if there is one. Raises TranscriptTooLong.
 
         A summary is kept once, and not as the answer of the agent that wrote it, too.
@@ -91,7 +94,9 @@ class Transcript:
             self._summaries.add(turn.text)
             if self.turns and self.turns[-1].role == "assistant" and summary_of(self.turns[-1].text) == turn.text:
                 self.chars -= len(self.turns.pop().text)
+                self.ids.pop()
         self.turns.append(turn)
+        self.ids.append(id)
         self.chars += len(turn.text)
         if len(self.turns) > MAX_TURNS:
             raise TranscriptTooLong(f"{MAX_TURNS} turns")
@@ -102,7 +107,8 @@ class Transcript:
 class StoredTurn(NamedTuple):
     """A turn, or a piece of it, as it is stored; ``continues``: it goes on where the piece before it ends.
 
-    ``basis`` is equal for equal turns, and ``number`` counts those before it in the capture.
+    ``basis`` is equal for equal turns, and ``number`` counts those before it in the capture. ``name`` is a digest of
+    the turn's id and of the number of the piece.
     """
 
     basis: bytes
@@ -111,6 +117,7 @@ class StoredTurn(NamedTuple):
     text: str
     said_at: str | None
     continues: bool
+    name: bytes | None = None
 
 
 def turn_of(role: str | None, text: str, said_at: str | None = None) -> Turn | None:
@@ -130,17 +137,23 @@ def turn_of(role: str | None, text: str, said_at: str | None = None) -> Turn | N
     return Turn(known, text, said_at) if known is not None and text else None
 
 
-def stored_turns(turns: Iterable[Turn], clean: Callable[[str], str]) -> Iterator[StoredTurn]:
-    """Yield what is stored of the turns; ``clean`` removes secrets, and what memory supplied, from each whole text."""
+def stored_turns(
+    turns: Iterable[Turn], clean: Callable[[str], str], ids: Iterable[str | None] = ()
+) -> Iterator[StoredTurn]:
+    """Yield what is stored of the turns; ``clean`` removes secrets, and what memory supplied, from each whole text.
+
+    ``ids`` are those of the turns, as far as they have any.
+    """
     seen: dict[bytes, int] = {}
-    for role, text, said_at in turns:
+    for (role, text, said_at), turn_id in zip(turns, chain(ids, repeat(None)), strict=False):
         cleaned = clean(text)
         for number, piece in enumerate(pieces(cleaned) if cleaned.strip() or not text.strip() else ()):
             continues = number > 0
             basis = turn_basis(role, piece, said_at, continues=continues)
             earlier = seen.get(basis, 0)
             seen[basis] = earlier + 1
-            yield StoredTurn(basis, earlier, role, piece, said_at, continues)
+            name = None if turn_id is None else hashlib.sha256(f"{turn_id}\0{number}".encode()).digest()[:_KEY_BYTES]
+            yield StoredTurn(basis, earlier, role, piece, said_at, continues, name)
 
 
 def turn_basis(role: str, text: str, said_at: str | None, *, continues: bool) -> bytes:

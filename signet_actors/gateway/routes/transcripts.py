@@ -408,7 +408,10 @@ def _bodies(turns: list[TranscriptTurn]) -> list[TurnBody]:
             joined[-1].append(turn)
         else:
             joined.append([turn])
-    return [TurnBody(rows[0].role, "".join(row.content for row in rows), rows[0].said_at) for rows in joined]
+    return [
+        TurnBody(rows[0].role, "".join(row.content for row in rows), rows[0].said_at, rows[0].copy_of or UNSET)
+        for rows in joined
+    ]
 
 
 async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
@@ -435,6 +438,7 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
             harness=session.harness,
             role=session.role,
             at=session.said_at,
+            copy_of=session.copy_of or UNSET,
         )
         for rank, session in enumerate(found.sessions, 1)
     ]

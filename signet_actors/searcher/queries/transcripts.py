@@ -60,6 +60,7 @@ def search(snapshot: Snapshot, query: SearchSessions) -> SessionsFound:
                 turn.role,
                 turn.said_at,
                 excerpt(turn.content, words),
+                turn.copy_of,
             )
             for turn in stored.best_turns(snapshot, query, expression)
         ]
@@ -92,7 +93,8 @@ def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
         found = [span for span in found if span.transcript in worded]
     listed = []
     for span in found[: query.limit]:
-        turns, _ = stored.turns_beside(snapshot, span.transcript, 0, _BESIDE)
+        turns, _ = stored.turns_beside(snapshot, span.transcript, span.first, 2 * _BESIDE)
+        turns = [turn for turn in turns if turn.seq >= span.first][: _BESIDE + 1]
         texts = [(turn.role, turn.content, turn.continues) for turn in turns]
         text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS))
         listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text))

@@ -21,8 +21,12 @@ _TRANSCRIPT: Final = (
     " FROM session_transcripts m WHERE {} ORDER BY CASE WHEN m.agent_id = :rp_agent THEN 0 ELSE 1 END, m.seq LIMIT 1"
 )
 _ONE: Final = "SELECT m.seq FROM session_transcripts m WHERE {}"
+_COPY_OF: Final = (
+    "(SELECT t.session_key FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"
+    " WHERE o.seq = u.copy_of AND t.forgotten_at IS NULL)"
+)
 _TURNS: Final = (
-    "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
+    f"SELECT u.seq, u.role, u.content, u.said_at, u.continues, {_COPY_OF} FROM session_turns u"
     f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_ROWS_AT_ONCE}"
 )
 _TURNS_BEFORE: Final = (
@@ -39,8 +43,8 @@ _CHANGED: Final = (
     f" ORDER BY m.updated_at DESC LIMIT {_MOST_CHANGED}"
 )
 _END: Final = (
-    "SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = :transcript"
-    " ORDER BY u.seq {} LIMIT 1"
+    "SELECT coalesce(u.said_at, u.created_at), u.seq FROM session_turns u WHERE u.transcript_seq = :transcript"
+    " AND u.copy_of IS NULL ORDER BY u.seq {} LIMIT 1"
 )
 _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
@@ -48,9 +52,18 @@ _SEARCH: Final = (
     " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
     " SELECT b.transcript, b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
 )
+_NO_COPY: Final = (
+    "NOT EXISTS (SELECT 1 FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"
+    " WHERE o.seq = u.copy_of AND t.forgotten_at IS NULL{})"
+)
+"""The turn is found in the session that had it first."""
+_NOT_COPIED: Final = (
+    "NOT EXISTS (SELECT 1 FROM session_transcripts t JOIN session_turns c ON c.transcript_seq = t.seq"
+    " AND c.copy_of = u.seq WHERE t.agent_id = m.agent_id AND t.session_key = :without)"
+)
 _FOUND: Final = (
-    "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content, m.seq, u.seq"
-    " FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
+    "SELECT m.session_key, m.agent_id, m.harness, m.project, m.updated_at, u.role, u.said_at, u.content, m.seq, u.seq,"
+    f" {_COPY_OF} FROM session_turns u JOIN session_transcripts m ON m.seq = u.transcript_seq WHERE u.seq = :turn"
 )
 
 _MATCHES: Final = "SELECT 1 FROM {} AND u.seq = :turn"
@@ -59,7 +72,7 @@ _ONE_MORE: Final = "SELECT 1 FROM {} LIMIT 1 OFFSET :most"
 
 
 class Span(NamedTuple):
-    """When the conversation of a transcript began and ended."""
+    """When the conversation of a transcript began and ended, and its first turn that is no copy."""
 
     transcript: int
     agent_id: str
@@ -67,6 +80,7 @@ class Span(NamedTuple):
     project: str | None
     start: str
     end: str
+    first: int
 
 
 class FoundTurn(NamedTuple):
@@ -82,6 +96,7 @@ class FoundTurn(NamedTuple):
     content: str
     transcript: int
     turn: int
+    copy_of: str | None
 
 
 def readable_transcript(snapshot: Snapshot, session_key: str, read: ReadScope) -> tuple[int, StoredTranscript] | None:
@@ -105,11 +120,11 @@ def turns_after(
     size = 0
     while True:
         rows = snapshot.rows(_TURNS, {"transcript": transcript, "after": after})
-        for seq, role, content, said_at, continues in rows:
+        for seq, role, content, said_at, continues, copy_of in rows:
             size += len(content.encode())
             if turns and (size > max_bytes or len(turns) >= max_rows):
                 return turns, after
-            turns.append(TranscriptTurn(seq, role, content, said_at, bool(continues)))
+            turns.append(TranscriptTurn(seq, role, content, said_at, bool(continues), copy_of))
             after = seq
         if len(rows) < _ROWS_AT_ONCE:
             return turns, None
@@ -188,7 +203,7 @@ def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: st
         snapshot.check_preempted()
         first, last = (snapshot.one(_END.format(order), {"transcript": transcript}) for order in ("ASC", "DESC"))
         if first is not None and last is not None and first[0] < end and last[0] >= start:
-            found.append(Span(transcript, agent_id, session_key, its_project, first[0], last[0]))
+            found.append(Span(transcript, agent_id, session_key, its_project, first[0], last[0], first[1]))
     return sorted(found, key=lambda span: (span.start, span.transcript), reverse=True)
 
 
@@ -213,5 +228,9 @@ def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
         "project": ("m.project = :project", query.project),
     }
     clauses = [clause for clause, value in given.values() if value is not None]
+    if query.session_key is None:
+        clauses.append(_NO_COPY.format("" if query.project is None else " AND t.project = :project"))
+    if query.without is not None:
+        clauses.append(_NOT_COPIED)
     bindings = {name: value for name, (_, value) in given.items() if value is not None}
     return " AND ".join(clauses) or "1 = 1", bindings

@@ -34,6 +34,8 @@ class TurnRow(NamedTuple):
     continues: int
     said_at: str | None
     created_at: str
+    name: bytes | None = None
+    copy_of: int | None = None
 
 
 class KeyedTurn(NamedTuple):
@@ -63,6 +65,17 @@ _UPDATE: Final = (
     " project = coalesce(:project, project) WHERE seq = :seq"
 )
 _BY_KEY: Final = "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
+_ORIGINAL: Final = (
+    "SELECT u.seq FROM session_turns u JOIN session_transcripts t ON t.seq = u.transcript_seq"
+    " WHERE u.name = :name AND u.role = :role AND u.content = :content AND t.agent_id = :agent_id"
+    " AND t.session_key <> :session_key AND t.forgotten_at IS NULL ORDER BY u.seq LIMIT 1"
+)
+_COPIED_THROUGH: Final = (
+    "UPDATE session_transcripts SET summarized_through = :through WHERE seq = :transcript"
+    " AND coalesce(summarized_through, 0) < :through AND NOT EXISTS (SELECT 1 FROM session_turns u"
+    " WHERE u.transcript_seq = :transcript AND u.seq > coalesce(summarized_through, 0) AND u.seq < :through"
+    " AND u.copy_of IS NULL)"
+)
 _FIRST_KEYS: Final = (
     "SELECT u.turn_key FROM session_turns u WHERE u.transcript_seq = :transcript ORDER BY u.seq LIMIT :limit"
 )
@@ -118,6 +131,22 @@ def turn_seq(tx: WriteTransaction, transcript: int, key: bytes) -> int | None:
     """Return the ``seq`` of the turn, or None if it is not stored."""
     row = tx.one(_BY_KEY, {"transcript": transcript, "key": key})
     return None if row is None else row[0]
+
+
+def original(
+    tx: WriteTransaction, agent_id: str, session_key: str, *, name: bytes, role: str, content: str
+) -> int | None:
+    """Return the ``seq`` of the same turn in another session of the agent, None if there is none."""
+    about = {"agent_id": agent_id, "session_key": session_key, "name": name, "role": role, "content": content}
+    row = tx.one(_ORIGINAL, about)
+    return None if row is None else row[0]
+
+
+def skip_copies(tx: WriteTransaction, transcript: int, last: bytes) -> None:
+    """Note that the turns up to this one need no summary, if they are copies of those of another session."""
+    through = turn_seq(tx, transcript, last)
+    if through is not None:
+        tx.execute(_COPIED_THROUGH, {"transcript": transcript, "through": through})
 
 
 def first_keys(tx: WriteTransaction, transcript: int, limit: int) -> list[bytes]:

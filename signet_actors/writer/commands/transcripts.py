@@ -92,6 +92,11 @@ def _append(context: CommandContext, command: StoreTurns, found: Transcript | No
         # The last stored turn is not in the capture, because it grew.
         rows.extend_turn(tx, last.seq, key=key, content=first.content, cjk=first.cjk)
         del turns[0]
+    copies = {
+        key: original
+        for key, turn in turns
+        if turn.name is not None and (original := _original(tx, command, turn.name, turn)) is not None
+    }
     rows.insert_turns(
         tx,
         [
@@ -104,12 +109,21 @@ def _append(context: CommandContext, command: StoreTurns, found: Transcript | No
                 int(turn.continues),
                 turn.said_at,
                 at,
+                turn.name,
+                copies.get(key),
             )
             for key, turn in turns
         ],
     )
+    if copies:
+        rows.skip_copies(tx, transcript, list(copies)[-1])
     rows.update(tx, transcript, now=context.now, form=command.format, harness=command.harness, project=command.project)
     return TranscriptStored(added=added, position=position)
+
+
+def _original(tx: WriteTransaction, command: StoreTurns, name: bytes, turn: CapturedTurn) -> int | None:
+    """Return the turn of another session of which this one is a copy."""
+    return rows.original(tx, command.agent_id, command.session_key, name=name, role=turn.role, content=turn.content)
 
 
 def _begin(context: CommandContext, transcript: int, turns: tuple[CapturedTurn, ...]) -> int:
