@@ -145,6 +145,11 @@ class Workspace:
         return self.daemon_dir / "owner-token"
 
     @property
+    def claims_file(self) -> Path:
+        """Which path of a harness has claimed or ended each session; without it, the next hook claims."""
+        return self.daemon_dir / "claims.json"
+
+    @property
     def database_marker_file(self) -> Path:
         """Exists once the workspace has had a database. A missing database is then not mistaken for a first start."""
         return self.daemon_dir / "database"

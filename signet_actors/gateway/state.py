@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.gateway.access_counts import AccessCounts
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
@@ -111,7 +112,7 @@ class GatewayState:
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)
         self.access_counts = AccessCounts(self.bus)
-        self.sessions = SessionTable(self.clock)
+        self.sessions = SessionTable(self.clock, file=Workspace(self.workspace).claims_file)
         self.projects = Projects(self.clock)
         self.ledger = RecallLedger(self.bus, self.clock, self.log)
         self.checkpoints = SessionCheckpoints(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from signet_actors.domain.session_keys import canonical_session_key
 from signet_actors.gateway.sessions.table import CLAIM_MS, Ending, SessionTable
 from tests.support.store_room import SetClock
@@ -77,3 +81,36 @@ def test_a_session_key_has_one_canonical_form() -> None:
     assert canonical_session_key(" session:abc ") == canonical_session_key("abc") == "abc"
     assert canonical_session_key("agent:alice:main") == "agent:alice:main"
     assert canonical_session_key("session: ") is canonical_session_key("") is canonical_session_key(None) is None
+
+
+@pytest.mark.parametrize(
+    ("minutes", "path"),
+    [(0, "plugin"), (1, "plugin"), (60, "plugin"), (238, "plugin"), (240, None), (300, None)],
+)
+def test_a_claim_in_the_file_lasts_as_long_as_it_would_have(tmp_path: Path, minutes: int, path: str | None) -> None:
+    clock, file = SetClock(), tmp_path / "claims.json"
+    SessionTable(clock, file=file).enter("s", "plugin")
+    clock.advance(minutes * 60_000)
+    found = SessionTable(clock, file=file).find("s")
+    assert (None if found is None else found.path) == path
+
+
+def test_each_minute_of_a_claimed_session_is_stored(tmp_path: Path) -> None:
+    clock, file = SetClock(), tmp_path / "claims.json"
+    table = SessionTable(clock, file=file)
+    for _ in range(20):
+        active = table.enter("s", "plugin").session.active_ms
+        found = SessionTable(clock, file=file).find("s")
+        assert found is not None
+        assert active - found.active_ms < 60_000
+        clock.advance(25_000)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null", '[["s"]]', '[["s", 1, 2, "a", 3, null]]', "\0"])
+def test_a_file_of_claims_in_another_form_counts_as_none(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "claims.json"
+    file.write_text(content)
+    table = SessionTable(SetClock(), file=file)
+    assert len(table) == 0
+    table.enter("s", "plugin")
+    assert len(SessionTable(SetClock(), file=file)) == 1

@@ -2,22 +2,30 @@
 
 A harness may be connected by two paths, a plugin and the older hooks. The first path that names a session claims it,
 and hooks of the other do nothing. Callers without a path neither claim nor conflict. A claim ends with the session
-(``end``), or ``CLAIM_MS`` after its last hook. Claims are lost with the process; the next hook claims again.
+(``end``), or ``CLAIM_MS`` after its last hook. Claims, and which path ended a session, are in a file that
+outlives the process, with the time of the last hook to the minute. Sessions without a path are known to this one only.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.file_draft import replace_file
 
 CLAIM_MS: Final = 4 * 3_600_000
 MAX_SESSIONS: Final = 4096
+STORED_MS: Final = 60_000
+"""The stored time of a session's last hook is not older."""
 SECOND_MS: Final = 1000
 """Programs tell the time of an end in whole seconds."""
 
@@ -30,6 +38,7 @@ class Session:
 
     ``path``: the runtime path that claimed it. ``ended_by``: the path that ended it, empty for one without a path, None
     while it runs. ``notified``: ids of the notifications that it received and that still hold.
+    ``stored_ms``: ``active_ms`` as it is in the file.
     """
 
     key: str
@@ -40,11 +49,23 @@ class Session:
     bypassed: bool = False
     ended_by: str | None = None
     notified: frozenset[str] = frozenset()
+    stored_ms: int = 0
 
     @property
     def expires_ms(self) -> int:
         """When it is forgotten unless another hook names it."""
         return self.active_ms + CLAIM_MS
+
+
+class StoredClaim(NamedTuple):
+    """What of a session with a path, or that one has ended, is in the file; see ``Session``."""
+
+    key: str
+    first_ms: int
+    active_ms: int
+    agent_id: str
+    path: str | None
+    ended_by: str | None
 
 
 class Entry(NamedTuple):
@@ -64,12 +85,22 @@ class Ending(NamedTuple):
 
 
 class SessionTable:
-    """The sessions by canonical key, the last used one last. One event loop only."""
+    """The sessions by canonical key, the last used one last. One event loop only. ``file``: where claims are kept."""
 
-    def __init__(self, clock: Clock, *, max_sessions: int = MAX_SESSIONS) -> None:
+    def __init__(self, clock: Clock, *, max_sessions: int = MAX_SESSIONS, file: Path | None = None) -> None:
         self._clock = clock
         self._max_sessions = max_sessions
+        self._file = file
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        if file is not None:
+            with contextlib.suppress(OSError, msgspec.DecodeError):  # a lost claim is claimed again
+                for claim in msgspec.json.decode(file.read_bytes(), type=list[StoredClaim]):
+                    self._sessions[claim.key] = Session(
+                        *(claim.key, claim.first_ms, claim.active_ms, claim.agent_id),
+                        path=claim.path,
+                        ended_by=claim.ended_by,
+                        stored_ms=claim.active_ms,
+                    )
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -91,6 +122,7 @@ class SessionTable:
             return Entry(
                 session, known, session.path if path is not None and session.path not in (None, path) else None
             )
+        before = (session.path, session.ended_by)
         if session.ended_by is not None:
             session.ended_by = session.path = None
         if path is not None and session.path is None:
@@ -99,6 +131,9 @@ class SessionTable:
         if conflict is None:
             session.active_ms = now_ms
         self._sessions.move_to_end(key)
+        is_old = session.path is not None and session.active_ms >= session.stored_ms + STORED_MS
+        if is_old or before != (session.path, session.ended_by):
+            self._store()
         return Entry(session, known, conflict)
 
     def find(self, key: str, *, ended: bool = False) -> Session | None:
@@ -125,16 +160,34 @@ class SessionTable:
             return Ending(accepted=False, claimed_by=session.path)
         session.ended_by = path or session.path or ""
         session.path = None
+        if session.ended_by:
+            self._store()
         return Ending(accepted=True)
 
     def renew(self, session: Session) -> None:
         """Begin the time of the session again."""
         session.active_ms = self._clock.wall_ms()
+        self._store()
 
     def active(self) -> list[Session]:
         """Return the sessions that run, the last used one first."""
         found = (self.find(key) for key in list(self._sessions))
         return [session for session in found if session is not None][::-1]
+
+    def _store(self) -> None:
+        """Replace the file; it survives a kill. One that cannot be written is tried again with the next change."""
+        if self._file is None:
+            return
+        now_ms = self._clock.wall_ms()
+        kept = [each for each in self._sessions.values() if (each.path or each.ended_by) and each.expires_ms > now_ms]
+        claims = [
+            StoredClaim(each.key, each.first_ms, each.active_ms, each.agent_id, each.path, each.ended_by)
+            for each in kept
+        ]
+        with contextlib.suppress(OSError):
+            replace_file(self._file, msgspec.json.encode(claims), durable=False)
+            for each in kept:
+                each.stored_ms = each.active_ms
 
     def _drop_oldest(self) -> None:
         while len(self._sessions) > self._max_sessions:
