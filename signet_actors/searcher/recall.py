@@ -9,6 +9,7 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 import msgspec
@@ -185,6 +186,7 @@ def recall(
         named=named,
         of_long_text=command.of_long_text,
         is_part=command.is_part,
+        hinted=partial(reader.hints.covered, snapshot) if len(keyword_hits.hints) else None,
     )
     if command.newest_first:
         talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)

@@ -11,7 +11,7 @@ Source: docs/quality.md "Relevance"; docs/decisions.md 49.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -81,7 +81,8 @@ class Measure:
     """Measures candidates of one query.
 
     If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``named`` rows have an exact
-    name of the text around the query. ``of_long_text`` and ``is_part``: as of ``Recall``.
+    name of the text around the query. ``of_long_text`` and ``is_part``: as of ``Recall``. ``hinted`` returns
+    the weight of the terms that the best hint of each row has.
     ``extent`` tells how much the query says.
     """
 
@@ -97,8 +98,10 @@ class Measure:
         named: Seqs = NO_ROWS,
         of_long_text: bool = False,
         is_part: bool = False,
+        hinted: Callable[[Sequence[tuple[str, float]], Seqs], Floats] | None = None,
     ) -> None:
         self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
+        self._hinted = hinted
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))
@@ -122,7 +125,12 @@ class Measure:
 
     def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
-        found = relevance.relevance(self.coverage(seqs), self.standing(seqs, cosines), self.extent)
+        standing = self.standing(seqs, cosines)
+        found = relevance.relevance(self.coverage(seqs), standing, self.extent)
+        if self._hinted is not None:
+            # The words of a hint are a signal of their own: the content may be far from the question.
+            by_hint = self._hinted(self.weights, seqs) / max(self._whole, 1e-12)
+            found = np.maximum(found, relevance.relevance(by_hint, np.maximum(standing, 0.0), self.extent))
         return np.where(np.isin(seqs, self._named), np.maximum(found, relevance.OF_NAMED), found)
 
     def coverage(self, seqs: Seqs) -> Floats:

@@ -1,7 +1,7 @@
 """What was said in earlier sessions, for the places that the memories of a recall leave free.
 
-A turn takes no place of a memory: it follows all of them. It is found by its words alone, and only if these cover so
-much of the query that it most likely is about it.
+A turn follows all memories, and takes a place only of a memory that most likely does not answer. It is found by its
+words alone, and only if these cover so much of the query that it most likely is about it.
 
 Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 """
@@ -40,8 +40,12 @@ _BESIDE: Final = 4
 
 
 def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
-    """Return ``found`` with the turns that follow its memories, the best of each session, best first."""
-    free = min(command.limit - len(found.rows), MOST)
+    """Return ``found`` with the turns that follow its memories, the best of each session, best first.
+
+    Memories that most likely do not answer make room for them.
+    """
+    answering = sum(row.relevance >= LEAST_RELEVANCE for row in found.rows)
+    free = min(command.limit - answering, MOST)
     if not command.turns or free <= 0 or not _admits_turns(command) or not stored.is_any_kept(snapshot):
         return found
     started = perf_counter()
@@ -57,13 +61,21 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             project=command.filters.project,
         )
         ranked = _ranked(snapshot, command, measure, stored.best_turns(snapshot, query, leading))[:free]
-        highest = min((row.score for row in found.rows), default=1.0)
+        memories = _with_room(found.rows, command.limit - len(ranked))
+        highest = min((row.score for row in memories), default=1.0)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
         rows = [_row(snapshot, turn, min(highest, share), relevant, words) for turn, share, relevant in ranked]
-        found = msgspec.structs.replace(found, turns=rows)
+        found = msgspec.structs.replace(found, rows=memories, turns=rows)
     timing = StageTiming("turns", round((perf_counter() - started) * 1000, 3))
     return msgspec.structs.replace(found, timings=[*found.timings, timing])
+
+
+def _with_room(rows: list[RecalledRow], most: int) -> list[RecalledRow]:
+    """Return at most ``most`` rows in their order: the last ones that most likely do not answer are left out."""
+    weak = [at for at, row in enumerate(rows) if row.relevance < LEAST_RELEVANCE]
+    left_out = frozenset(weak[len(weak) - max(0, len(rows) - most) :] if len(rows) > most else ())
+    return [row for at, row in enumerate(rows) if at not in left_out]
 
 
 def _leading(snapshot: Snapshot, measure: Measure) -> str:

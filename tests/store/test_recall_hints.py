@@ -192,3 +192,49 @@ def test_an_exact_identifier_stays_first_after_reranking(room: PipelineHarness) 
     for number in range(5):
         room.remember(f"KA fixed 6 times {number}", vector=[1.0, number / 10])
     assert ids(room.recall("KA-6", vector=[1.0], rerank_top=20))[0] == exact
+
+
+HINTED = (
+    ("The airship shed stands at Lakehurst", "hangar location question", "hangar location question"),
+    ("5433 it is", "Which port does the staging database use?", "which port has the staging database?"),
+    ("Noor prefers four spaces", "What indentation width is wanted?", "what indentation width is wanted"),
+    ("Petersen kümmert sich darum", "Wer pflegt den Fahrplan der Fähre?", "wer pflegt den Fahrplan der Fähre?"),
+    ("Ask Marisol on Fridays", "¿Quién calcula la nómina del taller?", "¿quién calcula la nómina?"),
+    ("王工每周五", "图书馆的备份脚本由谁运行", "图书馆的备份脚本由谁运行"),
+    ("Blue folder, second shelf", "Where are the lease contracts of the garage?", "lease contracts of the garage"),
+    ("It restarts by itself", "Why does the crawler stop at night?", "why does the crawler stop at night?"),
+)
+UNHINTED = (
+    "latest score of the football world cup",
+    "which colour has the save button?",
+    "the garage needs a new door and a lamp",
+    "wie hoch ist der Turm in Paris?",
+    "¿quién ganó el partido de ayer?",
+    "why does the printer print at noon?",
+    "port of Rotterdam and its cranes",
+    "会议室的钥匙在哪里",
+)
+
+
+def test_a_stored_hint_that_answers_makes_its_memory_relevant(room: PipelineHarness) -> None:
+    stored = [hint_only(room, content, question) for content, question, _ in HINTED]
+    for memory, (_, _, query) in zip(stored, HINTED, strict=True):
+        first, *others = room.recall(query, hints=True).rows
+        assert (first.id, first.relevance >= 0.5) == (memory, True), query
+        assert [row.content for row in others if row.relevance >= 0.5] == [], query
+        assert ids(room.recall(query, hints=True, min_relevance=0.5)) == [memory]
+
+
+def test_a_hint_that_shares_only_some_words_makes_no_memory_relevant(room: PipelineHarness) -> None:
+    for content, question, _ in HINTED:
+        hint_only(room, content, question)
+    found = {query: ids(room.recall(query, hints=True, min_relevance=0.5)) for query in UNHINTED}
+    assert [query for query, rows in found.items() if rows] == []
+
+
+def test_the_stronger_of_content_and_hint_is_the_relevance(room: PipelineHarness) -> None:
+    room.remember("The staging database listens on port 5433")
+    hint(room, "Who broke the kitchen oven?")
+    without = room.recall("staging database port").rows[0].relevance
+    assert room.recall("staging database port", hints=True).rows[0].relevance == without
+    assert room.recall("who broke the kitchen oven?", hints=True).rows[0].relevance >= 0.5

@@ -116,13 +116,13 @@ async def _recall(
     started = clock.monotonic_ns()
     boosts = config.search.date_boost and config.search.fusion == "convex"
     intent = recall_intent(query, fields, time, now_ms=clock.wall_ms(), date_boost=boosts)
+    with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     if intent is not None and intent.mode == "timeline":
         found, stages = await _timeline(call, fields, intent)
         context = None  # its entries are times, not memories
     else:
         received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
         text = query if intent is None else intent.search_text
-        with_turns = config.search.transcripts and not fields.aggregate
         filters = filters_of(fields, call.former_project)
         found, stages = await search_memories(call, text, fields, intent, filters, received, turns=with_turns)
     answered = clock.monotonic_ns()
@@ -144,8 +144,12 @@ async def _recall(
         )
         for row in rows
     ]
-    turns = [row for row in found.turns if sources is UNSET or row.session_id not in sources]
-    results += await _turns(call, turns[: max(0, fields.limit - len(results))])
+    turns = [row for row in found.turns if with_turns and (sources is UNSET or row.session_id not in sources)]
+    cut = pipeline.guardrails.recall_truncate_chars
+    results += [
+        _result(row, cut, already_recalled=False, session_key=row.session_id or UNSET)
+        for row in turns[: max(0, fields.limit - len(results))]
+    ]
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return RecallReply(
@@ -167,16 +171,12 @@ async def _recall(
     )
 
 
-async def _turns(call: Call[Any], turns: Sequence[RecalledRow]) -> list[RecallResult]:
-    """Return the turns as results; none if the caller may not read transcripts."""
-    if not turns:
-        return []
+async def _may_read_turns(call: Call[Any]) -> bool:
     try:
         await require_owner(call)
     except SignetError:
-        return []
-    cut = call.state.config.memory.pipeline_v2.guardrails.recall_truncate_chars
-    return [_result(row, cut, already_recalled=False, session_key=row.session_id or UNSET) for row in turns]
+        return False
+    return True
 
 
 def _record(

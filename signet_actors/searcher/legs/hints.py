@@ -10,6 +10,8 @@ Source: memory-pipeline.txt "Prospective Indexing (Hints)"; docs/decisions.md 9,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -98,6 +100,20 @@ class HintsLeg:
         strengths = strength[order[best]]
         order = np.argsort(-strengths, kind="stable")[:pool]
         return rows[order], strengths[order]
+
+    def covered(self, snapshot: Snapshot, weights: Sequence[tuple[str, float]], seqs: Seqs) -> npt.NDArray[np.float64]:
+        """Return how much weight the terms have together that the best hint of each row has. Shape (len(seqs),).
+
+        ``weights``: the expression of each term, and its weight.
+        """
+        of_hint = np.zeros(self._newest + 1)
+        for expression, weight in weights:
+            of_hint[self._matching_hints(snapshot, expression)] += weight
+        of_row = np.zeros(self._columns.size)
+        hints = np.flatnonzero(of_hint)
+        np.maximum.at(of_row, self._memory[hints], of_hint[hints])
+        found: npt.NDArray[np.float64] = of_row[seqs]
+        return found
 
     def _matching_hints(self, snapshot: Snapshot, expression: str) -> Seqs:
         """Return the hints that match; none if they are too many, which is cached until there are 5 % more hints.
