@@ -169,9 +169,11 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),
         "_PORT": MATCHED,
     },
+    "domain.dated_sections": {**dict.fromkeys(("_AROUND", "_WORD"), SEARCHED), "_HEADING": MATCHED},
     "domain.temporal.full_dates": dict.fromkeys(
-        ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS"), SEARCHED
+        ("_YEAR", "_YEAR_FIRST", "_MONTH_FIRST", "_DAY_FIRST", "_DAY_FIRST_NUMBERS", "_SLASHED"), SEARCHED
     ),
+    "domain.temporal.other_languages": {"_PHRASE": SEARCHED},
     "domain.temporal.phrases": {"_LOCAL_TIME": WHOLE},
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.program_text": {

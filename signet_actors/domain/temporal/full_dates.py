@@ -49,13 +49,20 @@ _DAY_FIRST: Final = re.compile(
 _DAY_FIRST_NUMBERS: Final = re.compile(
     r"(?<![0-9.])(?P<day>[0-9]{1,2})\. ?(?P<month>[0-9]{1,2})\. ?(?P<year>[0-9]{4})(?![0-9])", re.ASCII
 )
-_LIMITS: Final = "before after since until till by between to than not vor nach seit bis zwischen ab nicht"
+_SLASHED: Final = re.compile(
+    r"(?<![\w/.-])(?P<one>[0-9]{1,2})(?P<mark>[/-])(?P<two>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})(?![\w/-])", re.ASCII
+)
+"""``11/27/2026`` or ``27/11/2026``, where only one of the numbers can be the month."""
+_LIMITS: Final = (
+    "before after since until till by between to than not vor nach seit bis zwischen ab nicht depuis avant desde antes"
+)
 _OTHER_TIMES: Final = frozenset(_LIMITS.split())
 """With such a word before it, a date is a limit of the time that is meant."""
+_SINCE: Final = frozenset({"since", "seit", "depuis", "desde"})
 _BETWEEN_ENDS: Final = frozenset(
     {"and", "to", "until", "till", "through", "und", "bis", "bis zum", "-", "\u2013", "\u2014"}
 )
-_ARTICLES: Final = frozenset({"the", "der", "dem", "den"})
+_ARTICLES: Final = frozenset({"the", "der", "dem", "den", "le", "el", "la"})
 _MOST_WORD_CHARS: Final = 20
 
 
@@ -120,6 +127,13 @@ def _found(query: str) -> Iterator[FullDate]:
             else:
                 yield FullDate(match.start(), match.end(), first, last + timedelta(days=1), is_exact)
 
+    for match in _SLASHED.finditer(query):
+        one, two = int(match["one"]), int(match["two"])
+        if (one <= 12) == (two <= 12) and one != two:
+            continue
+        first = day(int(match["year"]), min(one, two), max(one, two))
+        yield FullDate(match.start(), match.end(), first, first and first + timedelta(days=1), is_exact=False)
+
 
 def _is_part_of_name(query: str, start: int, end: int) -> bool:
     """Return True if the text at ``start`` to ``end`` is a part of a path, a file name or a time."""
@@ -143,3 +157,12 @@ def is_limit(query: str, start: int) -> bool:
     if words and words[-1] in _ARTICLES:
         words.pop()
     return bool(words) and words[-1] in _OTHER_TIMES
+
+
+def is_since(query: str, start: int) -> bool:
+    """Return True if the word before ``start``, or the word there, says that the time began then ("since Monday")."""
+    own = query[start : start + _MOST_WORD_CHARS].split()
+    before = query[max(0, start - _MOST_WORD_CHARS) : start].split()
+    if before and before[-1].lower() in _ARTICLES:
+        before.pop()
+    return any(words and words[at].lower() in _SINCE for words, at in ((own, 0), (before, -1)))

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from signet_actors.domain.memories import TimeFacet
 from signet_actors.domain.stop_words import STOP_WORDS
-from signet_actors.domain.temporal.phrases import PhraseKind, Window, date_phrase, window_of
+from signet_actors.domain.temporal.phrases import PhraseKind, Window, date_phrase, ms_of, window_of
 
 TimeMode = Literal["auto", "timeline", "filter"]
 TIME_MODES: Final[tuple[TimeMode, ...]] = get_args(TimeMode)
@@ -22,12 +22,43 @@ _WEAK: Final = "what were was we you i doing did do on in at the that day date t
 WEAK_WORDS: Final = frozenset(_WEAK.split())
 """Words beside a documented date that are no topic. Source: docs/compatibility.md "Worked examples: dates"."""
 _EMPTY: Final = """
-    happen happened happening show list everything anything all s passiert passierte geschah gemacht getan los ist sind
-    war waren wurde haben habe hat hatten wir ich du ihr man uns der die das den dem ein eine einen wer wo wie am im an
-    um von vom zu zum zur bei mit es alles zeige zeig mir denn da und
+    happen happened happening happens done show list everything anything something all s work works worked
+    working discuss discussed discussing talk talked talking speak spoke decide decided recap summarize
+    summarise summarized learn learned learnt finish finished complete completed get got getting accomplish
+    accomplished achieve achieved leave left off remember remembered been make made write wrote say said tell
+    told mention mentioned noted give going go went since earlier later day week month time during were have up
+    passiert passierte geschah gemacht getan los ist sind war waren wurde wurden haben habe hat hatten wir ich
+    du ihr man uns der die das den dem ein eine einen wer wo wie am im an um von vom zu zum zur bei mit es alles
+    zeige zeig mir denn da und was an woran worüber woran darüber gearbeitet arbeiten arbeiteten besprochen
+    gesprochen geredet entschieden beschlossen fasse fass zusammen erledigt gelernt geschafft stehen geblieben
+    seit bisher gib über gibt gab hast habt tag tages arbeit que qu quoi quelle quels quelles avons avez ai as a
+    on nous tu vous je j fait faire faisons travaillé parlé discuté décidé résume résumer résumez passé est s se
+    c ce cet cette appris fini terminé en étions le la les l un une de du des d tout tous montre montrer moi sur
+    il y lors avec c'est qu'est-ce qu'avons-nous qu'ai-je avons-nous avez-vous qu'as-tu pendant journée au aux
+    dans depuis qué que hicimos hice hiciste hizo hemos he has hecho hablamos hablé trabajamos trabajé trabajado
+    decidimos discutimos resume resumir pasó ocurrió aprendí aprendimos terminamos terminé el los las del lo
+    muéstrame mostrar todo con nosotros sobre haciendo estuvimos hablado y durante desde día cosa abbiamo fatto
+    ho fizemos fiz fizeste hebben we gedaan heb что мы делали сделали
 """
-_EMPTY_WORDS: Final = WEAK_WORDS | STOP_WORDS | frozenset(_EMPTY.split())
+_DAYS: Final = """
+    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun montag dienstag mittwoch
+    donnerstag freitag samstag sonnabend sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes
+    miércoles jueves viernes sábado domingo morning afternoon evening night noon abend nachmittag vormittag morgen
+    mittag früh nacht matin soir après-midi midi mañana tarde noche
+"""
+_BESIDE_DAYS: Final = frozenset(_DAYS.split())
+"""Words that belong to a day, and are no topic."""
+_EMPTY_WORDS: Final = WEAK_WORDS | STOP_WORDS | _BESIDE_DAYS | frozenset(_EMPTY.split())
 """Words beside any other time that are no topic."""
+_REPORTS: Final = frozenset(
+    {
+        *("summary", "recap", "standup", "stand-up", "review", "overview", "report", "zusammenfassung", "rückblick"),
+        *("überblick", "résumé", "bilan", "resumen", "resumo", "samenvatting"),
+    }
+)
+_OF: Final = frozenset({"of", "for", "from", "von", "vom", "zu", "des", "de", "du", "d", "del", "über", ""})
+"""What is asked for at the beginning of a query is no topic before such a word: ``summary of …``, ``standup: …``."""
+_STEM_CHARS: Final = 4
 _PUNCTUATION: Final = ".,;:!?()[]{}<>\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u00bf\u00a1\u2026"
 
 
@@ -35,7 +66,9 @@ class Intent(NamedTuple):
     """``mode`` auto: memories of the window rank higher. ``search_text`` is what is searched for.
 
     ``content_query`` is the same in lower case and without punctuation if the time came from the query.
-    ``is_requested``: the caller sent the window, so nothing outside it is an answer.
+    ``is_requested``: the caller sent the window, so nothing outside it is an answer. ``topic``: the words that say more
+    than that the caller asks what happened, shortened. ``may_list``: if they match nothing in the window, what happened
+    in it is listed.
     """
 
     mode: TimeMode
@@ -44,6 +77,8 @@ class Intent(NamedTuple):
     window: Window
     facets: tuple[TimeFacet, ...]
     is_requested: bool
+    topic: tuple[str, ...] = ()
+    may_list: bool = False
 
 
 def intent_of_request(query: str, window: Window, facets: Sequence[TimeFacet] | None, mode: str | None) -> Intent:
@@ -57,32 +92,54 @@ def intent_of_request(query: str, window: Window, facets: Sequence[TimeFacet] | 
 def intent_of_query(query: str, now: datetime) -> Intent | None:
     """Return the intent of a query that names a time, or None. ``now`` is its moment in the caller's time zone.
 
-    A documented date with a topic filters by it. A date or another time without a topic is a timeline. Anything else,
-    and a full date in another form, only ranks.
+    A documented date with a topic filters by it. A date or another time without a topic is a timeline. Anything else
+    only ranks.
     """
     phrase = date_phrase(query, now)
     if phrase is None or now.tzinfo is None:
         return None
     window = window_of(phrase, now.tzinfo)
+    if phrase.is_since:
+        window = Window(window.start_ms, max(window.end_ms, ms_of(now) + 1))
+    asks = _content(phrase.rest, _EMPTY_WORDS)
+    topic = asks
     if phrase.kind is PhraseKind.EXACT:
-        topic = _content(phrase.rest, WEAK_WORDS)
-    else:
-        topic = _content(phrase.rest, _EMPTY_WORDS)
-        if topic or phrase.is_limit or phrase.kind is PhraseKind.FULL:
-            return Intent("auto", query, query, window, ("captured",), is_requested=False)
+        topic = [token for token in _content(phrase.rest, WEAK_WORDS) if _core(token).lower() not in _BESIDE_DAYS]
+    elif topic or (phrase.is_limit and not phrase.is_since):
+        may_list = phrase.is_since or not phrase.is_limit
+        return Intent(
+            "auto", query, query, window, ("captured",), is_requested=False, topic=_stems(topic), may_list=may_list
+        )
     shown = " ".join(_core(token).lower() for token in topic)
-    return Intent("filter" if topic else "timeline", shown, " ".join(topic), window, ALL_FACETS, is_requested=False)
+    return Intent(
+        "filter" if topic else "timeline",
+        shown,
+        " ".join(topic),
+        window,
+        ALL_FACETS,
+        is_requested=False,
+        topic=_stems(asks),
+        may_list=True,
+    )
 
 
 def _content(text: str, empty_words: frozenset[str]) -> list[str]:
     """Return the words of ``text`` that may be a topic, as they are written."""
-    kept = []
-    for token in text.split():
+    kept: list[str] = []
+    tokens = text.split()
+    for index, token in enumerate(tokens):
         core = _core(token).lower()
         head = core.replace("\u2019", "'").partition("'")[0]
-        if any(map(str.isalnum, core)) and core not in empty_words and head not in empty_words:
+        if not any(map(str.isalnum, core)) or core in empty_words or head in empty_words:
+            continue
+        follows = "" if token.endswith(":") else next(iter(tokens[index + 1 : index + 2]), "").lower()
+        if kept or empty_words is WEAK_WORDS or head not in _REPORTS or _core(follows).partition("'")[0] not in _OF:
             kept.append(token)
     return kept
+
+
+def _stems(topic: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word[: max(_STEM_CHARS, len(word) - 2)] for token in topic if (word := _core(token).lower()))
 
 
 def _core(token: str) -> str:

@@ -10,8 +10,9 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import Enum
 from typing import Final, NamedTuple
 
-from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates, is_limit
-from signet_actors.domain.temporal.relative_dates import relative_date
+from signet_actors.domain.temporal.full_dates import FIRST_YEAR, LAST_YEAR, full_dates, is_limit, is_since
+from signet_actors.domain.temporal.other_languages import english_phrases
+from signet_actors.domain.temporal.relative_dates import MAX_CHARS, RelativeDate, relative_date
 from signet_actors.domain.timestamps import iso, normalize_timestamp
 
 _LOCAL_TIME: Final = re.compile(
@@ -38,7 +39,8 @@ class PhraseKind(Enum):
 class DatePhrase(NamedTuple):
     """A time as it is written in a query; it means the days from ``first`` to before ``after``.
 
-    ``rest`` is the query without it. ``is_limit``: a word before it says that another time is meant ("since Monday").
+    ``rest`` is the query without it. ``is_limit``: a word before it says that another time is meant ("before Monday").
+    ``is_since``: that word says that the time began then ("since Monday").
     """
 
     text: str
@@ -47,6 +49,7 @@ class DatePhrase(NamedTuple):
     after: date
     kind: PhraseKind
     is_limit: bool
+    is_since: bool
 
 
 class Window(NamedTuple):
@@ -68,7 +71,14 @@ def date_phrase(query: str, now: datetime) -> DatePhrase | None:
             if found.first is not None and found.after is not None and found.is_exact == is_exact:
                 kind = PhraseKind.EXACT if is_exact else PhraseKind.FULL
                 return _phrase(query, found.start, found.end, found.first, found.after, kind)
-    relative = None if dates else relative_date(query, now)
+    if dates:
+        return None
+    relative = relative_date(query, now)
+    for start, end, english in english_phrases(query[:MAX_CHARS]):
+        named = date_phrase(english, now)
+        if named is not None and (relative is None or end <= relative.start):
+            relative = RelativeDate(start, end, named.first, named.after)
+            break
     if relative is None or relative.first.year < FIRST_YEAR or relative.after.year > LAST_YEAR:
         return None
     return _phrase(query, *relative, PhraseKind.RELATIVE)
@@ -77,6 +87,11 @@ def date_phrase(query: str, now: datetime) -> DatePhrase | None:
 def window_of(phrase: DatePhrase, zone: tzinfo) -> Window:
     """Return the instants of the phrase's days in ``zone``, from midnight to midnight."""
     return Window(_midnight_ms(phrase.first, zone), _midnight_ms(phrase.after, zone))
+
+
+def ms_of(moment: datetime) -> int:
+    """Return the milliseconds since 1970."""
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def limit_of(text: str, now: datetime, *, end: bool) -> str | None:
@@ -110,7 +125,8 @@ def _moment(text: str) -> datetime | None:
 
 
 def _phrase(query: str, start: int, end: int, first: date, after: date, kind: PhraseKind) -> DatePhrase:
-    return DatePhrase(query[start:end], f"{query[:start]} {query[end:]}", first, after, kind, is_limit(query, start))
+    rest = f"{query[:start]} {query[end:]}"
+    return DatePhrase(query[start:end], rest, first, after, kind, is_limit(query, start), is_since(query, start))
 
 
 def _midnight_ms(of: date, zone: tzinfo) -> int:
@@ -118,4 +134,4 @@ def _midnight_ms(of: date, zone: tzinfo) -> int:
 
 
 def _ms_in(local: datetime, zone: tzinfo) -> int:
-    return (local.replace(tzinfo=zone) - _EPOCH) // _MILLISECOND
+    return ms_of(local.replace(tzinfo=zone))

@@ -34,6 +34,10 @@ _THIS: Final = frozenset({"this", "current", *_forms("dies")})
 _AGO: Final = "ago"
 _BEFORE: Final = "vor"
 _PARTS_OF_DAY: Final = frozenset({"morning", "afternoon", "evening"})
+_DAYTIMES: Final = frozenset(
+    {*_PARTS_OF_DAY, "noon", "night", "abend", "nachmittag", "vormittag", "morgen", "mittag", "nacht"}
+)
+_REPEATED: Final = frozenset({"every", "each", "any", "next", "coming", "jeden", "n\u00e4chsten", "kommenden"})
 _NIGHTS: Final = frozenset({"night", "nacht"})
 _ENGLISH_NUMBERS: Final = "two three four five six seven eight nine ten eleven twelve"
 _GERMAN_NUMBERS: Final = "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
@@ -76,9 +80,11 @@ _MONTH_WORDS: Final = """
 _MONTH_NAMES: Final = frozenset(_MONTH_WORDS.split())
 _IN: Final = frozenset({"in", "im", "during", "early", "late", "mid", "anfang", "mitte", "ende"})
 _ON: Final = frozenset({"on", "am", "vom", "seit", "since", "by", "of", "from", "before", "after", "until"})
-_CUES: Final = frozenset({*_SINGLE_DAYS, *_LAST, *_THIS, _AGO, _BEFORE, *_WEEKDAYS, *_MONTH_NAMES, *_IN, "year"})
+_CUES: Final = frozenset(
+    {"st", "nd", "rd", "th", *_SINGLE_DAYS, *_LAST, *_THIS, _AGO, _BEFORE, *_WEEKDAYS, *_MONTH_NAMES, *_IN, "year"}
+)
 """A query without any of these words names no relative time."""
-_FIRST_WORDS: Final = _CUES | {*_COUNTS, *_SEVERAL, *_ON, "day", "jahr"}
+_FIRST_WORDS: Final = _CUES | {*_COUNTS, *_SEVERAL, *_ON, "day", "jahr", "for"}
 """The words that a relative time can begin with, apart from digits."""
 MAX_CHARS: Final = 2_000
 """The rest of a longer query is not read."""
@@ -118,6 +124,16 @@ class _Words:
                 return ""
         return self.words[index]
 
+    def is_part_of_name(self, at: int, end: int) -> bool:
+        """Return True if the words from ``at`` to before ``end`` are a part of an address, a path or a file name."""
+        before = self._query[max(0, self.starts[at] - 1) : self.starts[at]]
+        behind = self._query[self.ends[end - 1] : self.ends[end - 1] + 2]
+        return before in {".", "/", "@", "_", "\\"} or (behind[:1] in {".", "/", "@", "_"} and behind[1:].isalnum())
+
+    def ends_with(self, at: int) -> bool:
+        """Return True if the word at ``at`` is the last one, apart from a possessive ``s``."""
+        return at == len(self.words) - 1 or (self.at(at + 1) == "s" and self._query[self.ends[at]] in "'\u2019")
+
 
 Rule = Callable[[_Words, int], tuple[int, Days] | None]
 """Returns the index behind the last word of a time that begins at the index, and its days."""
@@ -140,7 +156,7 @@ def relative_date(query: str, now: datetime) -> RelativeDate | None:
                 found = rule(text, index)
             except (OverflowError, ValueError):  # outside the calendar
                 found = None
-            if found is not None:
+            if found is not None and not text.is_part_of_name(index, found[0]):
                 end, (first, after) = found
                 return RelativeDate(text.starts[index], text.ends[end - 1], first, after)
     if iso is None:
@@ -243,7 +259,37 @@ def _on_weekday(text: _Words, at: int) -> tuple[int, Days] | None:
     weekday = _WEEKDAYS.get(text.at(at + 1))
     if weekday is None or text.words[at] not in _ON:
         return None
+    if dated := _weekday_alone(text, at + 1):
+        return dated
     return at + 2, _weekday(text, weekday, today_counts=True)
+
+
+def _weekday_alone(text: _Words, at: int) -> tuple[int, Days] | None:
+    """``Friday, November 27``, or at the end of the query and before a part of the day ``Friday``, ``Friday's``."""
+    weekday = _WEEKDAYS.get(text.words[at])
+    if weekday is None or text.at(at - 1) in _REPEATED:
+        return None
+    name = at + 2 if text.at(at + 1) in {"the", "den", "dem", "der"} else at + 1
+    if text.at(name) and (dated := _day_of_month(text, name)):
+        return dated
+    if not text.ends_with(at) and text.at(at + 1) not in _DAYTIMES:
+        return None
+    return at + 1, _weekday(text, weekday, today_counts=True)
+
+
+def _nth(text: _Words, at: int) -> tuple[int, Days] | None:
+    """``on the 27th``: the latest such day."""
+    number = text.at(at + 2)
+    if text.words[at] not in {*_ON, "for"} or text.at(at + 1) != "the" or not _is_day(number):
+        return None
+    if text.at(at + 3) not in {"st", "nd", "rd", "th"} or text.at(at + 4) == "of":
+        return None
+    for months in range(12):
+        back = text.today.year * 12 + text.today.month - 1 - months
+        first = day(back // 12, back % 12 + 1, int(number))
+        if first is not None and first <= text.today:
+            return at + 4, (first, first + _DAY)
+    return None
 
 
 _RULES: Final[tuple[Rule, ...]] = (
@@ -253,6 +299,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     _units_ago,
     _month_or_year,
     _day_of_month,
+    _nth,
+    _weekday_alone,
     _on_weekday,
 )
 

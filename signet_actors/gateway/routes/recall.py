@@ -12,13 +12,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.exact_names import exact_names
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
-from signet_actors.domain.temporal.intent import Intent
+from signet_actors.domain.temporal.intent import ALL_FACETS, Intent
 from signet_actors.domain.temporal.past import asks_for_past
+from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
@@ -70,6 +72,10 @@ TRUNCATED: Final = " [truncated]"
 WORD_MATCHES: Final = ("hybrid", "keyword")
 """Sources of rows that match words of the query."""
 TIMELINE_SOURCE: Final = "temporal_"
+ANSWERS: Final = 0.5
+"""The relevance from which on a memory answers a question."""
+_HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
+"""What is valid for long did not happen at a time."""
 LONG_CHARS: Final = 400
 """Not every word of a longer query has to be answered."""
 TIMELINE_CHARS: Final = 900
@@ -125,6 +131,8 @@ async def _recall(
         text = query if intent is None else intent.search_text
         filters = filters_of(fields, call.former_project)
         found, stages = await search_memories(call, text, fields, intent, filters, received, turns=with_turns)
+        if intent is not None and intent.may_list and not fields.aggregate:
+            found = await _with_window(call, fields, intent, found)
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
     rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
@@ -132,7 +140,8 @@ async def _recall(
     if card is not None:
         rows = rows_beside_card(rows, fields.limit)
     touch_memories(call, rows)
-    dedupe, repeated = _record(call, context, found, rows)
+    memories = [row for row in rows if not row.source.startswith(TIMELINE_SOURCE)]
+    dedupe, repeated = _record(call, context, found, memories)
     sources, session_keys = await session_excerpts(call, query, rows) if fields.expand else (UNSET, {})
     results = [] if card is None else [card]
     results += [
@@ -316,6 +325,33 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     found = await with_transcripts(call, await call.ask_searcher(query), intent, query)
     stages = [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     return found, [*stages, Stage(name="searcher_round_trip", duration_ms=_ms(clock.monotonic_ns() - started))]
+
+
+async def _with_window(call: Call[Any], fields: RecallFields, intent: Intent, found: Recalled) -> Recalled:
+    """Return ``found``; with all that happened in the window if nothing of it has to do with the question.
+
+    What answers the question and is of another time stays: after it if the time filters, else before it.
+    """
+    words, window = intent.topic, intent.window
+    answers = [row for row in found.rows if words and _answers(row, words)]
+    if any(
+        row.time is not None or window.start_ms <= (epoch_ms(row.created_at) or 0) < window.end_ms for row in answers
+    ):
+        return found
+    everything = intent._replace(mode="timeline", search_text="", facets=_HAPPENED)
+    listed, _ = await _timeline(call, fields, everything)
+    if not listed.rows:
+        return found
+    shown = {row.id for row in answers}
+    happened = [row for row in listed.rows if row.time is None or row.time.subject_id not in shown]
+    rows = [*happened, *answers] if intent.mode == "filter" else [*answers, *happened]
+    return msgspec.structs.replace(found, rows=rows[: fields.limit])
+
+
+def _answers(row: RecalledRow, words: Sequence[str]) -> bool:
+    """Return whether a memory has to do with the words, whatever the words of the time in the query say."""
+    content = row.content.lower()
+    return row.relevance >= ANSWERS or any(word in content for word in words)
 
 
 def _min_score(config: Config, fields: RecallFields) -> float:
