@@ -121,7 +121,7 @@ _PARAGRAPH_END: Final = re.compile(r"\n(?:[ \t]{0,9}\n|<)")
 _MESSAGES: Final = (
     "<permissions instructions>",
     "Stop hook feedback:\n",
-    "Base directory for this skill: /",
+    "Base directory for this skill: ",
     "You are performing a CONTEXT CHECKPOINT COMPACTION.",
     "The following is the Codex agent history",
     "# AGENTS.md instructions for ",

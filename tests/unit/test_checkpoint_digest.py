@@ -87,3 +87,11 @@ def test_the_text_cannot_end_the_block_in_which_it_stands_and_is_not_extracted_a
     assert "</system>" not in text
     kept, count = without_injected(f"{text}\n\nand this is mine")
     assert (kept.strip(), count) == ("and this is mine", 1)
+
+
+def test_what_a_program_writes_is_no_line_of_a_prompt() -> None:
+    opened = "<ide_opened_file>The user opened the file dock.py in the IDE. It may not be related.</ide_opened_file>"
+    assert prompt_line(f"{opened}\nWhich port?") == "Which port?"
+    assert prompt_line("<hook_context>a port</hook_context>\n\nWhich port?") == "Which port?"
+    assert prompt_line("<task-notification>\n<task-id>b1</task-id>\n</task-notification>") == ""
+    assert prompt_line("Why is <task-notification> in my file?") == "Why is <task-notification> in my file?"

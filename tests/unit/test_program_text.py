@@ -59,6 +59,7 @@ WRITTEN_BY_A_PROGRAM: Final = (
     'Another Claude session sent a message:\n<agent-message from="scout">\nDone.\n</agent-message>',
     "Stop hook feedback:\n- [check.sh]: the tests fail",
     "Base directory for this skill: /home/you/.claude/skills/deploy\n\n# Deploy\n\nBuild, then push.",
+    "Base directory for this skill: C:\\Users\\you\\.claude\\skills\\deploy\n\n# Deploy",
     "Unknown slash command: deplyo",
     REMINDER,
     f"{REMINDER}\n{REMINDER}",
