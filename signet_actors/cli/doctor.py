@@ -42,7 +42,9 @@ from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.domain.backups import newest_first
+from signet_actors.domain.session_inject import IDENTITY_FILES
 from signet_actors.errors import ConfigError, ExitCode, SignetError
+from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from signet_actors.runtime.supervision.listener import TakenPort
 
 if TYPE_CHECKING:
@@ -456,6 +458,10 @@ def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the connected harnesses read the files that have the identity files; say where hooks work."""
     if context.config is not None and (chosen := context.config.projects.only):
         yield DoctorFinding("projects", OK, f"hooks work in {', '.join(chosen)} only (projects.only)")
+    for file in IDENTITY_FILES:
+        path = context.workspace / file.name
+        if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+            yield DoctorFinding("identity", WARN, f"{path} is longer than 1 MB: only its beginning is read")
     for harness in HARNESSES:
         for unread in unread_files(context.workspace, harness, context.environment):
             yield DoctorFinding("harness", WARN, unread)

@@ -22,13 +22,14 @@ MAX_DIFF_LINES: Final = 2_000
 _MARK_BEGIN: Final = "<!-- signet: "
 _MARK: Final = re.compile(rf"^{_MARK_BEGIN}[^\n]{{0,400}}-->[^\S\n]{{0,20}}$", re.MULTILINE)
 _HEADING: Final = re.compile(r"#{1,6}(?=[ \t])")
-_CONTROL: Final = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL: Final = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that no line of the file has: what controls a terminal, ends a line, or shows text in another order."""
 _FENCE: Final = re.compile(r"```(?:markdown|md|text)?[ \t]*")
 
 
 def project_heading(project: str) -> str:
     """Return the heading of what was made from the memories of ``project``."""
-    return f"{PROJECT_HEADING}{collapsed(project)[:MAX_PROJECT_CHARS].strip()}"
+    return f"{PROJECT_HEADING}{CONTROL.sub('', collapsed(project))[:MAX_PROJECT_CHARS].strip()}"
 
 
 def split(text: str) -> tuple[str, str]:
@@ -85,7 +86,7 @@ def readable_answer(text: str, max_chars: int) -> str:
     """
     text = without_leading_reasoning(sanitize_text(text).strip()).replace("\r\n", "\n")
     before, closed, after = text.partition("</think>")  # some chat templates put the opening tag into the prompt
-    text = _CONTROL.sub("", after if closed and "<think>" not in before else text).strip()
+    text = CONTROL.sub("", after if closed and "<think>" not in before else text).strip()
     lines = [line for line in text.split("\n") if not line.startswith(_MARK_BEGIN)]
     if lines and _FENCE.fullmatch(lines[0]):
         lines = lines[1:-1] if lines[-1].strip() == "```" else lines[1:]

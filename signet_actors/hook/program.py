@@ -39,7 +39,7 @@ from signet_actors.hook.harness_events import (
     text_for_agent,
 )
 from signet_actors.hook.injected_text import fitted
-from signet_actors.hook.spool import FINAL_REFUSALS, MAX_ENTRIES, Spool, SpoolFull
+from signet_actors.hook.spool import FINAL_REFUSALS, Spool, SpoolFull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ PAUSE_S = 0.05
 MARGIN_S = 0.1
 """The end of the limit that is left for the output."""
 EXIT_GRACE_S = 0.5
+CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
+"""What a terminal would obey, of an answer that may be another program's. JSON has none of them, but for DEL and C1."""
 USAGE = f"""Usage: signet-hook NAME [-H HARNESS] [--project DIR] [--workspace DIR] [--agent NAME] [--json]
 
 Send what a harness reports on standard input (JSON) to the Signet daemon, and print its answer.
@@ -178,7 +180,7 @@ class _Call:
                 raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
         except NoAnswer as no_answer:
             output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
-            output.waiting = self._waiting()
+            output.waiting, output.is_full = self._waiting()
             output.report(no_answer)
             if kept is not None and not output.kept:
                 self.spool.set_aside(kept)
@@ -222,11 +224,11 @@ class _Call:
         except (OSError, SpoolFull):
             return None
 
-    def _waiting(self) -> int:
+    def _waiting(self) -> tuple[int, bool]:
         try:
-            return len(self.spool.waiting())
+            return len(self.spool.waiting()), self.spool.is_full()
         except OSError:
-            return 0
+            return 0, False
 
 
 class _Output:
@@ -245,6 +247,7 @@ class _Output:
         self._as_json = False
         self.kept = False
         self.waiting = 0
+        self.is_full = False
 
     def prepare(self, hook: Hook, event: dict[str, Any], options: Options) -> None:
         """Note for whom the output is. A harness that names its event reads JSON, any other caller plain text."""
@@ -292,7 +295,7 @@ class _Output:
             line = f"Signet: no memory in this session, because {why}. {why.remedy}".rstrip()
             if self.waiting:
                 line += f" {self.waiting} {'report waits' if self.waiting == 1 else 'reports wait'} for it"
-                line += " (no more fit: the next ones are lost)." if self.waiting >= MAX_ENTRIES else "."
+                line += " (no more fit: the next ones are lost)." if self.is_full else "."
             self._print(self._injection(line, visible=hook.path.endswith("/session-start")))
 
     def _injection(self, text: str, *, visible: bool = False) -> str:
@@ -311,7 +314,7 @@ class _Output:
 
     def _print(self, text: str) -> None:
         if self._once.acquire(blocking=False):
-            _write(1, text)
+            _write(1, text.translate(CONTROLS))
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -59,6 +59,12 @@ class Spool:
         """Return the names of the waiting requests, oldest first; an empty list if there is no spool."""
         return self._names(_ENDING)
 
+    def is_full(self) -> bool:
+        """Return whether the next request may not fit, by the number or the size of those that wait."""
+        names = self.waiting()
+        used = sum(os.lstat(os.path.join(self.directory, name)).st_size for name in names)
+        return len(names) >= MAX_ENTRIES or used + MAX_ENTRY_BYTES > MAX_BYTES
+
     def due(self) -> list[str]:
         """Return the names of the waiting requests that may be sent now."""
         now = time.time_ns()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from signet_actors.config.regular_file import read_regular
+from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.session_inject import IDENTITY_FILES, RECENT_FILE, IdentityFile
 from signet_actors.errors import ConfigError
@@ -38,7 +38,7 @@ def is_directory_name(agent_id: str) -> bool:
 
 
 def read_prose(path: Path) -> bytes:
-    """Return the content of a file that is shown to models. Raises ConfigError and OSError.
+    """Return the content of a file that is shown to models, or its beginning. Raises ConfigError and OSError.
 
     A link is followed to Markdown or plain text only, by its ending: one that came with a repository may lead to a
     private key.
@@ -46,7 +46,8 @@ def read_prose(path: Path) -> bytes:
     real = Path(os.path.realpath(path))
     if real.suffix.lower() not in PROSE_ENDINGS:
         raise ConfigError(f"{path} leads to {real}, which is not named like a text")
-    return read_regular(real, MAX_FILE_BYTES)
+    with os.fdopen(open_regular(real, os.O_RDONLY), "rb") as file:
+        return file.read(MAX_FILE_BYTES)
 
 
 def read_identity(

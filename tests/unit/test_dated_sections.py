@@ -22,7 +22,7 @@ from signet_actors.domain.dated_sections import (
 )
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.timestamps import epoch_ms, iso
-from signet_actors.domain.working_memory import for_session, joined
+from signet_actors.domain.working_memory import for_session, joined, project_heading, readable_answer
 
 NOW = "2026-11-24T12:00:00.000Z"
 NOW_MS = epoch_ms(NOW) or 0
@@ -187,3 +187,14 @@ def test_a_heading_leaves_with_all_that_stood_below_it() -> None:
     assert unrepeated(text, TOLD) == "# Head\nOwn.\n\n## Kept\n- more"
     assert unrepeated(f"## Only\n{line}\n", TOLD) == ""
     assert unrepeated(f"# A\n## B\n{line}\n## C\n- c", TOLD) == "# A\n## C\n- c"
+
+
+def test_no_line_shows_its_text_in_another_order() -> None:
+    hidden = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x1B, 0x9B)]
+    for each in hidden:
+        made = dated(None, [], [memory(content=f"The port{each} is 5433 {each}שלום\u200f!")], NOW_MS)
+        assert made is not None
+        assert each not in made.text, hex(ord(each))
+        assert "שלום\u200f!" in made.text
+        assert each not in readable_answer(f"- The port{each} is 5433", 100)
+        assert each not in project_heading(f"/srv/{each}shop")

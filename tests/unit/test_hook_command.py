@@ -305,6 +305,29 @@ def test_without_a_daemon_the_user_of_gemini_is_told_at_the_start_and_its_model_
         assert not is_told or context(done).startswith("Signet: no memory in this session")
 
 
+def test_a_spool_that_is_full_by_bytes_says_that_the_next_reports_are_lost(workspace: Path) -> None:
+    waiting = workspace / "memory" / "spool"
+    waiting.mkdir(parents=True)
+    for number, size, is_full in ((1, 1000, False), (2, spool.MAX_BYTES - 1000, True)):
+        with (waiting / f"{number:020d}-7.json").open("wb") as file:
+            file.truncate(size)
+        said = context(hook("session-start", *CLAUDE, event=START, workspace=workspace, url=closed_port()))
+        assert ("the next ones are lost" in said) is is_full, said
+
+
+def test_a_caller_of_plain_text_gets_nothing_that_controls_its_terminal(
+    daemon: ScriptedDaemon, workspace: Path
+) -> None:
+    raw = "one\x1b[31mtwo\x07\x9b2J\x00\x08\x7f\rthree\n\tfour öäü 端口 🙂"
+    daemon.on("POST", "/api/hooks/session-start", {"inject": raw})
+    done = hook("session-start", event="", workspace=workspace, url=daemon.url)
+    assert done.stdout == "one[31mtwo2Jthree\n\tfour öäü 端口 🙂\n"
+    daemon.on("POST", "/api/hooks/recall", {"results": [{"content": raw}]})
+    done = hook("recall", "--json", event={"query": "x"}, workspace=workspace, url=daemon.url)
+    assert not set(map(chr, (*range(9), *range(11, 32), *range(127, 160)))) & set(done.stdout)
+    assert json.loads(done.stdout)["results"][0]["content"].startswith("one\x1b[31mtwo\x07")
+
+
 ENCODED: dict[str, Callable[[str], bytes]] = {
     "plain": lambda text: text.encode(),
     "UTF-8 with a mark": lambda text: text.encode("utf-8-sig"),

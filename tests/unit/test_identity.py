@@ -8,7 +8,7 @@ import pytest
 
 from signet_actors.domain.identity import MAX_VALUE_CHARS, identity_of_document, identity_of_text
 from signet_actors.gateway.synthesis.memory_file import working_memory
-from signet_actors.runtime.identity_files import read_identity
+from signet_actors.runtime.identity_files import MAX_FILE_BYTES, read_identity
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,10 @@ def test_a_link_in_place_of_an_identity_file_is_followed_to_a_text_only(tmp_path
     (workspace / name).unlink()
     (workspace / name).write_text("A file of its own.")
     assert "A file of its own." in shown()
+
+
+def test_a_file_of_more_than_a_megabyte_is_cut_and_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "USER.md").write_text("My name is Ada.\n" + "x" * (2 * MAX_FILE_BYTES))
+    ((file, text),) = read_identity(tmp_path, "default")
+    assert (file.name, len(text)) == ("USER.md", MAX_FILE_BYTES)
+    assert text.startswith("My name is Ada.")

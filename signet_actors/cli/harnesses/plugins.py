@@ -44,7 +44,8 @@ SKILL_PATH: Final = "skills/signet-memory/SKILL.md"
 INSTALL: Final = {
     "claude-code": "In Claude Code: `/plugin marketplace add {directory}`, then `/plugin install signet@signet`.",
     "gemini": "`gemini extensions install {directory}` installs it.",
-    "openclaw": "`openclaw plugins install {directory}` installs it; docs/guides/plugins.md has its settings.",
+    "openclaw": "`openclaw plugins install {directory} --force --accept-capabilities` installs it;"
+    " docs/guides/plugins.md has its settings.",
     "generic": "Put it where your program looks for Agent Plugins.",
 }
 """The harnesses that have a plugin, and how each installs it. The first file of a plugin is its manifest."""
