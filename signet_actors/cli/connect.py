@@ -162,7 +162,7 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     needed = [change for change in changes if change.is_needed]
     if not needed and not invocation.as_json:
         print_result(f"{chosen.title} is not connected.")
-    for change in changes:
+    for change in reversed(changes):  # the first one made the directory
         if change.is_needed:
             change.apply()
         elif change.file.former() is not None:

@@ -6,6 +6,7 @@ The fixtures have the real formats: https://code.claude.com/docs/en/settings, ht
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -95,6 +96,92 @@ def test_in_a_rich_home_only_our_entries_come_and_go(home: Home, harness: Harnes
     assert home.disconnect(harness).exit_code == 0
     assert home.files() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+every_harness = pytest.mark.parametrize(
+    "harness",
+    [one for one in HARNESSES if one.events and one.directory.count("/") == 0],
+    ids=lambda harness: harness.name,
+)
+
+
+@pytest.mark.parametrize("kind", ["an empty directory", "a link to one", "a link to nothing", "no directory"])
+@every_harness
+def test_a_directory_that_connect_has_not_made_stays(home: Home, harness: Harness, kind: str) -> None:
+    home.install_signet()
+    directory, elsewhere = home.settings(harness).parent, home.root / "elsewhere"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "an empty directory":
+        directory.mkdir(mode=0o750)
+    elif kind.startswith("a link"):
+        directory.symlink_to(elsewhere, target_is_directory=True)
+    if kind == "a link to one":
+        elsewhere.mkdir(mode=0o750)
+    before = {name: content for name, content in home.files().items() if not name.startswith("bin")}
+    assert home.connect(harness).exit_code == 0
+    assert home.settings(harness).exists()
+    assert home.disconnect(harness).exit_code == 0
+    assert {name: content for name, content in home.files().items() if not name.startswith("bin")} == before
+    assert directory.is_symlink() == kind.startswith("a link")
+
+
+@pytest.mark.parametrize("content", [b'{"model": "opus"}\n', None], ids=["settings", "no settings"])
+@pytest.mark.parametrize("failing", ["replace", "sync", "changed"])
+@every_harness
+def test_a_connect_that_fails_leaves_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch, harness: Harness, failing: str, content: bytes | None
+) -> None:
+    path = home.settings(harness)
+    directory_before = path.parent.exists()
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    elif failing == "changed":
+        return
+    method = "sync" if failing == "changed" else failing
+    done = getattr(FileDraft, method)
+
+    def fails(draft: FileDraft) -> None:
+        if draft.target == path and failing == "changed":
+            path.write_bytes(b'{"model": "haiku"}\n')
+        elif draft.target == path:
+            raise OSError(errno.EPERM if failing == "replace" else errno.ENOSPC, "it cannot be done")
+        done(draft)
+
+    monkeypatch.setattr(FileDraft, method, fails)
+    before = home.files()
+    refused = home.connect(harness)
+    assert refused.exit_code != 0
+    if failing != "changed":
+        assert f"{path} cannot be written: it cannot be done" in refused.stderr
+        assert home.files() == before
+        assert path.parent.exists() == (directory_before or content is not None)
+    assert [found.name for found in home.root.rglob("*before-signet")] == []
+
+
+@every_harness
+def test_a_full_disk_is_named_with_the_file_and_connect_does_not_end_well(
+    home: Home, monkeypatch: pytest.MonkeyPatch, harness: Harness
+) -> None:
+    sync = FileDraft.sync
+
+    def full(draft: FileDraft) -> None:
+        if draft.target.name == "harnesses.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(draft)
+
+    monkeypatch.setattr(FileDraft, "sync", full)
+    refused = home.connect(harness)
+    assert refused.exit_code == 78
+    assert (
+        f"{home.root}/.agents/memory/harnesses.json, the list of connected harnesses, cannot be written"
+        in refused.stderr
+    )
+    assert "No space left on device" in refused.stderr
+    assert "None" not in refused.stderr
+    monkeypatch.setattr(FileDraft, "sync", sync)
+    assert home.connect(harness).exit_code == 0, "the same command completes it"
+    assert home.disconnect(harness).exit_code == 0
 
 
 def test_every_other_byte_of_the_file_stays(home: Home) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signet_actors.cli.presentation import print_message, printable
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError
 from signet_actors.runtime.connected_harnesses import (
     ConnectedHarness,
     add_connected,
@@ -27,14 +29,16 @@ if TYPE_CHECKING:
 
 
 def note_connected(invocation: Invocation, harness: Harness, agent: str | None) -> None:
-    """Have the daemon of the workspace keep its identity files in the harness's instructions, too."""
+    """Have the daemon of the workspace keep its identity files in the harness's instructions, too.
+
+    Raises ConfigError.
+    """
     noted = harness.noted(invocation.environ, agent)
     former = _noted_rows(invocation.workspace, noted)
     try:
         add_connected(invocation.workspace, noted)
     except OSError as error:
-        print_message(f"The list of connected harnesses cannot be written: {error.filename}: {error.strerror}.")
-        return
+        raise _unwritten(invocation, error) from None
     left = _targets(invocation.workspace, former) - _targets(invocation.workspace, read_connected(invocation.workspace))
     _take_out(sorted(left))
     if noted.identity_file and read_identity(invocation.workspace, noted.agent):
@@ -42,14 +46,23 @@ def note_connected(invocation: Invocation, harness: Harness, agent: str | None) 
 
 
 def forget_connected(invocation: Invocation, harness: Harness) -> None:
-    """Take the identity files out of the harness's files, and print in which they were."""
+    """Take the identity files out of the harness's files, and print in which they were. Raises ConfigError."""
     noted = harness.noted(invocation.environ, None)
     paths = files_with_identity(invocation, harness)
     try:
         remove_connected(invocation.workspace, noted.harness, noted.settings)
     except OSError as error:
-        print_message(f"The list of connected harnesses cannot be written: {error.filename}: {error.strerror}.")
-    _take_out(paths)
+        raise _unwritten(invocation, error) from None
+    finally:
+        _take_out(paths)
+
+
+def _unwritten(invocation: Invocation, error: OSError) -> ConfigError:
+    """Return the error for the list of connected harnesses; a write on a full disk does not name its file."""
+    path = error.filename or Workspace(invocation.workspace).harnesses_file
+    return ConfigError(
+        f"{path}, the list of connected harnesses, cannot be written: {error.strerror}; run the command again"
+    )
 
 
 def files_with_identity(invocation: Invocation, harness: Harness) -> list[Path]:

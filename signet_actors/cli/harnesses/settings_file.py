@@ -23,6 +23,7 @@ from signet_actors.runtime.harness_file import BACKUP_ENDING, MISSING_ENDING
 
 MAX_BYTES = 64 << 20
 """Claude Code keeps the history of all projects in the file with its MCP servers."""
+MADE_DIRECTORY = "directory"
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -48,7 +49,10 @@ class SettingsFile:
 
     @property
     def missing_note(self) -> Path:
-        """An empty file that says that our first change made the settings; exists while our entries are in them."""
+        """A file that says that our first change made the settings; exists while our entries are in them.
+
+        Its text is ``MADE_DIRECTORY`` if their directory was made, too.
+        """
         return self.real.with_name(self.real.name + MISSING_ENDING)
 
     def was_missing(self) -> bool:
@@ -104,17 +108,24 @@ class Change:
         """Write the file. Raises ConfigError if it has changed since it was read, or cannot be written."""
         self._check_unchanged()
         try:
-            if self.connects and not self.was_connected:
-                self._keep_former()
-            if self.after is not None and self.after != self.before:
-                self._replace(self.file.real, self.after)
-            elif self.after is None and self.before is not None:
-                self._check_unchanged()
-                self.file.real.unlink()
-            if not self.connects and self.was_connected:
-                self._forget_former()
+            with contextlib.ExitStack() as undo:
+                self._write(undo)
         except OSError as error:
             raise ConfigError(f"{error.filename or self.file.path} cannot be written: {error.strerror}") from None
+
+    def _write(self, undo: contextlib.ExitStack) -> None:
+        """Write the file; ``undo`` removes what is kept for a change that fails. Raises OSError and ConfigError."""
+        if self.connects and not self.was_connected:
+            had_kept = self.file.backup.exists() or self.file.was_missing()
+            undo.callback(self._forget_unused, had_kept, self.file.real.parent.exists())
+            self._keep_former()
+        if self.after is not None and self.after != self.before:
+            self._replace(self.file.real, self.after)
+        elif self.after is None and self.before is not None:
+            self._check_unchanged()
+            self.file.real.unlink()
+        if not self.connects and self.was_connected:
+            self._forget_former()
 
     def _check_unchanged(self) -> None:
         if self.file.read() != self.before:
@@ -122,7 +133,7 @@ class Change:
 
     def _keep_former(self) -> None:
         if self.before is None:
-            self._replace(self.file.missing_note, "")
+            self._replace(self.file.missing_note, "" if self.file.real.parent.exists() else MADE_DIRECTORY)
             return
         mode = self.file.real.stat().st_mode & 0o777
         self._replace(self.file.backup, self.before)
@@ -130,9 +141,19 @@ class Change:
         self.file.missing_note.unlink(missing_ok=True)
 
     def _forget_former(self) -> None:
+        made_directory = self.after is None and _text_of(self.file.missing_note) == MADE_DIRECTORY
+        self._remove_kept(with_directory=made_directory)
+
+    def _forget_unused(self, had_kept: bool, had_directory: bool) -> None:
+        """Remove what was kept for a first change that was not done; leave what an earlier change had kept."""
+        with contextlib.suppress(OSError, ConfigError):
+            if not had_kept and self.file.read() != self.after:
+                self._remove_kept(with_directory=not had_directory)
+
+    def _remove_kept(self, *, with_directory: bool) -> None:
         self.file.backup.unlink(missing_ok=True)
         self.file.missing_note.unlink(missing_ok=True)
-        if self.after is None:
+        if with_directory:
             with contextlib.suppress(OSError):  # it holds something else
                 self.file.real.parent.rmdir()
 
