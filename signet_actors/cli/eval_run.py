@@ -78,7 +78,7 @@ def fill(client: DaemonClient, asked: QuestionSet, agent: str | None) -> FilledS
     missing: set[str] = set()
     with progress_bar("storing", len(keys)) as advance:
         for batch in batches(io.BytesIO(payload), 0, 1):
-            _, refused = send_batch(client, batch, agent)
+            _, refused = send_batch(client, batch, {"agentId": agent})
             _report_refused(refused, len(missing))
             missing |= {keys[int(line["line"]) - 1] for line in refused}
             advance(batch.first_line + len(batch.lines) - 1)

@@ -1,8 +1,7 @@
 """The command import: store the memories of a file of JSON lines, or of another format. It can be repeated.
 
 An import saves its progress next to its file. The Idempotency-Key of a batch is derived from the import, the batch and
-its place, so that an interrupted import can be repeated safely. A new import of the same file has new keys: it stores
-again what was forgotten since.
+its place, so that an interrupted import can be repeated safely. A new import of the same file has new keys.
 
 Source: docs/transfer.md; docs/decisions.md 3.
 """
@@ -39,7 +38,7 @@ from signet_actors.cli.presentation import (
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.invocation import Invocation
@@ -77,17 +76,24 @@ OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
 @click.command("import")
 @click.argument("file", metavar="[FILE|DIRECTORY|-]", required=False)
 @click.option("--from", "format_", type=click.Choice(tuple(IMPORTERS)), help="The format, if not that of an export.")
+@click.option("--restore", is_flag=True, help="Also store memories that were forgotten here since.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
 @agent_option
 @shared_options
 @click.pass_obj
 def import_(
-    invocation: Invocation, file: str | None, format_: str | None, skip_unreadable: bool, agent: str | None
+    invocation: Invocation,
+    file: str | None,
+    format_: str | None,
+    restore: bool,
+    skip_unreadable: bool,
+    agent: str | None,
 ) -> None:
     """Store the memories of a file of JSON lines, or of another format.
 
     Without --from, FILE is an export of `signet export`; `-` is standard input. Memories that exist already are not
-    stored twice. After an interruption, the same command continues where it stopped. Exit code 1 if a line was refused.
+    stored twice, and those that were forgotten here are left out. After an interruption, the same command continues
+    where it stopped. Exit code 1 if a line was refused.
 
     \b
     Formats:
@@ -105,16 +111,17 @@ def import_(
     if file is None and format_ not in OF_THIS_MACHINE:
         raise click.UsageError("Missing argument 'FILE|DIRECTORY|-'.")
     if format_ is not None:
-        _import_other(invocation, file, format_, agent, skip_unreadable=skip_unreadable)
+        _import_other(invocation, file, format_, agent, restore=restore, skip_unreadable=skip_unreadable)
         return
     assert file is not None
+    asked = _query(agent, restore=restore)
     if skip_unreadable:
         raise click.UsageError("`--skip-unreadable` is for files of another format; name it with `--from`")
     if file == "-":
         if sys.stdin.isatty():
             raise click.UsageError("standard input is a terminal; give a FILE, or redirect one with `< FILE`")
         with progress_bar("imported bytes", None) as advance:
-            progress = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, advance)
+            progress = _import(invocation, sys.stdin.buffer, asked, ImportProgress(), lambda _: None, advance)
     else:
         path = Path(file)
         try:
@@ -128,14 +135,14 @@ def import_(
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source:
-            progress = _import_resumably(invocation, source, agent, state)
+            progress = _import_resumably(invocation, source, asked, state)
     _report(invocation, progress)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
 
 
 def _import_other(
-    invocation: Invocation, file: str | None, format_: str, agent: str | None, *, skip_unreadable: bool
+    invocation: Invocation, file: str | None, format_: str, agent: str | None, *, restore: bool, skip_unreadable: bool
 ) -> None:
     """Convert the file or directory into lines, completely and before anything is stored, and import these."""
     importer = importlib.import_module(f"signet_actors.cli.importers.{IMPORTERS[format_]}")
@@ -162,7 +169,7 @@ def _import_other(
             print_message(f"warning: {one_line(warning)}")
         address = invocation.client().address
         state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
-        progress = _import_resumably(invocation, lines, agent, state)
+        progress = _import_resumably(invocation, lines, _query(agent, restore=restore), state)
         _name_sources(lines, progress.refusals + progress.differences)
     found: dict[str, Any] = {"leftOut": findings.unreadable, "filesWithoutText": findings.without_text}
     if format_ in OF_THIS_MACHINE:
@@ -180,6 +187,11 @@ def _import_other(
     _report(invocation, progress, **found)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
+
+
+def _query(agent: str | None, *, restore: bool) -> dict[str, Any]:
+    """Return the parameters of each request."""
+    return {"agentId": agent, "restore": "true" if restore else None}
 
 
 def _edits(invocation: Invocation, agent: str | None) -> MarkdownEdits:
@@ -207,20 +219,22 @@ def _name_sources(lines: BinaryIO, reported: list[dict[str, Any]]) -> None:
 
 
 def _import_resumably(
-    invocation: Invocation, source: BinaryIO, agent: str | None, state: ImportState
+    invocation: Invocation, source: BinaryIO, asked: Mapping[str, Any], state: ImportState
 ) -> ImportProgress:
     """Import the lines, from where an interrupted run stopped; return the progress at the end."""
     with progress_bar("imported", state.size) as advance:
         progress = state.read()
         state.write(progress)  # before the first batch: a continued import must send it with the same key
         if progress.offset:
-            progress = _continued(invocation, source, agent, progress)
-        progress = _import(invocation, source, agent, progress, state.write, advance)
+            progress = _continued(invocation, source, asked, progress)
+        progress = _import(invocation, source, asked, progress, state.write, advance)
     state.forget()
     return progress
 
 
-def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, progress: ImportProgress) -> ImportProgress:
+def _continued(
+    invocation: Invocation, source: BinaryIO, asked: Mapping[str, Any], progress: ImportProgress
+) -> ImportProgress:
     """Return ``progress``, or the beginning of the import if the store does not hold everything before it any more.
 
     The last batches are sent again under their keys. A store that holds them answers with the receipts of then; one
@@ -232,7 +246,7 @@ def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, prog
     for sent in progress.last:
         source.seek(sent["offset"])
         batch = next(batches(source, sent["offset"], sent["line"], progress.run), None)
-        held = held and batch is not None and send_batch(client, batch, agent)[0]["receipts"] == sent["receipts"]
+        held = held and batch is not None and send_batch(client, batch, asked)[0]["receipts"] == sent["receipts"]
         if not held:
             break
     if held:
@@ -246,7 +260,7 @@ def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, prog
 def _import(
     invocation: Invocation,
     source: BinaryIO,
-    agent: str | None,
+    asked: Mapping[str, Any],
     progress: ImportProgress,
     save: Callable[[ImportProgress], None],
     advance: Callable[[int], None],
@@ -263,7 +277,7 @@ def _import(
     def send(batch: Batch) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         client = clients.get()
         try:
-            return send_batch(client, batch, agent)
+            return send_batch(client, batch, asked)
         finally:
             clients.put(client)
 
@@ -365,24 +379,27 @@ _LINE = re.compile(r"^line ([0-9]{1,6}):")
 """The line number at the start of a warning, counted within one request."""
 
 
-def send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def send_batch(
+    client: DaemonClient, batch: Batch, asked: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send the batch; return the daemon's counts, and the refused lines with their line numbers in the input."""
     counts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "differences": [], "receipts": []}
     if not batch.payload.strip():
         return counts, list(batch.refused)
     try:
-        answer = _post_batch(client, batch, agent)
+        answer = _post_batch(client, batch, asked)
     except RequestRefused as error:
         if error.code is not ErrorCode.PAYLOAD_TOO_LARGE:
             raise
         if len(batch.lines) == 1:
             return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
-        return _send_in_halves(client, batch, agent)
+        return _send_in_halves(client, batch, asked)
     receipt = answer.body.get("receipt")  # none if no line was stored, or from an older daemon
     differences = _numbered(batch, answer.records("differing") if "differing" in answer.body else [])
     counts |= {name: answer.body[name] for name in ("imported", "deduped", "redacted")}
     counts |= {
         "memories": answer.body.get("memories", answer.body["imported"]),  # an older daemon counts lines only
+        "forgotten": answer.body.get("forgotten", 0),
         "differing": len(differences),
         "differences": differences,
         "receipts": [receipt] if isinstance(receipt, str) else [],
@@ -399,7 +416,7 @@ def _numbered(batch: Batch, lines: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def _send_in_halves(
-    client: DaemonClient, batch: Batch, agent: str | None
+    client: DaemonClient, batch: Batch, asked: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send a batch that is too large for the daemon as two halves."""
     middle = len(batch.lines) // 2
@@ -407,17 +424,17 @@ def _send_in_halves(
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
         half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
-        counts, more = send_batch(client, half, agent)
+        counts, more = send_batch(client, half, asked)
         totals = {name: total + counts[name] for name, total in totals.items()}
         refused += more
     return totals, sorted(refused, key=lambda line: int(line["line"]))
 
 
-def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
+def _post_batch(client: DaemonClient, batch: Batch, asked: Mapping[str, Any]) -> Any:
     """Post the batch and return the reply; repeat with the same key while the outcome is unknown."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return client.send_lines("/api/memory/import", batch.payload, key=batch.key, agentId=agent)
+            return client.send_lines("/api/memory/import", batch.payload, key=batch.key, **asked)
         except (OutcomeUnknown, RequestRefused) as error:
             if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
                 raise
@@ -455,6 +472,9 @@ def _totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
     if progress.deduped or not edited:
         other_text = f" ({progress.differing} with another text, left as it was)" * bool(progress.differing)
         yield f"{progress.deduped} existed already{other_text}"
+    if progress.forgotten:
+        them = "it" if progress.forgotten == 1 else "them"
+        yield f"{progress.forgotten} forgotten here, left out (`--restore` brings {them} back)"
     yield f"{progress.refused} refused"
     if progress.redacted:
         yield f"secrets redacted in {progress.redacted}"

@@ -29,7 +29,7 @@ CONNECTIONS = 2
 """While the daemon commits one batch, it can receive another one."""
 PROVEN = CONNECTIONS
 """Batches that prove the progress: all earlier ones were committed before the last of these was sent."""
-COUNTS = ("imported", "memories", "deduped", "differing", "redacted")
+COUNTS = ("imported", "memories", "deduped", "differing", "redacted", "forgotten")
 """What is counted of each batch; ``memories`` are the rows that the ``imported`` lines became."""
 _LONGEST_POSITION = 16 * 1024 * 1024
 
@@ -88,6 +88,7 @@ class ImportProgress:
     deduped: int = 0
     differing: int = 0
     redacted: int = 0
+    forgotten: int = 0
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
     differences: list[dict[str, Any]] = field(default_factory=list)
@@ -105,7 +106,7 @@ class ImportProgress:
         """Add the results of a batch."""
         self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
         for name in COUNTS:
-            setattr(self, name, getattr(self, name) + int(counts[name]))
+            setattr(self, name, getattr(self, name) + int(counts.get(name, 0)))
         self.differences += counts["differences"][: max(0, KEPT_REFUSALS - len(self.differences))]
         self.refused += len(refused)
         self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]

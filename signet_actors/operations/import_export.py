@@ -35,7 +35,7 @@ from signet_actors.operations.headers import JSON_LINES, NEXT_CURSOR_HEADER
 from signet_actors.operations.operation import EXAMPLE_MEMORY, Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.remember import RowKey
-from signet_actors.operations.request_fields import AgentFields, Importance, LongText, NoFields
+from signet_actors.operations.request_fields import AgentFields, Importance, LongText
 
 FORMAT = "signet-memories"
 FORMAT_VERSION = 1
@@ -142,6 +142,12 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
 
 
+class ImportRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What to do with memories that were deleted here."""
+
+    restore: Annotated[bool, Meta(description="Also store memories that were forgotten here")] = False
+
+
 class ExportRequest(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     """Which page of the memories to read."""
 
@@ -173,7 +179,8 @@ class ImportReply(msgspec.Struct, frozen=True):
 
     Each is new (``imported``), or repeats what was stored before (``deduped``). ``memories`` counts the new memories: a
     long text becomes several. ``differing`` are the repeated lines whose text has changed, if any. ``redacted`` counts
-    lines from which a secret was removed; ``redactions`` are the kinds of these secrets, if any. ``receipt`` identifies
+    lines from which a secret was removed; ``redactions`` are the kinds of these secrets, if any. ``forgotten`` counts
+    the lines that were left out because their memory was deleted here, if any. ``receipt`` identifies
     the commit: the same request, repeated under its ``Idempotency-Key``, gets the same receipt from a store that still
     holds the commit.
     """
@@ -186,15 +193,17 @@ class ImportReply(msgspec.Struct, frozen=True):
     differing: list[DifferingLine] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     receipt: str | UnsetType = UNSET
+    forgotten: int | UnsetType = UNSET
 
 
-IMPORT_MEMORIES: Final[Operation[NoFields, ImportReply]] = Operation(
+IMPORT_MEMORIES: Final[Operation[ImportRequest, ImportReply]] = Operation(
     name="memories.import",
     summary="Store many memories",
     tag="Transfer",
     method="POST",
     paths=("/api/memory/import",),
-    request=NoFields,
+    request=ImportRequest,
+    query_too=True,
     example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 14:00", "tags": ["release"]},
     lines=MemoryLine,
     replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},

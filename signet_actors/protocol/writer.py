@@ -179,7 +179,8 @@ class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     """Every line except the ``refused`` ones is on disk.
 
     ``imported`` and ``deduped`` count lines, ``memories`` the new rows. ``differing`` has line and id of each
-    ``deduped`` one that has another text than the memory. ``receipt`` identifies the commit; a repeated reply has the
+    ``deduped`` one that has another text than the memory. ``forgotten`` counts lines that were left out, because their
+    memory was deleted here. ``receipt`` identifies the commit; a repeated reply has the
     same. A reply that an earlier release stored has no receipt and no ``memories``.
     """
 
@@ -189,18 +190,20 @@ class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     receipt: str = ""
     memories: int | None = None
     differing: list[tuple[int, str]] = []
+    forgotten: int = 0
 
 
 class ImportMemories(KeyedRequest[MemoriesImported], frozen=True, tag="writer.import_memories"):
     """Store many memories in one commit, each like a remember; refused lines do not affect the others.
 
     Frame 0 holds all vectors in sequence, each of ``dimensions`` float32; ``Vector.frame`` is the position of a vector
-    in it.
+    in it. ``restore``: also store memories that were deleted here, or leave them out.
     """
 
     lines: tuple[ImportLine, ...]
     principal: Principal
     dimensions: int = 0
+    restore: bool = True
 
 
 class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):

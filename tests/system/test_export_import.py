@@ -87,6 +87,8 @@ def test_an_imported_export_is_exported_equally(origin: LiveDaemon, target: Live
     assert (again["imported"], again["deduped"]) == (0, told["imported"])
     there.request("DELETE", f"/api/memory/{patched}?reason=r").ok()
     again = counts(signet(target, "--json", "import", str(first), "--agent", "alice"))
+    assert (again["imported"], again["deduped"], again["forgotten"]) == (0, told["imported"] - 1, 1)
+    again = counts(signet(target, "--json", "import", str(first), "--agent", "alice", "--restore"))
     assert (again["imported"], again["deduped"]) == (1, told["imported"] - 1)
     assert signet(target, "export", "-", "--agent", "alice").stdout.count("\n") == text.count("\n")
 

@@ -45,10 +45,11 @@ from signet_actors.operations.import_export import (
     ExportHeader,
     ExportRequest,
     ImportReply,
+    ImportRequest,
     MemoryLine,
     RefusedLine,
 )
-from signet_actors.operations.request_fields import CallerFields, NoFields
+from signet_actors.operations.request_fields import CallerFields
 from signet_actors.operations.request_reader import MAX_WARNINGS, known_fields, object_warnings, read_request
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import ExportMemories
@@ -87,7 +88,7 @@ class _Batch(NamedTuple):
     redactions: Kinds = ()
 
 
-async def import_memories(call: Call[NoFields]) -> HttpResponse:
+async def import_memories(call: Call[ImportRequest]) -> HttpResponse:
     """Store every line that is not refused, durably before replying."""
     state = call.state
     principal = call.principal
@@ -111,6 +112,7 @@ async def import_memories(call: Call[NoFields]) -> HttpResponse:
             memories=UNSET if done.memories is None else done.memories,
             differing=[DifferingLine(*line) for line in done.differing] or UNSET,
             receipt=done.receipt or UNSET,
+            forgotten=done.forgotten or UNSET,
         )
     )
 
@@ -128,13 +130,13 @@ async def _in_projects(state: GatewayState, lines: list[ImportLine]) -> list[Imp
     ]
 
 
-async def _send(call: Call[NoFields], batch: _Batch, principal: Principal) -> MemoriesImported:
+async def _send(call: Call[ImportRequest], batch: _Batch, principal: Principal) -> MemoriesImported:
     """Send the lines to the writer in parts; return the sum of the replies, with a receipt of all commits.
 
     Each part is durable, and has a key of its own, so that a retry repeats the replies of those that were stored.
     Raises ``OutcomeUnknown`` if a part but not all was stored.
     """
-    imported = deduped = 0
+    imported = deduped = forgotten = 0
     memories: int | None = 0
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
@@ -142,7 +144,9 @@ async def _send(call: Call[NoFields], batch: _Batch, principal: Principal) -> Me
     for number, (lines, vectors) in enumerate(_parts(batch)):
         try:
             done = await call.ask_writer(
-                ImportMemories(lines=lines, principal=principal, dimensions=batch.dimensions),
+                ImportMemories(
+                    lines=lines, principal=principal, dimensions=batch.dimensions, restore=call.request.restore
+                ),
                 part=number,
                 frames=[vectors] if vectors else [],
             )
@@ -155,13 +159,20 @@ async def _send(call: Call[NoFields], batch: _Batch, principal: Principal) -> Me
             ) from error
         imported += done.imported
         deduped += done.deduped
+        forgotten += done.forgotten
         memories = None if memories is None or done.memories is None else memories + done.memories
         refused += done.refused
         differing += done.differing
         receipts.append(done.receipt)
     receipt = receipts[0] if len(receipts) == 1 else hashlib.sha256(" ".join(receipts).encode()).hexdigest()
     return MemoriesImported(
-        imported=imported, deduped=deduped, refused=refused, receipt=receipt, memories=memories, differing=differing
+        imported=imported,
+        deduped=deduped,
+        refused=refused,
+        receipt=receipt,
+        memories=memories,
+        differing=differing,
+        forgotten=forgotten,
     )
 
 

@@ -119,6 +119,13 @@ _LIVE_BY_SOURCE: Final = (
     f"{_SELECT} m.source_id = :source_id AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
     f" AND {SAME_SCOPE_UNINDEXED} AND m.is_deleted = 0 LIMIT 1"
 )
+_DELETED_BY_SOURCE: Final = (
+    f"SELECT 1 FROM memories m WHERE m.source_id = :source_id AND {SAME_SCOPE_UNINDEXED} AND m.is_deleted = 1 LIMIT 1"
+)
+_DELETED_CONTENTS: Final = (
+    "SELECT m.agent_id, m.visibility, coalesce(m.project, ''), coalesce(m.scope, ''), m.content_hash FROM memories m"
+    " WHERE m.is_deleted = 1 AND m.content_hash IN ({})"
+)
 _EXISTS: Final = "SELECT 1 FROM memories m WHERE m.id = :id"
 _EXISTS_LIVE: Final = "SELECT 1 FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
 _ID_WAS_USED: Final = (
@@ -181,6 +188,19 @@ def by_idempotency_key(tx: WriteTransaction, scope: Scope, key: str) -> StoredRo
 def live_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> StoredRow | None:
     """Return the live row in the scope that came from this external source."""
     return _row(tx, _LIVE_BY_SOURCE, in_scope(scope, source_id=source_id))
+
+
+def is_source_deleted(tx: WriteTransaction, scope: Scope, source_id: str) -> bool:
+    """Return whether a memory of the scope from this external source is deleted, but still kept."""
+    return tx.one(_DELETED_BY_SOURCE, in_scope(scope, source_id=source_id)) is not None
+
+
+def deleted_contents(tx: WriteTransaction, hashes: Iterable[str]) -> set[tuple[Scope, str]]:
+    """Return which of the contents are those of deleted memories, each with its scope."""
+    wanted = sorted(set(hashes))
+    sql = _DELETED_CONTENTS.format(tx.dialect.members("hashes"))
+    rows = tx.rows(sql, {"hashes": tx.dialect.listed(wanted)}) if wanted else []
+    return {((agent_id, visibility, project, scope), digest) for agent_id, visibility, project, scope, digest in rows}
 
 
 def exists(tx: WriteTransaction, memory_id: str) -> bool:

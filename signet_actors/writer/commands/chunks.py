@@ -59,6 +59,15 @@ def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | 
     return None
 
 
+def is_deleted(context: CommandContext, memory: NewMemory, digest: str) -> bool:
+    """Return whether the long text was stored, by its source or as a whole, and none of its chunks is left."""
+    scope, tx = memories.same_scope(memory), context.tx_for((CHUNK_GROUP,))
+    groups = chunk_rows.groups_by_hash(tx, scope, digest)
+    if memory.source_id is not None and not memory.session_bound:
+        groups += chunk_rows.groups_by_source(tx, scope, memory.source_id)
+    return bool(groups) and all(part.is_deleted for group in groups for part in _parts(context, memory, group))
+
+
 def hash_of(context: CommandContext, group_id: str) -> str | None:
     """Return the hash of a group's whole text; None for a group of an earlier release, which had none."""
     return chunk_rows.hash_of(context.tx, group_id)

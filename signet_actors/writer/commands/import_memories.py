@@ -20,6 +20,8 @@ from signet_actors.protocol.writer import (
     RememberChunks,
     Remembered,
 )
+from signet_actors.store.writes import memories as memory_rows
+from signet_actors.store.writes.memories import Scope
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import chunks, memories
 
@@ -35,11 +37,15 @@ class _Stored(NamedTuple):
 def import_memories(context: CommandContext, command: ImportMemories) -> MemoriesImported:
     """Import each line; a refused line leaves nothing behind."""
     context.frames = _vectors(context.frames[0], command.dimensions) if context.frames else ()
-    imported = deduped = rows = 0
+    imported = deduped = rows = forgotten = 0
+    deleted = set() if command.restore else _deleted_contents(context, command)
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
     for line in command.lines:
         context.heartbeat()
+        if not command.restore and _is_forgotten(context, line, deleted):
+            forgotten += 1
+            continue
         try:
             stored = _store(context, line, command.principal)
         except SignetError as error:
@@ -57,7 +63,36 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
         receipt=context.new_id(),
         memories=rows,
         differing=differing,
+        forgotten=forgotten,
     )
+
+
+def _deleted_contents(context: CommandContext, command: ImportMemories) -> set[tuple[Scope, str]]:
+    """Return the contents of lines without an id that deleted memories have; they have no other name."""
+    hashes = (content_hash(line.memory.content) for line in command.lines if line.id is None)
+    return memory_rows.deleted_contents(context.tx, hashes)
+
+
+def _is_forgotten(context: CommandContext, line: ImportLine, deleted: set[tuple[Scope, str]]) -> bool:
+    """Return whether the memory of the line was deleted here, and not stored again since.
+
+    It is known by its id as long as its history is kept; else by its source or content as long as the deleted row is.
+    """
+    memory, digest = line.memory, content_hash(line.memory.content)
+    scope = memories.same_scope(memory)
+    if line.id is not None:
+        tx = context.tx_for(("id", line.id))
+        is_deleted = memory_rows.id_was_used(tx, line.id) and not memory_rows.exists_live(tx, line.id)
+    else:
+        by_source = memory.source_id is not None and not memory.session_bound
+        is_deleted = (
+            (scope, digest) in deleted
+            or (by_source and memory_rows.is_source_deleted(context.tx, scope, str(memory.source_id)))
+            or (bool(line.chunks) and chunks.is_deleted(context, memory, digest))
+        )
+    if not is_deleted or memories.live_by_hash(context, memory, digest) is not None:
+        return False
+    return memories.row_of_source(context, memory) is None and chunks.by_source(context, memory) is None
 
 
 def _store(context: CommandContext, line: ImportLine, principal: Principal) -> _Stored:

@@ -230,11 +230,11 @@ def restore_key(context: CommandContext, row: StoredRow, principal: Principal) -
 
 def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     """Return the live memory that came from the memory's source, for a content that would be stored as chunks."""
-    row = _row_of_source(context, memory)
+    row = row_of_source(context, memory)
     return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
 
 
-def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
+def row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
     if memory.source_id is None or memory.session_bound:
         return None
     scope = same_scope(memory)
@@ -243,7 +243,7 @@ def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | No
 
 def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
     """Return the row that the memory duplicates: by source id, else by idempotency key, else by content hash."""
-    row = _row_of_source(context, memory)
+    row = row_of_source(context, memory)
     if row is not None:
         return row
     if memory.idempotency_key is not None:

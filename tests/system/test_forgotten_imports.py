@@ -1,0 +1,141 @@
+"""What was forgotten stays forgotten through imports, until a person asks for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from signet_actors.cli.main import cli
+from tests.support.live_daemon import Client
+
+pytestmark = pytest.mark.system
+LONG = " ".join(f"Sentence {number} of the long note about the harbour." for number in range(80))
+
+
+def signet(client: Client, *arguments: str, told: bool = True) -> Any:
+    url, agent = f"http://127.0.0.1:{client.daemon.port}", client.headers["x-signet-agent-id"]
+    done = CliRunner().invoke(cli, ["--url", url, "--agent", agent, *(["--json"] if told else []), *arguments])
+    assert done.exit_code == 0, (done.stdout, done.stderr)
+    return json.loads(done.stdout) if told else done.stdout
+
+
+def contents(client: Client) -> set[str]:
+    return {memory["content"] for memory in client.listed()}
+
+
+def forget(client: Client, text: str, *, permanently: bool = False) -> None:
+    """Forget every memory that has the text in it."""
+    ids = [memory["id"] for memory in client.listed() if text in memory["content"]]
+    assert ids
+    for memory in ids:
+        signet(client, "forget", memory, "--yes", *(["--permanently"] if permanently else []), told=False)
+
+
+@pytest.mark.parametrize("permanently", [False, True], ids=["forgotten", "forgotten permanently"])
+@pytest.mark.parametrize("edited", ["none", "another", "the forgotten one"])
+def test_a_file_of_the_markdown_export_does_not_bring_a_memory_back(
+    room: Client, tmp_path: Path, permanently: bool, edited: str
+) -> None:
+    for name in ("apples", "pears", "plums"):
+        room.remember(f"We sell {name} by the kilo")
+    signet(room, "export", "--markdown", str(tmp_path / "d"), told=False)
+    forget(room, "apples", permanently=permanently)
+    if edited != "none":
+        name = "pears" if edited == "another" else "apples"
+        (file,) = [path for path in (tmp_path / "d").rglob("*.md") if name in path.read_text()]
+        file.write_text(file.read_text().replace("by the kilo", "by the crate"))
+    told = signet(room, "import", str(tmp_path / "d"), "--from", "signet-markdown")
+    assert (told["memories"], told["forgotten"]) == (0, 1)
+    pears = "We sell pears by the crate" if edited == "another" else "We sell pears by the kilo"
+    assert contents(room) == {pears, "We sell plums by the kilo"}
+    shown = signet(room, "import", str(tmp_path / "d"), "--from", "signet-markdown", told=False)
+    assert "1 forgotten here, left out (`--restore` brings it back)" in shown
+    told = signet(room, "import", str(tmp_path / "d"), "--from", "signet-markdown", "--restore")
+    assert (told["memories"], told["forgotten"]) == (1, 0)
+    assert len(contents(room)) == 3
+    told = signet(room, "import", str(tmp_path / "d"), "--from", "signet-markdown")
+    assert (told["memories"], told["forgotten"]) == (0, 0), "it is stored again"
+
+
+NOTE = "# Fruit\n\n## Apples\n\nWe sell apples by the kilo.\n\n## Pears\n\nWe sell pears by the kilo.\n"
+APPLES, PEARS = "We sell apples by the kilo.", "We sell pears by the kilo."
+
+
+def json_lines(*memories: dict[str, str]) -> str:
+    return "".join(f"{json.dumps(memory)}\n" for memory in memories)
+
+
+SOURCES: dict[str, tuple[str, str, list[str]]] = {
+    "an export": ("in.jsonl", "", []),
+    "lines without ids": ("in.jsonl", json_lines({"content": APPLES}, {"content": PEARS}), []),
+    "lines with a source": (
+        "in.jsonl",
+        json_lines({"content": APPLES, "sourceId": "s1"}, {"content": PEARS, "sourceId": "s2"}),
+        [],
+    ),
+    "a long text": (
+        "in.jsonl",
+        json_lines({"content": f"{APPLES} {LONG}", "sourceId": "l1"}, {"content": PEARS}),
+        [],
+    ),
+    "a long text without a source": (
+        "in.jsonl",
+        json_lines({"content": f"{APPLES} {LONG}"}, {"content": PEARS}),
+        [],
+    ),
+    "notes": ("notes.md", NOTE, ["--from", "markdown"]),
+    "a text": ("notes.txt", f"{APPLES}\n\n{PEARS}\n", ["--from", "text"]),
+    "mem0": (
+        "all.json",
+        json.dumps({"results": [{"id": "a1", "memory": APPLES}, {"id": "a2", "memory": PEARS}]}),
+        ["--from", "mem0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_an_import_does_not_bring_back_what_was_forgotten_from_it(room: Client, tmp_path: Path, kind: str) -> None:
+    name, text, options = SOURCES[kind]
+    file = tmp_path / name
+    if kind == "an export":
+        room.remember("We sell apples by the kilo.")
+        room.remember("We sell pears by the kilo.")
+        signet(room, "export", str(file), told=False)
+    else:
+        file.write_text(text)
+        signet(room, "import", str(file), *options)
+    forget(room, "harbour" if kind.startswith("a long text") else "apples")
+    told = signet(room, "import", str(file), *options)
+    assert (told["imported"], told["forgotten"], told["refusedCount"]) == (0, 1, 0), told
+    assert "apples" not in " ".join(contents(room))
+    if name.endswith((".md", ".txt")):
+        file.write_text(file.read_text().replace("pears by the kilo", "pears by the crate"))
+        told = signet(room, "import", str(file), *options)
+        assert (told["imported"], told["forgotten"]) == (1, 1)
+        assert "apples" not in " ".join(contents(room))
+    told = signet(room, "import", str(file), *options, "--restore")
+    assert (told["imported"], told["forgotten"]) == (1, 0)
+    assert "apples" in " ".join(contents(room))
+
+
+def test_what_is_remembered_again_or_is_another_memory_is_not_left_out(room: Client, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"content": "We sell apples by the kilo."}\n{"content": "Apples come on Monday."}\n')
+    signet(room, "import", str(file))
+    forget(room, "sell apples")
+    room.remember("We sell apples by the kilo.")
+    told = signet(room, "import", str(file))
+    assert (told["imported"], told["deduped"], told["forgotten"]) == (0, 2, 0)
+    file.write_text('{"content": "We sell apples by the crate."}\n{"content": "Apples come on Friday."}\n')
+    told = signet(room, "import", str(file))
+    assert (told["imported"], told["forgotten"]) == (2, 0)
+    forget(room, "on Friday")
+    file.write_text('{"content": "Apples come on Friday.", "project": "shop"}\n')
+    told = signet(room, "import", str(file))
+    assert (told["imported"], told["forgotten"]) == (1, 0), "it is that of another project"
+    room.remember("Apples come on Friday.")
+    assert "Apples come on Friday." in contents(room), "a person who says it again is not refused"
