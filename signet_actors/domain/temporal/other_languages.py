@@ -147,13 +147,13 @@ def english_phrases(query: str) -> Iterator[tuple[int, int, str]]:
         start, end = match.span()
         if _is_part(query, start, end):
             continue
-        if match[0].lower() == _GERMAN_HERE and not _SPEAKS_GERMAN.isdisjoint(re_words(folded)):
+        if match[0].lower() == _GERMAN_HERE and not _SPEAKS_GERMAN.isdisjoint(_words(folded)):
             continue
         if (english := _english(match)) is not None:
             yield start, end, english
 
 
-def re_words(folded: str) -> list[str]:
+def _words(folded: str) -> list[str]:
     """Return the words of a text in lower case."""
     return "".join(char if char.isalnum() else " " for char in folded).split()
 
