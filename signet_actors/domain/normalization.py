@@ -15,7 +15,7 @@ from typing import Literal
 from signet_actors.domain.windowed_search import WINDOW, word_windows
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TRAILING = ".,!?;:"
+_TRAILING = ".,!;:\u2026\u3002"
 # What is not seen: joiners matter in emoji and in scripts of Asia, not beside letters of Europe.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]+"
@@ -147,26 +147,33 @@ def comparable(text: str) -> str:
 
 
 def normalized_content(text: str) -> str:
-    """Return ``text`` collapsed, in lower case, and without trailing ``. , ! ? ; :``; may be empty.
+    """Return ``comparable`` text without trailing ``. , ! ; :``; may be empty.
 
-    Uses lower case, not case folding: "Straße" keeps its ß.
+    Departs: the specification also drops a final question mark, which makes a question and a statement one memory,
+    and the case of everything, which makes one path of two. It compares code points, so one text could be stored twice.
     """
-    return collapsed(text).lower().rstrip(_TRAILING).strip()
+    return comparable(text).rstrip(_TRAILING).strip()
 
 
 def content_hash(text: str) -> str:
-    """Return the SHA-256 (hex) of the normalized form, or of the lower-case collapsed text if that form is empty.
+    """Return the SHA-256 (hex) of the normalized form, or of the comparable text if that form is empty.
 
-    Texts that differ only in white space, case or final punctuation have the same hash.
+    Texts that differ only in white space, final punctuation, code points, or the case of words have the same hash.
     """
-    basis = normalized_content(text) or collapsed(text).lower()
+    basis = normalized_content(text) or comparable(text)
     return hashlib.sha256(basis.encode()).hexdigest()
 
 
-def cjk_bigrams(text: str) -> str | None:
-    """Return the content of the column ``cjk`` for ``text``, or None if it contains no CJK text.
+def former_content_hash(text: str) -> str:
+    """Return the hash that releases with schema 15 and less computed; rows that no upgrade could change have it."""
+    line = collapsed(text).lower()
+    return hashlib.sha256((line.rstrip(".,!?;:").strip() or line).encode()).hexdigest()
 
-    The column makes parts of words findable in scripts without spaces. Each run of Han, Hiragana, Katakana or Hangul
+
+def cjk_bigrams(text: str) -> str | None:
+    """Return the CJK text of ``text`` as it is indexed in the column ``cjk``, or None if it contains none.
+
+    This makes parts of words findable in scripts without spaces. Each run of Han, Hiragana, Katakana or Hangul
     becomes its overlapping character pairs followed by its last character, so a query of a single character finds every
     occurrence. Other text adjacent to a run ("使用PostgreSQL数据库") is separated from it, because unicode61 would read
     everything as one word. NFKC unifies compatibility forms (half-width katakana, decomposed Hangul).

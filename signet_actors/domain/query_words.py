@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from signet_actors.domain.normalization import (
@@ -22,10 +23,16 @@ from signet_actors.domain.normalization import (
     sanitize_text,
 )
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
+from signet_actors.domain.written_forms import emoji_terms, is_hash, same_spellings, words_of_name
 
 MAX_QUERY_CHARS = 20_000
 """The rest of a longer query is ignored."""
 
+MAX_TERMS = 64
+MAX_SPELLED = 24
+"""The phrases of a query that are searched in other spellings too."""
+MAX_JOINED_CHARS = 200
+"""In this part of a query two words in a row may be one name (user service: UserService)."""
 MAX_IDENTIFIER_PARTS = 32
 """An identifier with more parts becomes words: the cost of a phrase grows with its length times the text's."""
 
@@ -55,6 +62,7 @@ _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+")
 # camelCase, or three capitalized parts. Two parts may be a brand (YouTube), which is an ordinary word.
 _CAMEL = re.compile(r"[a-z]{2,}[A-Z][^\W_]*|(?:[A-Z]+[a-z]+){3,}[A-Z]*")
 _WORD_OF_CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_INNER_CAPITAL = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
 _HYPHENATED_QUANTITY = re.compile(r"\d+(?:-[a-z]+)+")
 
 
@@ -89,16 +97,24 @@ class MatchTerms(NamedTuple):
 
     A phrase is raw text; the most specific comes first. A pair is one or two characters; a single character is a
     prefix. ``identifiers`` are the phrases that are a whole identifier of the query, in lower case; ``parts`` are the
-    words of each.
+    words of each. ``spellings`` are other ways to write a phrase, which count like it. ``emoji`` are the phrases that
+    stand for emoji.
     """
 
     phrases: tuple[str, ...]
     pairs: tuple[str, ...]
     identifiers: tuple[str, ...] = ()
     parts: Mapping[str, Sequence[str]] = {}
+    spellings: Mapping[str, Sequence[str]] = {}
+    emoji: tuple[str, ...] = ()
+
+    def expressions(self, phrase: str) -> list[str]:
+        """Return the FTS5 expressions whose rows have the phrase in one of its spellings, that of itself first."""
+        found = [phrase_expression(phrase), *map(phrase_expression, self.spellings.get(phrase, ()))]
+        return [*found, f"{found[0]} *"] if is_hash(phrase) else found
 
 
-def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
+def match_terms(text: str, *, max_terms: int = MAX_TERMS) -> MatchTerms:
     """Return the terms of ``text`` for FTS5, at most ``max_terms``.
 
     Identifiers come first (also the last part of a path alone, and without a line number), then words, then CJK
@@ -114,11 +130,30 @@ def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
             if len(part) > 2 and has_token(part):
                 plain.setdefault(part.lower())
     plain.update(dict.fromkeys(terms.words))
+    emoji = () if text.isascii() else tuple(dict.fromkeys(emoji_terms(text[:MAX_QUERY_CHARS])))
+    plain.update(dict.fromkeys(emoji))
     phrases = tuple(plain)[:max_terms]
     pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in character_pairs(run)))
     identifiers = tuple(identifier.lower() for identifier in terms.identifiers)
     parts = {identifier.lower(): identifier_parts(identifier) for identifier in terms.identifiers[:max_terms]}
-    return MatchTerms(phrases, pairs[: max_terms - len(phrases)], identifiers, parts)
+    pairs = pairs[: max_terms - len(phrases)]
+    return MatchTerms(phrases, pairs, identifiers, parts, _spellings(text, terms, phrases), emoji)
+
+
+def _spellings(text: str, terms: QueryTerms, phrases: Sequence[str]) -> dict[str, list[str]]:
+    """Return other ways to write the phrases: by themselves, names by their words, and two words as one."""
+    found = {phrase: [*same_spellings(phrase)] for phrase in phrases[:MAX_SPELLED]}
+    for piece in _pieces(text) if _INNER_CAPITAL.search(text) else ():
+        if piece.lower() in found and (words := words_of_name(piece)):
+            found[piece.lower()].append(" ".join(words))
+    telling = set(terms.words)
+    words = words_of(text[:MAX_JOINED_CHARS])
+    for first, second in pairwise(words):
+        if first != second and first.isalnum() and second.isalnum() and (first in telling or second in telling):
+            for word in (first, second):
+                if word in found and min(len(first), len(second)) > 1:
+                    found[word].append(first + second)
+    return {phrase: others for phrase, others in found.items() if others}
 
 
 def phrase_expression(phrase: str) -> str:
@@ -138,10 +173,11 @@ def fts_expression(terms: MatchTerms) -> str | None:
     Source: docs/decisions.md 8 (escaping); docs/quality.md rule 4 (OR).
     """
     parts = [*map(phrase_expression, terms.phrases), *(f"({pair_expression(pair)})" for pair in terms.pairs)]
-    return " OR ".join(parts) or None
+    others = dict.fromkeys(other for phrase in terms.phrases for other in terms.expressions(phrase)[1:])
+    return " OR ".join((*parts, *islice(others, max(0, MAX_TERMS - len(parts))))) or None
 
 
-def fts_match(text: str, *, max_terms: int = 64) -> str | None:
+def fts_match(text: str, *, max_terms: int = MAX_TERMS) -> str | None:
     """Return the ``fts_expression`` of the terms of ``text``."""
     return fts_expression(match_terms(text, max_terms=max_terms))
 

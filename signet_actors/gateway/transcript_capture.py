@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import without_injected
-from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.limits import SearchesFirst
@@ -58,7 +58,7 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     size = 0
     for row in stored_turns(transcript.turns, clean, transcript.ids):
         turn = CapturedTurn(
-            row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues, row.name
+            row.basis, row.number, row.role, row.text, indexed_beside(row.text), row.said_at, row.continues, row.name
         )
         chars = len(turn.content) + len(turn.cjk or "")
         if part and (size + chars > PART_CHARS or len(part) >= PART_TURNS):

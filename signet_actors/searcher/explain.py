@@ -131,10 +131,11 @@ class _Explainer:
         self._mean_length = float(tokens.mean()) if len(tokens) else 1.0
         self._terms = []
         for term in reader.keyword.terms:
-            searched: list[tuple[str, str, str | None]] = [(term.text, term.expression, None)]
-            searched += [(other, phrase_expression(other), term.text) for other in term.alternatives]
-            for text, expression, meant_by in searched:
-                rows = reader.postings.lookup(snapshot, MATCH, expression)
+            searched: list[tuple[str, Rows, str | None]] = [(term.text, term.rows(snapshot, reader.postings), None)]
+            for other in term.alternatives:
+                rows = reader.postings.lookup(snapshot, MATCH, phrase_expression(other))
+                searched.append((other, rows, term.text))
+            for text, rows, meant_by in searched:
                 holding = int(np.count_nonzero(readable[rows]))
                 idf = bm25.inverse_document_frequency(len(tokens), holding)
                 self._terms.append(_Term(text, rows, idf if meant_by is None else UNCERTAIN * idf, meant_by))

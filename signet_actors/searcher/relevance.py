@@ -107,11 +107,12 @@ class Measure:
         count = int(np.count_nonzero(counted.rows))
         answerable = 0.0
         for term in [term for term in terms if term.text not in ASKING_WORDS] or terms:
-            rows = postings.lookup(snapshot, MATCH, term.expression)
+            rows = term.rows(snapshot, postings)
             others = () if any(map(str.isdigit, term.text)) else term.alternatives  # ORA-942 is not ORA-60
             likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in others]
             holding = int(np.count_nonzero(counted.rows[rows]))
-            self._terms.append(_WeighedTerm(term.expression, relevance.word_weight(count, holding), rows, likely))
+            expression = " OR ".join((term.expression, *term.spellings))
+            self._terms.append(_WeighedTerm(expression, relevance.word_weight(count, holding), rows, likely))
             answerable += self._terms[-1].weight if holding or likely else 0.0
         self.extent = relevance.extent((term.weight for term in self._terms), count)
         self._whole = sum(term.weight for term in self._terms)

@@ -15,8 +15,8 @@ from typing import Any
 
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.extraction.session_score import SessionScore
-from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal
@@ -84,7 +84,7 @@ def keep_transcripts(room: PipelineHarness) -> None:
     turns = [Turn("user", "Where is the golden ferry?", "2026-01-01T09:00:00.000Z"), Turn("assistant", long)]
     for agent, session in (("default", "golden"), ("cleo", "golden"), ("default", "forked"), ("default", "forgotten")):
         said = stored_turns(turns, str, ("question", "answer"))
-        rows = [CapturedTurn(*row[:4], cjk_bigrams(row.text), *row[4:]) for row in said]
+        rows = [CapturedTurn(*row[:4], indexed_beside(row.text), *row[4:]) for row in said]
         room.ask(StoreTurns(session, agent, "codex", tuple(rows), harness="codex", project="golden"))
     room.ask(ForgetTranscript("forgotten", "default", Principal()))
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.domain.normalization import cjk_bigrams
 from signet_actors.domain.retention import STEPS
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.turns import PIECE_CHARS, Role, Turn, conversation, stored_turns
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.memories import ReadScope
@@ -39,7 +39,7 @@ A, B, C = Turn("user", "Where is the ferry?"), Turn("assistant", "At the pier"),
 
 def captured(turns: Sequence[Turn]) -> tuple[CapturedTurn, ...]:
     return tuple(
-        CapturedTurn(row.basis, row.number, row.role, row.text, cjk_bigrams(row.text), row.said_at, row.continues)
+        CapturedTurn(row.basis, row.number, row.role, row.text, indexed_beside(row.text), row.said_at, row.continues)
         for row in stored_turns(turns, lambda text: text)
     )
 

@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from signet_actors.domain.backups import backup_name, newest_first
+from signet_actors.domain.normalization import content_hash, former_content_hash
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime import sync_points
 from signet_actors.store.sqlite.connect import open_copy, open_writer
@@ -430,3 +431,37 @@ def test_the_golden_database_is_refused_unchanged_by_a_release_that_is_older(gol
         migrate(connection, golden, SetClock(), migrations=())
     assert hashlib.sha256(golden.read_bytes()).digest() == before
     connection.close()
+
+
+FORMER = (
+    "Ship on Friday?",
+    "Caf\u00e9 in NFC",
+    "Cafe\u0301 in NFC",
+    "Look in /A/b",
+    "Die Stra\u00dfe ist gesperrt",
+    "CrashLoopBackOff means that it crashes",
+    "\U0001f680",
+)
+
+
+def test_an_upgrade_compares_and_indexes_former_memories_by_the_new_rules(tmp_path: Path) -> None:
+    path = tmp_path / "memories.db"
+    shutil.copyfile(next(golden for golden in GOLDEN if golden.stem == "schema-14"), path)
+    connection = opened(path)
+    for text in FORMER:
+        row = (f"m-{text}", text, text.lower(), former_content_hash(text), hashlib.sha256(text.encode()).digest())
+        connection.execute(
+            "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, importance,"
+            " created_at, updated_at) VALUES (?, 'fact', ?, ?, ?, ?, 0.5, '2026-01-01T00:00:00.000Z', '')",
+            row,
+        )
+    migrate(connection, path, SetClock())
+    hashes = dict(connection.execute("SELECT content, content_hash FROM memories WHERE id LIKE 'm-%'"))
+    nfc, nfd = FORMER[1:3]
+    assert hashes == {text: content_hash(text) for text in FORMER} | {nfd: former_content_hash(nfd)}, "both are kept"
+    assert hashes[nfc] == content_hash(nfd), "a new one joins the first"
+    for words, text in (("strasse", FORMER[4]), ('"crash loop back off"', FORMER[5]), ("emoji1f680", FORMER[6])):
+        sql = "SELECT content FROM memories_fts WHERE memories_fts MATCH ?"
+        assert connection.execute(sql, (words,)).fetchall() == [(text,)]
+    connection.close()
+    assert check_database(path, deep=True).findings == []

@@ -81,3 +81,42 @@ def test_a_hook_stores_a_statement_once_however_it_is_punctuated(room: Client) -
     ):
         stored = hook_remember(room, again)
         assert (stored["id"], stored["deduped"]) == (first["id"], True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ("Ship on Friday", "Ship on Friday?", 2),
+        ("Ship on Friday?", "Ship on Friday?!", 1),
+        ("Ship on Friday.", "ship on  friday", 1),
+        ("Look in /A/b", "Look in /a/B", 2),
+        ("The caf\u00e9 is open", "The cafe\u0301 is open", 1),
+        ("The caf\u00e9 is open", "The cafe is open", 2),
+        ("The cache is on", "The ca\u200bche is on", 1),
+        ("Port 5433", "\uff30\uff4f\uff52\uff54\u3000\uff15\uff14\uff13\uff13", 1),
+    ],
+)
+def test_a_text_is_stored_once_however_it_is_encoded(room: Client, first: str, second: str, count: int) -> None:
+    assert len({room.remember(first)["id"], room.remember(second)["id"]}) == count
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("Die Stra\u00dfe zum Lager ist gesperrt", "STRASSE"),
+        ("Die Gr\u00f6\u00dfe der Warteschlange ist 512", "groesse"),
+        ("Biuro jest w \u0141odzi, \u0141\u00f3d\u017a", "lodz"),
+        ("I\u015f\u0131k servisi kapal\u0131", "\u0131\u015f\u0131k"),
+        ("the pod is in CrashLoopBackOff", "crash loop back off"),
+        ("cleanupScopeMappings runs after each import", "scope mappings cleanup"),
+        ("PAY-1234 breaks refunds", "PAY1234"),
+        ("commit 9f2c41ab7 broke the login", "9f2c41ab7deadbeef0011223344556677889900a"),
+        ("\U0001f680\U0001f525 is the marker for hotfix releases", "\U0001f680"),
+        ("\U0001f984", "\U0001f984"),
+    ],
+)
+def test_a_word_is_found_in_another_spelling(room: Client, content: str, query: str) -> None:
+    room.remember("the boats are in the harbour")
+    stored = room.remember(content)["id"]
+    best = room.recall(query, min_relevance=0.5)["results"][0]
+    assert best["id"] == stored

@@ -26,6 +26,7 @@ from signet_actors.domain import (
     query_words,
     timestamps,
     working_memory,
+    written_forms,
 )
 from signet_actors.domain.extraction import (
     contradiction,
@@ -110,6 +111,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_TICKET", "_REASON"), MATCHED),
         **dict.fromkeys(("_UUID", "_NUMBERED", "_HEX", "_HASH", "_CODE", "_CAMEL", "_ERROR_NAME"), WHOLE),
     },
+    "domain.written_forms": {
+        **dict.fromkeys(("_SPECIAL", "_CAMEL", "_INNER_CAPITAL", "_WORD_OF_CAMEL", "_EMOJI", "_PICTURES"), SEARCHED),
+        **dict.fromkeys(("_PART", "_LETTERS_DIGITS", "_JOINED", "_HEX"), WHOLE),
+    },
     "domain.memories": {
         "_TAGS": WHOLE,
         "_TAG_NAME": WHOLE,
@@ -124,7 +129,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     ),
     "domain.query_words": {
         **dict.fromkeys(
-            ("_ASCII_WORD", "_CONTRACTION", "_PIECE", "_WORD_OF_CAMEL"),
+            ("_ASCII_WORD", "_CONTRACTION", "_PIECE", "_WORD_OF_CAMEL", "_INNER_CAPITAL"),
             SEARCHED,
         ),
         **dict.fromkeys(("_HYPHENATED_QUANTITY", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
@@ -516,6 +521,8 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "metadata in a prompt": lambda text: prompt_terms.without_metadata("untrusted metadata ```" + text),
     "identifier": query_words.identifier_parts,
     "bigrams": normalization.cjk_bigrams,
+    "derived words": written_forms.indexed_beside,
+    "spellings": written_forms.same_spellings,
     "bigrams beside a character": lambda text: normalization.cjk_bigrams("\u4e00" + text),
     "compatibility form": normalization.compatibility_form,
     "dense query": lambda text: query_words.dense_query(text, {"the"}),

@@ -48,7 +48,7 @@ def parse_hints(answer: str | bytes, content: str, max_count: int) -> Hints:
 
 def _valid(raw: Sequence[object], content: str, max_count: int, warnings: Warnings) -> tuple[str, ...]:
     hints: dict[str, str] = {}
-    itself = content_hash(content)
+    itself = content_hash(content.rstrip(" ?"))
     for index, item in enumerate(raw):
         if len(hints) >= max_count or index >= _MAX_ITEMS_READ:
             warnings.add(f"Too many hints: kept {len(hints)} of {len(raw)}")
@@ -61,7 +61,7 @@ def _valid(raw: Sequence[object], content: str, max_count: int, warnings: Warnin
         if not MIN_HINT_CHARS <= len(hint) <= MAX_HINT_CHARS:
             warnings.add(f"Hint of {len(hint)} chars: {short(hint, 60)}")
             continue
-        key = content_hash(hint)
+        key = content_hash(hint.rstrip(" ?"))
         if key != itself:
             hints.setdefault(key, hint)
     return tuple(hints.values())

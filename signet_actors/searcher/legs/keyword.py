@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import match_terms, pair_expression, phrase_expression
+from signet_actors.domain.query_words import MatchTerms, match_terms, pair_expression, phrase_expression
 from signet_actors.domain.ranking import bm25
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.alternatives import MAX_TERMS, alternatives
@@ -55,12 +55,32 @@ class KeywordHits(NamedTuple):
 class SearchedTerm(NamedTuple):
     """A term of a query, and the expression that finds the rows with it.
 
-    ``alternatives`` were searched as well, because no memory has the term.
+    ``spellings`` find rows that have it in another spelling. ``alternatives`` were searched as well, because no memory
+    has the term.
     """
 
     text: str
     expression: str
     alternatives: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+
+    def rows(self, snapshot: Snapshot, postings: Postings) -> Rows:
+        """Return the rows that have the term, ascending."""
+        rows = postings.lookup(snapshot, MATCH, self.expression)
+        for expression in self.spellings:
+            others = postings.lookup(snapshot, MATCH, expression)
+            if len(others):
+                rows = np.union1d(rows, others)
+        return rows
+
+
+def searched_terms(terms: MatchTerms) -> list[SearchedTerm]:
+    """Return the phrases and the pairs of a query as they are searched for."""
+    found: list[SearchedTerm] = []
+    for phrase in terms.phrases:
+        expression, *spellings = terms.expressions(phrase)
+        found.append(SearchedTerm(phrase, expression, spellings=tuple(spellings)))
+    return found + [SearchedTerm(pair, pair_expression(pair)) for pair in terms.pairs]
 
 
 class KeywordLeg:
@@ -80,8 +100,7 @@ class KeywordLeg:
         self.frequencies.resize(columns.size)
         budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))
         phrases = self.frequencies.prune(snapshot, terms.phrases, budget)
-        self.terms = [SearchedTerm(phrase, phrase_expression(phrase)) for phrase in phrases]
-        self.terms += [SearchedTerm(pair, pair_expression(pair)) for pair in terms.pairs]
+        self.terms = searched_terms(terms._replace(phrases=phrases))
         for earlier in self._touched:
             self._strength[earlier] = 0.0
         if len(self._strength) < columns.size:
@@ -92,7 +111,9 @@ class KeywordLeg:
         missing: list[str] = []
         for at, term in enumerate(self.terms):
             snapshot.check_preempted()
-            holding = self._postings.lookup(snapshot, MATCH, term.expression)
+            holding = term.rows(snapshot, self._postings)
+            if not len(holding) and term.text in terms.emoji:
+                continue
             idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
             full += idf
             rows = self._strengthen(holding, allowed, idf)
@@ -105,11 +126,12 @@ class KeywordLeg:
         for phrase in missing[:MAX_TERMS]:
             snapshot.check_preempted()
             others = tuple(alternatives(snapshot, phrase, terms.parts))
-            self.terms[phrases.index(phrase)] = SearchedTerm(phrase, phrase_expression(phrase), others)
+            self.terms[phrases.index(phrase)] = self.terms[phrases.index(phrase)]._replace(alternatives=others)
             for other in others:
                 holding = self._postings.lookup(snapshot, MATCH, phrase_expression(other))
                 idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
                 self._strengthen(holding, allowed, UNCERTAIN * idf)
+        self.terms = [term for term in self.terms if term.text not in terms.emoji or term.text in rarity]
         seqs = np.concatenate(self._touched)
         strengths = self._strength[seqs]
         if len(seqs) > pool:

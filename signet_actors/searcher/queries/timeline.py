@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from signet_actors.domain.normalization import collapsed
-from signet_actors.domain.query_words import match_terms, pair_expression, phrase_expression
+from signet_actors.domain.query_words import match_terms
 from signet_actors.protocol.searcher import ListTimeline, Recalled, RecalledRow, RowTime, StageTiming
 from signet_actors.searcher.columns import Mask, Seqs
-from signet_actors.searcher.postings import MATCH
+from signet_actors.searcher.legs.keyword import searched_terms
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.times import EXPLICIT_FACETS, captured, explicit, sessions
 from signet_actors.searcher.within import moment
@@ -102,14 +102,13 @@ def _latest(created_ms: Seqs, rows: Seqs, limit: int) -> Seqs:
 
 def _rows_with_all(reader: Reader, snapshot: Snapshot, allowed: Mask, words: str) -> Mask | None:
     """Return the allowed rows that contain every word; None if there are no words."""
-    terms = match_terms(words, max_terms=MOST_WORDS)
-    expressions = [*map(phrase_expression, terms.phrases), *map(pair_expression, terms.pairs)]
-    if not words or not expressions:
+    searched = searched_terms(match_terms(words, max_terms=MOST_WORDS))
+    if not words or not searched:
         return None
     mask = allowed.copy()
-    for expression in expressions:
+    for term in searched:
         holds = np.zeros(len(mask), np.bool_)
-        holds[reader.postings.lookup(snapshot, MATCH, expression)] = True
+        holds[term.rows(snapshot, reader.postings)] = True
         mask &= holds
     return mask
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from signet_actors.domain.jobs import MAX_DELAY_MS
-from signet_actors.domain.normalization import content_hash
+from signet_actors.domain.normalization import content_hash, former_content_hash
 from signet_actors.errors import CheckIncomplete
 from signet_actors.store.findings import CONTENT, INDEX, MOST_FINDINGS, ROWS, STRUCTURE, Finding, incomplete
 from signet_actors.store.sqlite.errors import UNCHECKABLE
@@ -400,7 +400,7 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
             yield Finding(STRUCTURE, f"memory {name} has no {'id' if memory_id is None else 'content'}")
         elif hashlib.sha256(content).digest() != checksum:
             yield Finding(CONTENT, f"memory {name}: the content does not match its checksum")
-        elif content_hash(content.decode()).encode() != digest:
+        elif content_hash(text := content.decode()).encode() != digest and former_content_hash(text).encode() != digest:
             yield Finding(CONTENT, f"memory {name}: the content does not match its hash")
 
 

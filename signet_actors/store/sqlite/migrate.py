@@ -26,7 +26,7 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.sqlite.connect import heartbeat_during
 from signet_actors.store.sqlite.online_backup import backup, is_copy_of, sweep_partials
-from signet_actors.store.sqlite.schema import BOOKKEEPING, Migration, load_migrations, schema_version
+from signet_actors.store.sqlite.schema import BOOKKEEPING, Migration, add_functions, load_migrations, schema_version
 from signet_actors.store.sqlite.vectors import nearest
 
 __all__ = ["Migration", "load_migrations", "migrate", "schema_version"]
@@ -151,6 +151,7 @@ def _upgrade(
     *,
     canary: bool,
 ) -> None:
+    add_functions(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         memories = _count(connection) if canary else 0

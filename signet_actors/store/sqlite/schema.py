@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
 import apsw
 
+from signet_actors.domain.normalization import content_hash, former_content_hash, normalized_content
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.store.sqlite.connect import open_memory
 from signet_actors.store.sqlite.vectors import create_vec_table
 
@@ -40,6 +42,13 @@ _STATISTICS: Final = {
 """Tables that an ANALYZE by another program creates; they affect only query plans."""
 
 _REGISTRY: Final = ("table", "embedding_models")
+
+_FUNCTIONS: Final[dict[str, Callable[..., str | None]]] = {
+    "signet_normalized": normalized_content,
+    "signet_hash": content_hash,
+    "signet_former_hash": former_content_hash,
+    "signet_indexed_beside": indexed_beside,
+}
 
 Objects = dict[tuple[str, str], tuple[str, str | None]]
 """By type and name: the table and the SQL text (None for an index that SQLite creates itself)."""
@@ -80,6 +89,12 @@ def load_migrations() -> tuple[Migration, ...]:
     found.sort(key=lambda migration: migration.version)
     assert [migration.version for migration in found] == list(range(1, len(found) + 1)), "a migration is missing"
     return tuple(found)
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """Provide the functions by which migrations compute columns again; nothing that is stored may call them."""
+    for name, function in _FUNCTIONS.items():
+        connection.create_scalar_function(name, function, 1, deterministic=True, flags=apsw.SQLITE_DIRECTONLY)
 
 
 def schema_version(connection: apsw.Connection) -> int:
@@ -140,6 +155,7 @@ def expected_objects(version: int, models: tuple[tuple[int, int], ...]) -> Objec
     try:
         for statement in BOOKKEEPING if version else ():
             made.execute(statement)
+        add_functions(made)
         for migration in load_migrations()[:version]:
             made.execute(migration.sql)
         for number, dimensions in models:

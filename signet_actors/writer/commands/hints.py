@@ -10,7 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.jobs import PROSPECTIVE_INDEX
-from signet_actors.domain.normalization import cjk_bigrams, collapsed
+from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
 from signet_actors.store.writes import hints as hint_rows
 from signet_actors.store.writes import memories as memory_rows
@@ -33,7 +34,7 @@ def store(context: CommandContext, command: StoreHints) -> HintsStored:
     hints: list[str] = []
     if job.memory_id is not None and memory_seq is not None:
         hints = _clean(command.hints)
-        rows = [HintRow(job.memory_id, memory_seq, hint, cjk_bigrams(hint), context.now) for hint in hints]
+        rows = [HintRow(job.memory_id, memory_seq, hint, indexed_beside(hint), context.now) for hint in hints]
         hint_rows.replace(context.tx, job.memory_id, rows)
     leases.complete_leased(context, job, msgspec.json.encode({"hints": len(hints)}).decode())
     return HintsStored(len(hints))

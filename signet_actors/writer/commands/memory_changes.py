@@ -13,9 +13,10 @@ from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED
-from signet_actors.domain.normalization import cjk_bigrams, content_hash, normalized_content
+from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.timestamps import iso
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
@@ -110,7 +111,7 @@ def modify(
             normalized_content=normalized_content(new_content),
             content_hash=digest,
             content_sha256=hashlib.sha256(new_content.encode()).digest(),
-            cjk=cjk_bigrams(new_content),
+            cjk=indexed_beside(new_content),
             embedding_seq=seq,
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
