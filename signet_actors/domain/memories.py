@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeVar, get_args
 import msgspec
 
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, without_blank_ends
+from signet_actors.domain.orders import is_order
 from signet_actors.errors import InvalidRequest
 
 TimeFacet = Literal["session", "source", "captured", "observed", "occurred", "valid"]
@@ -37,6 +38,9 @@ INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED)
 """Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
 
 DEFAULT_TYPE = "fact"
+CONSTRAINT_TYPES: Final = ("rule", "constraint")
+"""Types of memories that hold in every session, if they were named or are orders in form."""
+TypeSource = Literal["named", "order"]
 MEMORY_TYPES = (
     "fact",
     "preference",
@@ -55,6 +59,9 @@ MEMORY_TYPES = (
 
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
+# The word is no part of a path, an address or a file name: /x/bugs/notes, bugs.example.org, issues.md.
+_NO_PATH = r"(?<![/\\@._-])"
+_NO_PATH_AFTER = r"(?![/\\@]|[._]\w)"
 # A rule: the type, substrings of which every lower-cased match contains one (a far cheaper check), and the pattern.
 _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
@@ -71,9 +78,22 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "issue",
         ("bug", "issue", "broken", "problem"),
-        re.compile(r"\b(?:bugs?|issues?|broken|problems?)\b", re.IGNORECASE),
+        re.compile(rf"{_NO_PATH}\b(?:bugs?|issues?|broken|problems?)\b{_NO_PATH_AFTER}", re.IGNORECASE),
     ),
-    ("rule", ("never", "always", "must"), re.compile(r"\b(?:never|always|must(?:n['\u2019]t)?)\b", re.IGNORECASE)),
+    (
+        "rule",
+        ("never", "always", "must"),
+        re.compile(rf"{_NO_PATH}\b(?:never|always|must(?:n['\u2019]t)?)\b{_NO_PATH_AFTER}", re.IGNORECASE),
+    ),
+)
+# What a thing likes or wants, and what the reader may want, is nobody's preference.
+_NO_PERSON = re.compile(
+    r"\b(?:(?:it|this|that|which|if you|when you|you may|you might|should you|whenever you|nobody|anyone who"
+    r"|(?:the|a|an|this|that|each|every)\s+(?!user|team|customer|client|boss|manager|owner|develop|review|lead|author|designer|product"
+    r"|company|group|people|person|admin|maintainer|colleague|engineer|support|sales|friend|wife|husband|kid|child|family|man|woman|guy"
+    r"|director|chief|founder|partner|teacher|student|doctor|cat|dog|other)[\w-]+(?:\s+(?!who)[\w-]+)?)"
+    r"(?:\s+(?:also|always|never|only|really|still|just|now))?\s+)(?:likes|want(?:s|ed|ing)?)\b",
+    re.IGNORECASE,
 )
 
 _CRITICAL = "critical:"
@@ -149,14 +169,35 @@ def infer_type(content: str) -> str:
 
     Source: docs/compatibility.md "Type inference"; memory-system.txt "Memory Types" (``problem``).
     Departs: matches whole words with their inflections instead of substrings, so "mustard" is not a rule, "until
-    tomorrow" not a learning and "debugger" not an issue. ``TIL`` counts in capitals or at the very beginning.
+    tomorrow" not a learning and "debugger" not an issue. ``TIL`` counts in capitals or at the very beginning. A part of
+    a path is no word, what a thing wants no preference, and an order in form is a rule in other languages, too.
     """
     beginning = content[:INFERENCE_CHARS]
     lower = beginning.lower()
     for name, letters, pattern in _TYPE_RULES:
-        if (any(part in lower for part in letters) or not lower.isascii()) and pattern.search(beginning):
+        if (any(part in lower for part in letters) or not lower.isascii()) and pattern.search(
+            _NO_PERSON.sub("", beginning) if name == "preference" else beginning
+        ):
             return name
-    return DEFAULT_TYPE
+    return "rule" if is_order(beginning) else DEFAULT_TYPE
+
+
+def type_source(memory_type: str, content: str, *, named: bool) -> TypeSource | None:
+    """Return why a memory of this type is a constraint of every session; None if it is none.
+
+    ``named``: a person, a client, an import or a model chose the type.
+    """
+    if memory_type not in CONSTRAINT_TYPES:
+        return None
+    if named:
+        return "named"
+    return "order" if is_order(content) else None
+
+
+def former_type_source(memory_type: str, source_type: str | None, content: str) -> TypeSource | None:
+    """Return the same for a memory of a release that did not record it: named if the words do not tell the type."""
+    named = source_type == DERIVED or infer_type(content) != memory_type
+    return type_source(memory_type, content, named=named)
 
 
 def memory_type(text: str) -> str | None:

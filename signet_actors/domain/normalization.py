@@ -165,7 +165,7 @@ def content_hash(text: str) -> str:
 
 
 def former_content_hash(text: str) -> str:
-    """Return the hash that releases with schema 15 and less computed; rows that no upgrade could change have it."""
+    """Return the hash that releases with schema 16 and less computed; rows that no upgrade could change have it."""
     line = collapsed(text).lower()
     return hashlib.sha256((line.rstrip(".,!?;:").strip() or line).encode()).hexdigest()
 

@@ -19,8 +19,8 @@ MAX_CHARS: Final = 300
 _SENTENCE: Final = re.compile(r"[^\n.!?\u3002]+(?:\.\w[^\n.!?\u3002]*)*[.!?\u3002]*")
 _LEAD: Final = re.compile(
     r"(?:[\s>*\u2022\"'\u201c\u201e\u00ab\u00a1-]|\d{1,2}[.)])*"
-    r"(?:(?:please|bitte|svp|por favor|rule|regel|r\u00e8gle|regla|important|wichtig|importante?|policy|convention|reminder|note"
-    r"|remember|and|but|so|und|et|y)\b[\s:,-]*){0,3}"
+    r"(?:(?:please|bitte|svp|por favor|rule|regel|r\u00e8gle|regla|important|wichtig|importante?|policy|convention"
+    r"|reminder|note|remember|and|but|so|und|et|y)\b[\s:,-]*){0,3}"
     r"(?:(?:in|on|at|for|when|whenever|before|after|during|with|if|unless|bei|f\u00fcr|im|in|vor|nach|wenn|dans|pour|avant|apr\u00e8s|quand|si"
     r"|en|para|antes|despu\u00e9s|cuando|with|inside|as)\b[^,:.!?]{1,80}[,:]\s*)?",
     re.IGNORECASE,
@@ -40,11 +40,13 @@ _NO_VERB: Final = re.compile(
     r"|busy|tired|wrong|right|green|red|broken|down|up|out|late|know|think|care|remember|recall|believe|understand|like|love|want",
     re.IGNORECASE,
 )
-_VERB_IN_ED: Final = re.compile(r"embed|shed|shred|wed|need|feed|seed|speed|proceed|exceed|succeed|bleed|pass|process|press|access"
-    r"|discuss|focus|address|express|cross|miss|guess|compress|bypass|assess|canvas|apply|rely|reply|supply|comply|bring|ring|string|ping"
-    r"|sing|swing|cling|fling|sling|sting|wring", re.IGNORECASE)  # fmt: skip
+_VERB_IN_ED: Final = re.compile(
+    r"embed|shed|shred|wed|need|feed|seed|speed|proceed|exceed|succeed|bleed|pass|process|press|access|discuss|focus|address"
+    r"|express|cross|miss|guess|compress|bypass|assess|apply|rely|reply|supply|comply|bring|ring|string|ping|sing|sling",
+    re.IGNORECASE,
+)
 _MUST: Final = re.compile(
-    r"(.*?)\b(?:must(?:n't|n\u2019t)?|shall|(?:should|may|can)(?=\s+(?:never|always|only)\b))\s+(?:not\s+|never\s+|always\s+|only\s+|also\s+)*([a-z][a-z-]*)",
+    r"(.{0,200}?)\b(?:must(?:n't|n\u2019t)?|shall|(?:should|may|can)(?=\s+(?:never|always|only)\b))\s+(?:not\s+|never\s+|always\s+|only\s+|also\s+)*([a-z][a-z-]*)",
     re.IGNORECASE,
 )
 _SUPPOSED: Final = re.compile(
@@ -59,31 +61,32 @@ _REPORTED: Final = re.compile(
 _GERMAN: Final = re.compile(
     r"(?:(?:nie|niemals|immer|stets|nicht|kein(?:e[nmrs]?)?|auf keinen fall|unter keinen umst\u00e4nden)\s+"
     r"(?!(?:wieder|noch|wenn|mehr|so|war|ist|hat|habe|hatte|haben|wird|wurde|ahnung|zeit|lust|schlecht|gut)\b)"
-    r"(?:[^.!?]*\s)?(?!\w*ge\w+t\b|verstanden|gefunden|gesehen|gewesen|bekommen|gegangen|geworden|vergangen|gelesen|geschrieben"
-    r"|genommen|gesprochen|gelaufen|gefallen|begriffen|bestanden)\w+(?:en|ern|eln|tun|sein)[.!\s]*$"
+    r"(?:[^.!?]{0,200}\s)?(?!\w{0,60}ge\w+t\b|verstanden|gefunden|gesehen|gewesen|bekommen|gegangen|geworden|vergangen|gelesen|geschrieben"
+    r"|genommen|gesprochen|gelaufen|gefallen|begriffen|bestanden)\w{1,60}(?:en|ern|eln|tun|sein)[.!\s]*$"
     r"|(?!heute|habe|hatte|hatten|wurde|w\u00fcrde|k\u00f6nnte|sollte|wollte|musste|h\u00e4tte|w\u00e4re|ohne|eine|meine|alle|viele|diese|mochte|konnte"
-    r"|durfte|dachte|machte|sagte|lernte|wusste|gestern)(?!\w*(?:[^aie]ete|[gkflmnrbs]te)\b)"
-    r"\w+(?:e|en\s+sie)\s+(?:bitte\s+)?(?:nie|niemals|immer|stets|nicht|kein(?:e[nmrs]?)?)\b"
-    r"|(?!.*\b(?:haben|gewesen|geworden|gehabt|sagte|meinte|glaubt|weil|gestern)\b)(?!(?:er|es|das|ich|sie(?=\s+muss))\s+m)[^.!?]*\b"
+    r"|durfte|dachte|machte|sagte|lernte|wusste|gestern)(?!\w{0,60}(?:[^aie]ete|[gkflmnrbs]te)\b)"
+    r"\w{1,60}(?:e|en\s+sie)\s+(?:bitte\s+)?(?:nie|niemals|immer|stets|nicht|kein(?:e[nmrs]?)?)\b"
+    r"|(?!.{0,200}\b(?:haben|gewesen|geworden|gehabt|sagte|meinte|glaubt|weil|gestern)\b)(?!(?:er|es|das|ich|sie(?=\s+muss))\s+m)[^.!?]{0,200}\b"
     r"(?:muss|m\u00fcssen|darf|d\u00fcrfen|darfst|musst)\b\s+\S)",
     re.IGNORECASE,
 )
 _FRENCH: Final = re.compile(
-    r"(?:(?:ne\s+(?:jamais|pas|plus|rien)|jamais|toujours)\s+(?:(?:rien|directement|d'abord)\s+)?(?!(?:encore|hier|prendre part)\b)"
-    r"(?:l'|les?\s|la\s|y\s|en\s)?\w+(?:er|ir|re)\b"
-    r"|(?:ne\s+|n['\u2019])\w+(?:ez|ons)\s+(?:jamais|pas|plus|rien)\b"
+    r"(?:(?:ne\s+(?:jamais|pas|plus|rien)|jamais|toujours)\s+(?:(?:rien|directement|d'abord)\s+)?"
+    r"(?!(?:encore|hier|prendre part)\b)"
+    r"(?:l'|les?\s|la\s|y\s|en\s)?\w{1,60}(?:er|ir|re)\b"
+    r"|(?:ne\s+|n['\u2019])\w{1,60}(?:ez|ons)\s+(?:jamais|pas|plus|rien)\b"
     r"|(?:ne\s+(?!marche|fonctionne|passe|arrive|d\u00e9marre|compile)|n['\u2019](?!arrive|a\b|est\b))\w+es?\s+jamais\b"
-    r"|(?!avez|allez|assez|chez|avons|allons)\w+(?:ez|ons)\s+(?:toujours|jamais)\b"
-    r"|il\s+(?:faut|ne\s+faut)\b|(?!(?:il|elle|ce|\u00e7a|cela|je)\s)[^.!?]*\b(?:doit|doivent|devez|devons|dois)\s+(?!avoir|\u00eatre\s+l\u00e0)\S)",
+    r"|(?!avez|allez|assez|chez|avons|allons)\w{1,60}(?:ez|ons)\s+(?:toujours|jamais)\b"
+    r"|il\s+(?:faut|ne\s+faut)\b|(?!(?:il|elle|ce|\u00e7a|cela|je)\s)[^.!?]{0,200}\b(?:doit|doivent|devez|devons|dois)\s+(?!avoir|\u00eatre\s+l\u00e0)\S)",
     re.IGNORECASE,
 )
 _SPANISH: Final = re.compile(
     r"(?:(?:nunca|jam\u00e1s|siempre|no)\s+(?!(?:me|se|nos|he|ha|han|hemos|has|hab\u00eda|hay|fue|es|eres|est\u00e1|est\u00e1s|era|que|tienes|sabes|vienes|puedes"
-    r"|quieres|tiene|s\u00e9|ayer|m\u00e1s|antes)\b)(?:lo\s|la\s|los\s|las\s)?(?:\w+(?:ar|er|ir)(?:lo|la|los|las|se)?|\w+(?:as|es|\u00e9is|\u00e1is|emos))\b"
+    r"|quieres|tiene|s\u00e9|ayer|m\u00e1s|antes)\b)(?:lo\s|la\s|los\s|las\s)?(?:\w{1,60}(?:ar|er|ir)(?:lo|la|los|las|se)?|\w{1,60}(?:as|es|\u00e9is|\u00e1is|emos))\b"
     r"|siempre\s+(?:usa|use|usen|firma|firme|ejecuta|ejecute|revisa|revise|verifica|verifique|comprueba|compruebe|escribe|escriba|a\u00f1ade"
     r"|a\u00f1ada|pide|pida|haz|haga|pon|ponga|di|diga|crea|cree|corre|corra|prueba|pruebe|guarda|guarde|cierra|cierre)\b"
-    r"|(?!(?:\u00e9l|ella|eso|esto|yo)\s)(?!.*\b(?:dijo|dice|cree|pens\u00f3|porque|ayer)\b)[^.!?]*\b"
-    r"(?:debe|deben|debes|debemos|hay\s+que|tienes?\s+que|tienen\s+que)\s+(?!haber|de\b|estar\b|ser\s+que)(?:no\s+|nunca\s+|siempre\s+)?\w+(?:ar|er|ir)\w*\b)",
+    r"|(?!(?:\u00e9l|ella|eso|esto|yo)\s)(?!.{0,200}\b(?:dijo|dice|cree|pens\u00f3|porque|ayer)\b)[^.!?]{0,200}\b"
+    r"(?:debe|deben|debes|debemos|hay\s+que|tienes?\s+que|tienen\s+que)\s+(?!haber|de\b|estar\b|ser\s+que)(?:no\s+|nunca\s+|siempre\s+)?\w{1,60}(?:ar|er|ir)\w*\b)",
     re.IGNORECASE,
 )
 

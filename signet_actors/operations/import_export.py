@@ -120,6 +120,7 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     content: Annotated[str, Content()]
     id: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
     type: Annotated[str, MemoryType()] | None = None
+    type_inferred: bool = False
     tags: Annotated[Sequence[str], Tags()] = msgspec.field(default_factory=list)
     importance: Importance | None = None
     pinned: bool = False

@@ -77,6 +77,8 @@ class TemporalEdge(msgspec.Struct, frozen=True):
 class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """A memory ready to store: content in storage form, prefixes parsed, secrets redacted.
 
+    ``type_named``: a person, a client, an import or a model chose the type; else it was inferred from the text.
+
     ``created_at`` None means the writer's clock. ``session_bound`` is true when ``source_id`` is a session key (a
     transcript came with it), which is never used to deduplicate (docs/decisions.md 4).
     """
@@ -97,6 +99,7 @@ class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     runtime_path: str | None = None
     idempotency_key: str | None = None
     session_bound: bool = False
+    type_named: bool = True
     created_at: str | None = None
     temporal: tuple[TemporalEdge, ...] = ()
     vector: Vector | None = None

@@ -25,7 +25,7 @@ from signet_actors.store.reads.columns import ColumnsOfRows
 Mask = npt.NDArray[np.bool_]
 Seqs = npt.NDArray[np.int64]
 
-_CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id")
+_CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type", "session_id", "type_source")
 _MAX_CHANGES = 50_000
 _CHANGES_PER_ROW = 4
 DAY_MS = 86_400_000
@@ -131,6 +131,13 @@ class MemoryColumns:
         if filters.until is not None:
             mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
+
+    def constraint_ranks(self, size: int) -> npt.NDArray[np.int8]:
+        """Return 3 for pinned rows, 2 for constraints whose type was named, 1 for orders in form, 0 for others."""
+        source = self._codes["type_source"][:size]
+        ranks = (source == self._code("type_source", "order")) + 2 * (source == self._code("type_source", "named"))
+        found: npt.NDArray[np.int8] = np.where(self.pinned[:size], 3, ranks).astype(np.int8)
+        return found
 
     def days_from(self, rows: Seqs, start_ms: int, end_ms: int) -> Seqs:
         """Return how many days ``rows`` were created after the times from ``start_ms`` to before ``end_ms``.

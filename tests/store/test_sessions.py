@@ -189,13 +189,13 @@ def test_a_recall_of_a_project_and_of_none_leaves_out_other_projects(room: Store
     assert {row.project for row in rows} == {"/a", None}
 
 
-def test_constraints_are_separate_and_the_projects_own_come_first(room: StoreRoom) -> None:
+def test_constraints_are_separate_the_pinned_ones_first_and_then_the_projects_own(room: StoreRoom) -> None:
     room.remember("an ordinary fact")
     room.remember("a rule of all", type="rule", importance=0.9)
     room.remember("a rule of the project", type="rule", importance=0.3, project="/a")
     room.remember("pinned", pinned=True, importance=1.0)
     began = start(room, project="/a")
-    assert contents(began.constraints) == ["a rule of the project", "pinned", "a rule of all"]
+    assert contents(began.constraints) == ["pinned", "a rule of the project", "a rule of all"]
     assert contents(began.memories) == ["an ordinary fact"]
 
 

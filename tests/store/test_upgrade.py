@@ -444,24 +444,61 @@ FORMER = (
 )
 
 
-def test_an_upgrade_compares_and_indexes_former_memories_by_the_new_rules(tmp_path: Path) -> None:
+FORMER = (
+    "Ship on Friday?",
+    "Caf\u00e9 in NFC",
+    "Cafe\u0301 in NFC",
+    "Look in /A/b",
+    "Die Stra\u00dfe ist gesperrt",
+    "CrashLoopBackOff means that it crashes",
+    "\U0001f680",
+)
+FORMER_TYPES: tuple[tuple[str, str, str | None, str | None], ...] = (
+    ("rule", "Never push to main", None, "order"),
+    ("rule", "I never liked that movie", None, None),
+    ("rule", "Only Dana may approve a release", None, "named"),
+    ("constraint", "The budget is 500 euros", None, "named"),
+    ("rule", "The cache always fails on Mondays", "pipeline-v2", "named"),
+    ("fact", "Never push to production", None, None),
+)
+
+
+@pytest.fixture
+def former(tmp_path: Path) -> Iterator[apsw.Connection]:
+    """A database of schema 14 with memories as that release wrote them, upgraded."""
     path = tmp_path / "memories.db"
     shutil.copyfile(next(golden for golden in GOLDEN if golden.stem == "schema-14"), path)
     connection = opened(path)
-    for text in FORMER:
-        row = (f"m-{text}", text, text.lower(), former_content_hash(text), hashlib.sha256(text.encode()).digest())
+    at = "2026-01-01T00:00:00.000Z"
+    rows = [*(("fact", text, None, None) for text in FORMER), *FORMER_TYPES]
+    for number, (kind, text, source, _) in enumerate(rows):
+        digests = (former_content_hash(text), hashlib.sha256(text.encode()).digest())
         connection.execute(
-            "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, importance,"
-            " created_at, updated_at) VALUES (?, 'fact', ?, ?, ?, ?, 0.5, '2026-01-01T00:00:00.000Z', '')",
-            row,
+            "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, source_type,"
+            " importance, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0.5, ?, ?)",
+            (f"m-{number:02}", kind, text, text.lower(), *digests, source, at, at),
+        )
+        connection.execute(
+            "INSERT INTO memory_history (id, memory_id, event, new_content, changed_by, created_at)"
+            " VALUES (?, ?, 'created', ?, 'daemon', ?)",
+            (f"h-{number}", f"m-{number:02}", text, at),
         )
     migrate(connection, path, SetClock())
-    hashes = dict(connection.execute("SELECT content, content_hash FROM memories WHERE id LIKE 'm-%'"))
+    yield connection
+    connection.close()
+    assert check_database(path, deep=True).findings == []
+
+
+def test_an_upgrade_compares_and_indexes_former_memories_by_the_new_rules(former: apsw.Connection) -> None:
+    hashes = dict(former.execute("SELECT content, content_hash FROM memories WHERE id LIKE 'm-%' ORDER BY id LIMIT 7"))
     nfc, nfd = FORMER[1:3]
     assert hashes == {text: content_hash(text) for text in FORMER} | {nfd: former_content_hash(nfd)}, "both are kept"
     assert hashes[nfc] == content_hash(nfd), "a new one joins the first"
     for words, text in (("strasse", FORMER[4]), ('"crash loop back off"', FORMER[5]), ("emoji1f680", FORMER[6])):
         sql = "SELECT content FROM memories_fts WHERE memories_fts MATCH ?"
-        assert connection.execute(sql, (words,)).fetchall() == [(text,)]
-    connection.close()
-    assert check_database(path, deep=True).findings == []
+        assert former.execute(sql, (words,)).fetchall() == [(text,)]
+
+
+def test_an_upgrade_tells_orders_and_named_rules_from_those_inferred_from_a_word(former: apsw.Connection) -> None:
+    sql = "SELECT type, content, source_type, type_source FROM memories WHERE id LIKE 'm-%' ORDER BY id"
+    assert tuple(former.execute(sql))[len(FORMER) :] == FORMER_TYPES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.support.live_daemon import Client
 
 pytestmark = pytest.mark.system
 
+STARTS = itertools.count()
 LOG_LINES = (
     "[ERROR]: connection refused by upstream",
     "[warn]: the disk is almost full",
@@ -26,11 +28,12 @@ def hook_remember(client: Client, content: str) -> Any:
 
 
 def over_mcp(client: Client, content: str, **arguments: Any) -> Any:
-    """Store a memory as a model does, and return the reply."""
+    """Store a memory as a model does, and return it."""
     call = {"name": "memory_store", "arguments": {"content": content, **arguments}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
-    return json.loads(client.request("POST", "/mcp", message, headers).ok()["result"]["content"][0]["text"])
+    stored = json.loads(client.request("POST", "/mcp", message, headers).ok()["result"]["content"][0]["text"])
+    return client.memory(stored["id"])
 
 
 @pytest.mark.parametrize("content", LOG_LINES)
@@ -50,7 +53,7 @@ def test_prefixes_count_in_a_remember_and_in_that_of_a_hook_and_not_over_mcp(roo
         )
     text = "critical: [auth]: tokens live for an hour"
     stored = over_mcp(room, text, tags=["jwt"])
-    assert (stored["content"], stored["pinned"], stored["tags"]) == (text, False, "jwt")
+    assert (stored["content"], stored["pinned"], stored["tags"]) == (text, 0, "jwt")
     plain = room.remember("[auth]: keys rotate daily", prefixes=False)
     assert (plain["content"], plain["tags"]) == ("[auth]: keys rotate daily", None)
 
@@ -120,3 +123,57 @@ def test_a_word_is_found_in_another_spelling(room: Client, content: str, query: 
     stored = room.remember(content)["id"]
     best = room.recall(query, min_relevance=0.5)["results"][0]
     assert best["id"] == stored
+
+
+def started(client: Client, **fields: Any) -> list[str]:
+    """Return the lines of a start below the heading of constraints."""
+    body = {"harness": "t", "sessionKey": f"start-{next(STARTS)}", **fields}
+    inject = client.post("/api/hooks/session-start", body).ok()["inject"]
+    below = inject.partition("## Active Constraints\n")[2].partition("\n## ")[0]
+    return [line for line in below.splitlines() if line.startswith("- ")]
+
+
+def test_casual_sentences_are_no_constraints_and_push_out_none(room: Client) -> None:
+    named = room.remember("Only Dana may approve schema changes of the shop", type="constraint", createdAt="2026-10-01")
+    rule = room.remember("The deploy of the shop needs two people", type="rule", createdAt="2026-10-01")
+    for number in range(60):
+        room.remember(
+            f"The load test number {number} must have run on the old cluster because the graph always shows it"
+        )
+    room.remember("I never liked that movie")
+    room.remember("The build always fails on Mondays when the cache is cold")
+    room.remember("Bob must have left early")
+    order = room.remember("Never push to the main branch of the shop")
+    german = room.remember("Nie ohne Freigabe deployen")
+    pinned = room.remember("critical: the pager number is on the desk", createdAt="2026-09-01")
+    lines = started(room)
+    expected = [pinned, named, rule, order, german]
+    assert len(lines) == len(expected)
+    places = [next(at for at, line in enumerate(lines) if one["content"] in line) for one in expected]
+    assert places[0] == 0
+    assert set(places[1:3]) == {1, 2}
+    assert set(places[3:]) == {3, 4}
+
+
+def test_a_type_that_is_named_later_makes_a_constraint_and_another_text_takes_the_order_away(room: Client) -> None:
+    casual = room.remember("The build always fails on Mondays")
+    order = room.remember("Always water the plants")
+    assert [order["content"] in line for line in started(room)] == [True]
+    patch = {"reason": "r", "type": "rule"}
+    assert room.request("PATCH", f"/api/memory/{casual['id']}", patch).status == 200
+    patch = {"reason": "r", "content": "The plants were always dry"}
+    assert room.request("PATCH", f"/api/memory/{order['id']}", patch).status == 200
+    assert [casual["content"] in line for line in started(room)] == [True]
+
+
+def test_an_export_and_an_import_leave_inferred_what_was_inferred(daemon: Any, empty_rooms: Any) -> None:
+    source, target = empty_rooms(), empty_rooms()
+    source.remember("I never liked that movie")
+    source.remember("Only Dana may approve", type="rule")
+    exported = source.get("/api/memory/export").raw.decode()
+    lines = [json.loads(line) for line in exported.splitlines() if '"content"' in line]
+    assert [line.get("typeInferred", False) for line in lines] == [True, False]
+    agent = target.headers["x-signet-agent-id"]
+    body = "".join(json.dumps({**line, "id": None, "agentId": agent}) + "\n" for line in lines).encode()
+    assert target.request("POST", "/api/memory/import", body, {"Content-Type": "application/x-ndjson"}).status == 200
+    assert ["Only Dana may approve" in line for line in started(target)] == [True]

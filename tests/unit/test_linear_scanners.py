@@ -21,6 +21,7 @@ from signet_actors.domain import (
     memories,
     near_duplicates,
     normalization,
+    orders,
     program_text,
     prompt_terms,
     query_words,
@@ -115,7 +116,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_SPECIAL", "_CAMEL", "_INNER_CAPITAL", "_WORD_OF_CAMEL", "_EMOJI", "_PICTURES"), SEARCHED),
         **dict.fromkeys(("_PART", "_LETTERS_DIGITS", "_JOINED", "_HEX"), WHOLE),
     },
+    "domain.orders": {
+        "_SENTENCE": SEARCHED,
+        **dict.fromkeys(("_LEAD", "_ENGLISH", "_MUST", "_GERMAN", "_FRENCH", "_SPANISH"), MATCHED),
+        **dict.fromkeys(("_SUPPOSED", "_REPORTED"), SEARCHED),
+        **dict.fromkeys(("_NO_VERB", "_VERB_IN_ED"), WHOLE),
+    },
     "domain.memories": {
+        "_NO_PERSON": SEARCHED,
         "_TAGS": WHOLE,
         "_TAG_NAME": WHOLE,
         "_NO_TAG": WHOLE,
@@ -532,6 +540,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "prefixes": memories.parse_prefixes,
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
+    "order": orders.is_order,
     "time": timestamps.normalize_timestamp,
     "transcript": lambda text: parse.parse_transcript(text.encode("utf-8", "replace")),
     "transcript in JSON lines": lambda text: parse.parse_transcript(

@@ -304,6 +304,7 @@ def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _Batc
     memory = NewMemory(
         content=content,
         type=fields.type or infer_type(content),
+        type_named=fields.type is not None and not fields.type_inferred,
         importance=importance_to_store(fields.importance, pinned=fields.pinned, otherwise=DEFAULT_IMPORTANCE),
         tags=tuple(fields.tags),
         pinned=fields.pinned,

@@ -194,6 +194,7 @@ def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:
     return NewMemory(
         content=text.content,
         type=fields.type or text.type,
+        type_named=fields.type is not None,
         # The prefix implies pinned and importance 1; ``pinned: false`` in the body overrides only the pin.
         importance=importance_to_store(
             fields.importance, pinned=text.pinned or fields.pinned, otherwise=DEFAULT_IMPORTANCE

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from signet_actors.domain.memories import decayed_importance, start_score
@@ -29,7 +28,6 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
 from signet_actors.store.reads.contents import memories_by_seq
 
-CONSTRAINT_TYPES: Final = ("rule", "constraint")
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
 
@@ -61,31 +59,44 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
 
 
 def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -> SessionStartFound:
-    """Return constraints and memories for a new session, without those of other projects."""
+    """Return constraints and memories for a new session, without those of other projects.
+
+    Constraints are pinned memories, then those that were named so, then orders in form whose type was inferred.
+    """
     reader.sync(snapshot)
     project = query.project
     filters = Filters(no_project=True)
     if project is not None:
         filters = Filters(project=project, former_project=query.former_project, or_no_project=True)
     allowed = reader.allowed_rows(snapshot, query.read, filters)
-    binding = _binding(reader, snapshot, query, filters)
+    ranks = reader.columns.constraint_ranks(len(allowed))
+    binding = allowed & (ranks > 0)
     best = _highest(reader, allowed & ~binding, query, query.candidates)
     recalled = np.array(stored.last_accessed(snapshot, RECALLED_LATELY), np.int64)
     recalled = recalled[recalled < len(allowed)]
     recalled = recalled[allowed[recalled] & ~binding[recalled]]
     ordinary = np.union1d(best, recalled[: query.candidates]).tolist()
     memories = memories_by_seq(snapshot, query.read, filters, ordinary)
-    constraints = memories_by_seq(
-        snapshot, query.read, filters, _highest(reader, binding, query, query.max_constraints).tolist()
+    first = np.concatenate(
+        [_highest(reader, binding & (ranks == rank), query, query.max_constraints) for rank in (3, 2, 1)]
     )
+    constraints = memories_by_seq(snapshot, query.read, filters, first[: query.max_constraints].tolist())
     agent_id, session_key = query.read.agent_id, query.session_key or ""
     last_active_at = stored.last_active_at(snapshot, agent_id, session_key)
     since_ms = None if last_active_at is None else epoch_ms(last_active_at)
     created = reader.columns.created_ms[: len(allowed)]
     return SessionStartFound(
-        constraints=sorted(
-            constraints.values(), key=lambda memory: (memory.project not in filters.spellings, -memory.importance)
-        ),
+        constraints=[
+            constraints[seq]
+            for seq in sorted(
+                constraints,
+                key=lambda seq: (
+                    -ranks[seq],
+                    constraints[seq].project not in filters.spellings,
+                    -constraints[seq].importance,
+                ),
+            )
+        ],
         memories=_by_score(query, list(memories.values())),
         seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
         last_active_at=last_active_at,
@@ -95,21 +106,6 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         else stored.captured_since(snapshot, agent_id, session_key, last_active_at),
         all_constraints=int(binding.sum()),
     )
-
-
-def _binding(reader: Reader, snapshot: Snapshot, query: FindSessionStart, filters: Filters) -> Mask:
-    """Return which rows are constraints: pinned, or of a type that binds."""
-    conditions = (Filters(pinned=True), *(Filters(type=name) for name in CONSTRAINT_TYPES))
-    masks = [
-        reader.allowed_rows(
-            snapshot,
-            query.read,
-            msgspec.structs.replace(filters, pinned=condition.pinned, type=condition.type),
-        )
-        for condition in conditions
-    ]
-    found: Mask = np.logical_or.reduce(masks)
-    return found
 
 
 def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -> Seqs:

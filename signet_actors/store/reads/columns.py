@@ -14,7 +14,7 @@ _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
     " coalesce(m.who, ''), coalesce(m.source_type, ''), coalesce(m.session_id, ''), m.pinned, m.importance,"
     " coalesce({}, 0), coalesce(m.embedding_seq, 0),"
-    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
+    " coalesce(m.type_source, ''), m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
 _FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
 _OF = f"{_SELECT} WHERE m.seq IN ({{}})"
@@ -39,6 +39,7 @@ class ColumnsOfRows(NamedTuple):
     importance: Sequence[float]
     created_ms: Sequence[int]
     embedding_seq: Sequence[int]
+    type_source: Sequence[str]
     content_sha256: Sequence[bytes]
     tags: Sequence[str]
     tokens: Sequence[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from signet_actors.domain.memories import CONSTRAINT_TYPES
 from signet_actors.operations.import_export import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Snapshot
@@ -11,8 +12,9 @@ from signet_actors.store.read_policy import conjunction, readable, readable_in_a
 from signet_actors.store.rows import decode_tags
 
 _STORED = MemoryLine.__struct_fields__[:-1]
-_COLUMNS = ", ".join(f"m.{name}" for name in ("seq", *_STORED))
-_TAGS_AT, _PINNED_AT = _STORED.index("tags"), _STORED.index("pinned")
+_TYPE_INFERRED = f"m.type IN {CONSTRAINT_TYPES} AND m.type_source IS DISTINCT FROM 'named'"
+_COLUMNS = ", ".join(_TYPE_INFERRED if name == "type_inferred" else f"m.{name}" for name in ("seq", *_STORED))
+_TAGS_AT, _FLAGS_AT = _STORED.index("tags"), (_STORED.index("pinned"), _STORED.index("type_inferred"))
 _ROWS_AT_ONCE = 50
 _AFTER = f"SELECT {_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.seq LIMIT :limit"
 # Every index over live memories is partial: the sum keeps SQLite from sorting a whole scope by one of them.
@@ -44,7 +46,8 @@ def lines_after(
         for row in rows:
             columns = [*row[1:], times.get(row[2], [])]
             columns[_TAGS_AT] = decode_tags(columns[_TAGS_AT])
-            columns[_PINNED_AT] = bool(columns[_PINNED_AT])
+            for at in _FLAGS_AT:
+                columns[at] = bool(columns[at])
             yield row[0], MemoryLine(*columns)
         after = rows[-1][0]
         limit -= len(rows)

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from signet_actors.domain.memories import former_type_source
 from signet_actors.domain.normalization import content_hash, former_content_hash, normalized_content
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.store.sqlite.connect import open_memory
@@ -48,6 +49,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., str | None]]] = {
     "signet_hash": content_hash,
     "signet_former_hash": former_content_hash,
     "signet_indexed_beside": indexed_beside,
+    "signet_type_source": former_type_source,
 }
 
 Objects = dict[tuple[str, str], tuple[str, str | None]]
@@ -94,7 +96,7 @@ def load_migrations() -> tuple[Migration, ...]:
 def add_functions(connection: apsw.Connection) -> None:
     """Provide the functions by which migrations compute columns again; nothing that is stored may call them."""
     for name, function in _FUNCTIONS.items():
-        connection.create_scalar_function(name, function, 1, deterministic=True, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function(name, function, deterministic=True, flags=apsw.SQLITE_DIRECTONLY)
 
 
 def schema_version(connection: apsw.Connection) -> int:

@@ -42,6 +42,7 @@ class StoredRow(NamedTuple):
     content: str
     content_hash: str
     type: str
+    type_source: str | None
     tags: str
     importance: float
     pinned: int
@@ -70,6 +71,7 @@ class MemoryRow(NamedTuple):
     seq: int
     id: str
     type: str
+    type_source: str | None
     content: str
     normalized_content: str
     content_hash: str

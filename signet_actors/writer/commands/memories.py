@@ -16,7 +16,7 @@ import msgspec
 
 from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES
+from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.protocol.message import Principal
@@ -103,6 +103,7 @@ def insert(
             seq=seq,
             id=memory_id,
             type=memory.type,
+            type_source=type_source(memory.type, memory.content, named=memory.type_named),
             content=memory.content,
             normalized_content=normalized_content(memory.content),
             content_hash=digest,

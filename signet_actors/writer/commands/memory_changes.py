@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.memories import DERIVED
+from signet_actors.domain.memories import DERIVED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.timestamps import iso
@@ -85,10 +85,15 @@ def modify(
     if "pinned" in changes and row.pinned and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         return Modified(id=patch.id, status="autonomous_unpin_denied", current_version=row.version)
     content_changed = patch.content is not UNSET and patch.content != row.content
-    if not changes and not content_changed:
+    source = row.type_source
+    if patch.type is not UNSET:
+        source = type_source(patch.type, row.content, named=True)
+    elif content_changed and source != "named" and isinstance(patch.content, str):
+        source = type_source(row.type, patch.content, named=False)
+    if not changes and not content_changed and source == row.type_source:
         return Modified(id=patch.id, status="no_changes", current_version=row.version, new_version=row.version)
 
-    columns: dict[str, Any] = dict(changes)
+    columns: dict[str, Any] = {**changes, "type": changes.get("type", row.type), "type_source": source}
     embedded = False
     new_content = row.content
     if content_changed:
