@@ -68,7 +68,7 @@ class FactDecider:
                 warnings.append(f"Decision failed: {error.detail}")
                 continue
             decision = parse_decision(answer.text, asked.fact, candidates)
-            if decision.parsed:
+            if decision.parsed and (decision.proposal is not None or calls == _MAX_CALLS):
                 proposal = decision.proposal
                 warned = decision.warnings
                 if proposal is not None:

@@ -94,6 +94,11 @@ def digest(draft: Draft) -> str:
     return "\n".join(lines)
 
 
+def says_nothing(digest_text: str) -> bool:
+    """Return whether a checkpoint tells of nothing that happened."""
+    return all(line.startswith(("- Project: ", "- Prompts: 0")) for line in digest_text.splitlines())
+
+
 def recovery_text(said: str, digest_text: str, chars: int) -> str:
     """Return the section for a session that goes on, at most ``chars`` long: as many whole lines as fit.
 

@@ -131,6 +131,27 @@ def test_a_run_lists_the_facts_that_it_rejected_with_their_reasons(room: Injecti
     assert (len(rejected["tool_output"]), rejected["tool_output"][-1]) == (300, "…")
 
 
+def test_a_decision_that_is_unusable_once_is_asked_for_again(room: InjectionHarness) -> None:
+    room.remember("The gateway of the homelab listens on some port.")
+    room.work()
+    add = {"action": "add", "targetId": None, "confidence": 0.9, "reason": "It is new."}
+    unusable: list[str | dict[str, object]] = [
+        "I would rather not say.",
+        {"action": "merge", "confidence": 0.9, "reason": "An action that is none."},
+        {"action": "add", "confidence": 0.9},
+        {"action": "update", "confidence": 0.9, "reason": "It has no target."},
+        {"action": "update", "targetId": "another", "confidence": 0.9, "reason": "Its target was not shown."},
+        {"action": "delete", "targetId": 99, "confidence": 0.9, "reason": "Its target was not shown."},
+    ]
+    for number, first in enumerate(unusable):
+        fact = f"The gateway of the homelab listens on port {3850 + number} in room {number}."
+        source = room.remember(fact)
+        room.model.facts, room.model.decides = [fact], first
+        room.model.meanwhile = lambda: setattr(room.model, "decides", add)  # after the first answer
+        room.work()
+        assert [row.fact_content for row in the_run_on(room, source.id).proposals] == [fact], first
+
+
 def test_a_fact_that_no_model_decides_on_is_listed_as_undecided(room: InjectionHarness) -> None:
     room.remember("The gateway of the homelab listens on some port.")
     room.work()

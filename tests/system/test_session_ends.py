@@ -81,6 +81,23 @@ def ended(daemon: LiveDaemon, key: str, fields: dict[str, Any], path: str | None
     return hook(daemon.api, "session-end", key, **named)
 
 
+@pytest.mark.parametrize("context", [None, "", "  "])
+def test_a_checkpoint_in_which_nothing_happened_is_not_told_and_hides_no_other_one(
+    daemon: LiveDaemon, context: str | None
+) -> None:
+    key = begun(daemon)
+    for _ in range(2):
+        hook(daemon.api, "pre-compaction", key, runtimePath="plugin", sessionContext=context)
+        goes_on = hook(daemon.api, "session-start", key, source="compact", runtimePath="plugin")
+        assert "Session Recovery Context" not in goes_on["inject"]
+    hook(daemon.api, "user-prompt-submit", key, userPrompt="Paint the shed green", runtimePath="plugin")
+    hook(daemon.api, "pre-compaction", key, runtimePath="plugin")
+    for _ in range(2):
+        hook(daemon.api, "pre-compaction", key, runtimePath="plugin", sessionContext=context)
+        goes_on = hook(daemon.api, "session-start", key, source="compact", runtimePath="plugin")
+        assert "Paint the shed green" in goes_on["inject"]
+
+
 @pytest.mark.parametrize("path", ["plugin", "legacy", None])
 @pytest.mark.parametrize("fields", NOTHING_NAMED + UNREADABLE, ids=repr)
 def test_a_report_of_the_end_that_stores_no_turns_ends_the_session(

@@ -9,7 +9,7 @@ import asyncio
 from datetime import datetime
 from typing import Final
 
-from signet_actors.domain.checkpoints import normalized_project, recovery_text
+from signet_actors.domain.checkpoints import normalized_project, recovery_text, says_nothing
 from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
@@ -42,7 +42,7 @@ async def recovery_section(call: Call[SessionStartRequest], session: HookSession
             found = (await call.ask_searcher(query)).checkpoint
     except (SignetError, TimeoutError):
         return ""
-    if found is None:
+    if found is None or says_nothing(found.digest):
         return ""
     digest, _ = state.redactor.clean(found.digest)
     return recovery_text(_said(found, session.key, request.source), digest, settings.recovery_budget_chars)

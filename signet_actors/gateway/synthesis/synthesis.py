@@ -36,7 +36,7 @@ from signet_actors.domain.synthesis import (
 )
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.domain.working_memory import below, readable_answer
-from signet_actors.errors import Conflict, InvalidRequest, SignetError, Unavailable
+from signet_actors.errors import Conflict, InvalidRequest, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record, Replaced, agents_with_file
 from signet_actors.gateway.synthesis.sources import MemorySources
 from signet_actors.protocol.extractor import GetExtractorStatus, Synthesize, Synthesized
@@ -206,6 +206,8 @@ class Synthesis:
             return "no model: memory.pipelineV2.synthesis.provider is none"
         try:
             status = await self._bus.ask_extractor(GetExtractorStatus(), trace_id=TRACE, timeout_ms=STATUS_MS)
+        except OutcomeUnknown:  # it was only asked how it is, so nothing is uncertain
+            return "the extractor has not answered yet; it may be starting, try again in some seconds"
         except SignetError as error:
             return f"the extractor does not answer: {error.detail}"
         model = status.synthesis

@@ -19,6 +19,11 @@ _NEWEST: Final = (
     f"SELECT {_COLUMNS} FROM session_checkpoints m WHERE m.agent_id = :agent_id AND {{}} ORDER BY m.seq DESC LIMIT 1"
 )
 
+_TELLS: Final = (
+    "(m.prompt_count > 0 OR m.memory_queries <> '[]' OR m.recent_remembers <> '[]'"
+    " OR m.digest LIKE '%- Recent prompt: %' OR m.digest LIKE '%- Context: %')"
+)
+
 
 def readable(snapshot: Snapshot, query: ListCheckpoints) -> list[StoredCheckpoint]:
     """Return the checkpoints of the query's session or project that the caller may read, the newest first."""
@@ -34,7 +39,9 @@ def readable(snapshot: Snapshot, query: ListCheckpoints) -> list[StoredCheckpoin
 def newest(
     snapshot: Snapshot, agent_id: str, *, session_key: str | None = None, project: str | None = None
 ) -> StoredCheckpoint | None:
-    """Return the agent's own newest checkpoint of the session, or else of the normalized project."""
-    column, value = ("session_key", session_key) if session_key is not None else ("project_normalized", project)
-    row = snapshot.one(_NEWEST.format(f"m.{column} = :value"), {"agent_id": agent_id, "value": value})
+    """Return the agent's own newest checkpoint of the normalized project, or of the session one that tells anything."""
+    where, value = ("m.project_normalized = :value", project)
+    if session_key is not None:
+        where, value = f"m.session_key = :value AND {_TELLS}", session_key
+    row = snapshot.one(_NEWEST.format(where), {"agent_id": agent_id, "value": value})
     return None if row is None else StoredCheckpoint(*row)
