@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -372,3 +373,26 @@ def test_what_a_program_puts_around_a_prompt_is_neither_searched_for_nor_in_a_ch
             assert "hook_context" not in kept["digest"]
             assert "memory active" not in kept["digest"]
             assert prompt[:20] in kept["digest"]
+
+
+def test_a_prompt_can_switch_memory_off_for_its_session(daemon: LiveDaemon) -> None:
+    client = daemon.agent("off-by-prompt")
+    client.remember("The owl tower is locked at dusk")
+    for number, mark in enumerate(("[signet off] ", "[Signet off]\n", "  [SIGNET OFF]")):
+        about = {"harness": "codex", "sessionKey": f"off-{number}"}
+        ask = {**about, "userPrompt": f"{mark}when is the owl tower locked?"}
+        told = client.post("/api/hooks/user-prompt-submit", ask).ok()
+        assert "switched it off for this session" in told["inject"]
+        assert "dusk" not in told["inject"]
+        later = client.post("/api/hooks/user-prompt-submit", {**about, "userPrompt": "when is the owl tower locked?"})
+        assert later.ok()["reason"] == "bypassed"
+        end = client.post("/api/hooks/session-end", {**about, "transcript": "User: the owl\n\nAssistant: at dusk"}).ok()
+        assert end["reason"] == "bypassed"
+        assert client.get(f"/api/checkpoints/off-{number}").ok()["checkpoints"] == []
+    for plain in (
+        "what does [signet off] do to the owl tower, locked when?",
+        "when is the owl tower locked, signet off?",
+    ):
+        body = {"harness": "codex", "sessionKey": plain, "userPrompt": plain}
+        assert "switched it off" not in client.post("/api/hooks/user-prompt-submit", body).ok()["inject"], plain
+        assert client.get(f"/api/sessions/{quote(plain)}").ok()["bypassed"] is False

@@ -38,6 +38,7 @@ from signet_actors.gateway.routes.recall import (
 )
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
+from signet_actors.gateway.sessions import hook_runner
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, MAX_QUERY_CHARS, parse_flag
@@ -145,6 +146,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         known = session.known if session.key is not None else UNSET
         if session.context is not None:
             session.context.awaits_summary = False
+        if prompt.lstrip().casefold().startswith(hook_runner.OFF_MARK):
+            told = await hook_runner.switch_off(call, session)
+            return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         await _rate(call, session)
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)

@@ -12,11 +12,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
+from signet_actors.protocol.sessions import SetBypass
 
 NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
 LATE_HEADER: Final = "x-signet-late"
@@ -30,6 +32,9 @@ REQUEST_SHARE: Final = 0.9
 
 OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
+OFF_MARK: Final = "[signet off]"
+"""How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
+SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
 MAX_HARNESSES: Final = 64
 """Names of harnesses of which the last hook is noted."""
 
@@ -147,6 +152,17 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
     if context is not None and not context.is_agent_known and harness:
         await state.ledger.make_known(context, harness)
     return HookSession(key, known or (context is not None and context.stored), context)
+
+
+async def switch_off(call: Call[Any], session: HookSession) -> str:
+    """Switch memory off for the session, also if that cannot be stored; return what its model is told. Raises Skipped."""
+    entered = None if session.key is None else call.state.sessions.find(session.key)
+    if entered is None:
+        raise Skipped("no_session")
+    entered.bypassed = True
+    call.state.ledger.set_bypassed(entered.key, bypassed=True)
+    await call.ask_writer_unkeyed(SetBypass(entered.key, call.agent_id, iso(entered.first_ms), bypassed=True))
+    return SWITCHED_OFF
 
 
 async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:
