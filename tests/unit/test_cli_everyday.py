@@ -247,7 +247,11 @@ def test_without_a_model_the_status_says_so_once(daemon: ScriptedDaemon, signet:
     ("text", "said"),
     [
         ("serach:\n  alpha: 0.5\n", 'configuration: agent.yaml: serach: unknown key, ignored; did you mean "search"?'),
-        ("search:\n  alpha: 7\n", "configuration: it is not valid, and the daemon could not start with it; `signet"),
+        (
+            "search:\n  alpha: 7\n",
+            "configuration: agent.yaml: search.alpha: 7 is out of range (0.0 to 1.0); the ",
+        ),
+        ("gateway:\n  port: x\n", "configuration: it is not valid, and the daemon could not start with it; `signet"),
         ("search:\n  alpha: 0.5\n", ""),
     ],
 )

@@ -20,7 +20,6 @@ from signet_actors.domain.dated_sections import (
     unrepeated,
     without_memories,
 )
-from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.domain.working_memory import for_session, joined, project_heading, readable_answer
 
@@ -102,13 +101,6 @@ def test_what_matters_most_comes_first_and_each_session_gets_its_projects() -> N
 )
 def test_ids_are_read_from_a_line(line: str, ids: set[str]) -> None:
     assert shown_ids(line) == ids
-
-
-def test_a_part_of_a_long_text_that_begins_with_an_id_keeps_nothing_of_the_line() -> None:
-    ends = (f"(id {SHORT})", f"\n(id {SHORT}, {SHORT}) (Nov 24, 2026)")
-    for end in ends:
-        assert without_injected(f"{end}\n\nNoor moved the firewall.") == ("Noor moved the firewall.", 1)
-    assert without_injected("(id 5) is the row") == ("(id 5) is the row", 0)
 
 
 TEXT = "## Global Head\n- one (id m1)\n  more of it\n- two (id m2)\n- both (id m1, m2)\n- none"
