@@ -155,7 +155,7 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
 
 
 async def switch_off(call: Call[Any], session: HookSession) -> str:
-    """Switch memory off for the session, also if that cannot be stored; return what its model is told. Raises Skipped."""
+    """Switch memory off for the session, also if it cannot be stored; return what the model is told. Raises Skipped."""
     entered = None if session.key is None else call.state.sessions.find(session.key)
     if entered is None:
         raise Skipped("no_session")
