@@ -45,13 +45,15 @@ class KeyedRequest(Request[R_co], Generic[R_co], frozen=True, kw_only=True, tag_
 class Failure(Message, frozen=True, tag="failure"):
     """The reply of a handler that failed; nothing was applied unless ``code`` says so.
 
-    ``field`` names the offending request field; ``retry_after_ms`` is set if a retry makes sense.
+    ``field`` names the offending request field; ``retry_after_ms`` is set if a retry makes sense. ``is_lasting``: every
+    request of this kind is refused from now on.
     """
 
     code: ErrorCode
     detail: str
     field: str | None = None
     retry_after_ms: int | None = None
+    is_lasting: bool = False
 
 
 class Principal(msgspec.Struct, frozen=True, omit_defaults=True):

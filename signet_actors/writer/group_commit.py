@@ -423,7 +423,8 @@ class GroupCommit:
                 pending.reply(failure_for_unstarted(pending, detail, retry_after_ms=1000))
                 continue
             if earlier is None:
-                pending.reply(Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=1000))
+                refusal = f"{detail}; nothing was applied"
+                pending.reply(Failure(ErrorCode.NOT_APPLIED, refusal, retry_after_ms=1000, is_lasting=True))
             else:
                 pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; that file contains an earlier attempt"))
 

@@ -107,6 +107,7 @@ def test_every_write_to_a_displaced_workspace_is_answered_not_applied(
         while time.monotonic() < until:
             refusal = daemon.api.post("/api/memory/remember", {"content": "Asked afterwards"})
             refusal.refused(503, code="not_applied")
+            assert daemon.api.get("/health/ready").status == 503, "from the first refusal on"
         daemon.process.send_signal(signal.SIGCONT)
         assert ended(daemon) == 74
 

@@ -43,6 +43,8 @@ R = TypeVar("R")
 _FAILED_CODES = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
 _STORAGE_FULL_NS = 2_000_000_000
 """How long a STORAGE_FULL reply counts, until the heartbeat reports it; the writer checks for space every second."""
+_REFUSED_NS = 2_000_000_000
+"""How long a lasting refusal counts, until the heartbeat reports it."""
 _RETENTION_ITEMS = 8
 _IN_FLIGHT_PER_SEARCHER = 2
 _PIPELINE_ITEMS = 24
@@ -114,6 +116,8 @@ class BusClient(AsyncProcess):
         self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
         self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
         self._storage_full_ns: int | None = None
+        self._refused_ns: int | None = None
+        self._refusal = ""
         self._unreached_since_ns: int | None = None
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply | Idle).decode
 
@@ -272,10 +276,12 @@ class BusClient(AsyncProcess):
             self.latency[peer].observe(self.clock.monotonic_ns() - begun)
 
     def _record_outcome(self, outcomes: Outcomes, reply: Any) -> None:
+        if type(reply) is Failure and reply.is_lasting:
+            self._refused_ns, self._refusal = self.clock.monotonic_ns(), reply.detail
         if type(reply) is not Failure:
             outcomes.succeeded()
             if outcomes is self._outcomes["writer"]:
-                self._storage_full_ns = None
+                self._storage_full_ns = self._refused_ns = None
         elif reply.code is ErrorCode.STORAGE_FULL:
             self._storage_full_ns = self.clock.monotonic_ns()
         elif reply.code in _FAILED_CODES:
@@ -293,6 +299,8 @@ class BusClient(AsyncProcess):
             self._unreached_since_ns = now_ns
         unreached = self._unreached_since_ns is not None and now_ns - self._unreached_since_ns > UNCONNECTED_NS
         full = self._storage_full_ns is not None and now_ns - self._storage_full_ns < _STORAGE_FULL_NS
+        if self._refused_ns is not None and now_ns - self._refused_ns < _REFUSED_NS:
+            writer = f"refuses writes: {self._refusal}"
         notes = [found for outcomes in self._outcomes.values() if (found := outcomes.problem()) is not None]
         return BusHealth(
             writer=None if writer is None else f"the writer {writer}",
