@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from signet_actors.operations.pipeline import DeadReport
 from signet_actors.protocol.memories import Job
 from signet_actors.store.engine import Snapshot
 
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
-_BY_ID = f"SELECT json_extract(j.payload, '$.agent_id'), {_JOB} FROM memory_jobs j WHERE j.id = :id"
+_BY_ID = f"SELECT j.payload, {_JOB} FROM memory_jobs j WHERE j.id = :id"
 _COUNT_IN_STATE: Final = {
     "pending": "SELECT count(*) FROM memory_jobs WHERE status = 'pending'",
     "leased": "SELECT count(*) FROM memory_jobs WHERE status = 'leased'",
@@ -54,10 +56,19 @@ _RESULT = (
 )
 
 
+class _Owner(msgspec.Struct):
+    """The agent whose session a job is about, of its payload."""
+
+    agent_id: str | None = None
+
+
 def by_id(snapshot: Snapshot, job_id: str) -> tuple[Job, str | None] | None:
     """Return the job and, if it is about a session, whose; None if there is none with this id, whoever may read it."""
     row = snapshot.one(_BY_ID, {"id": job_id})
-    return None if row is None else (Job(*row[1:]), row[0])
+    if row is None:
+        return None
+    owner = None if row[0] is None else msgspec.json.decode(row[0], type=_Owner).agent_id
+    return Job(*row[1:]), owner
 
 
 def count_by_state(snapshot: Snapshot) -> dict[str, int]:
