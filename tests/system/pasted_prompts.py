@@ -199,6 +199,125 @@ PASTED: Final = (
     Pasted(FERRY, f"{LOG}\n\nWer pflegt eigentlich den Fahrplan der Fähre?"),
     Pasted(NOMINA, f"¿Con qué se calcula la nómina del taller?\n```\n{LOG}\n```"),
     Pasted(LIBRARY, f"{LOG}\n图书馆的备份脚本由谁运行\uff1f"),
+    # Other tools and languages
+    Pasted(
+        "ledger_sync must run after the currency import, or it raises ZeroDivisionError in spread()",
+        "Traceback (most recent call last):\n"
+        '  File "/opt/ledger/ledger_sync.py", line 210, in spread\n'
+        "    return total / count\n"
+        "ZeroDivisionError: division by zero",
+    ),
+    Pasted(
+        "OOMKilled on the pdf-renderer pod: raise the limit to 2Gi, fonts are the reason",
+        "  Last State:     Terminated\n"
+        "      Reason:       OOMKilled\n"
+        "      Exit Code:    137\n"
+        "  Name: pdf-renderer-7c4d8f9b6d-rr2kq",
+    ),
+    Pasted(
+        "uq_booking_seat violations come from double clicks in the old kiosk",
+        'ERROR:  duplicate key value violates unique constraint "uq_booking_seat"\n'
+        "DETAIL:  Key (seat_id, show_id)=(44, 9) already exists.",
+    ),
+    Pasted(
+        "0xC0000142 on the packing PC: reinstall the VC runtime",
+        "The application was unable to start correctly (0xc0000142). Click OK to close the application.",
+    ),
+    Pasted(
+        "refusing to merge unrelated histories happens with the old mirror; clone from forge instead",
+        "$ git pull mirror main\n"
+        "From mirror:app\n"
+        " * branch            main       -> FETCH_HEAD\n"
+        "fatal: refusing to merge unrelated histories",
+    ),
+    Pasted(
+        "The artifact com.acme:tidelib is only in the internal Nexus, use the profile harbour",
+        "[ERROR] Failed to execute goal on project ferry: Could not resolve dependencies for projec"
+        "t com.acme:ferry:jar:1.0: Could not find artifact com.acme:tidelib:jar:3.2 in central (htt"
+        "ps://repo.maven.apache.org/maven2) -> [Help 1]",
+    ),
+    Pasted(
+        "ActiveRecord::PreparedStatementCacheExpired after a migration: restart puma",
+        "ActiveRecord::PreparedStatementCacheExpired: ERROR:  cached plan must not change result ty"
+        "pe\n"
+        "  app/models/seat.rb:18:in `free'\n"
+        "  app/controllers/seats_controller.rb:7:in `index'",
+    ),
+    Pasted(
+        "Undefined array key basket_total: the session of guests has no basket",
+        'PHP Warning:  Undefined array key "basket_total" in /var/www/shop/cart.php on line 88',
+    ),
+    Pasted(
+        "NU1605 in the mobile project: pin Xamarin.Essentials",
+        "error NU1605: Warning As Error: Detected package downgrade: Xamarin.Essentials from 1.7.5 "
+        "to 1.7.0. Reference the package directly from the project to select a different version.",
+    ),
+    Pasted(
+        "EXC_BAD_ACCESS in CameraPreview happens only in the simulator",
+        "Thread 1: EXC_BAD_ACCESS (code=1, address=0x0)\n0  CameraPreview.draw(_:) + 44",
+    ),
+    Pasted(
+        "Terraform's lock on state tfstate-prod is released by Mo with force-unlock",
+        "Error: Error acquiring the state lock\n"
+        "\n"
+        "Lock Info:\n"
+        "  ID:        5f3c2d1e-8a7b-4c6d-9e0f-1a2b3c4d5e6f\n"
+        "  Path:      tfstate-prod/terraform.tfstate\n"
+        "who can release the terraform state lock?",
+    ),
+    Pasted(
+        "El respaldo de la clínica falla si el disco externo está lleno",
+        f"```\n{LOG}\n```\n¿por qué falla el respaldo de la clínica?",
+    ),
+    Pasted(
+        "支付网关的超时时间是三十秒\uff0c由张三维护",
+        f"支付网关的超时时间是多少\uff1f\n{LOG}",
+    ),
+    Pasted(
+        "請求書の印刷は佐藤さんが担当しています",
+        f"{LOG}\n請求書の印刷は誰が担当していますか\uff1f",
+    ),
+    Pasted(
+        "Le cache du portail se vide à minuit par la tâche vide-portail",
+        f"{LOG}\n\nQuand est-ce que le cache du portail se vide ?",
+    ),
+    Pasted(
+        "invoice_dispatch_mode must be manual for the Danish tenant",
+        '{"tenant": "dk", "settings": {"invoice_dispatch_mode": "auto", "currency": "DKK"}}\nis this config right?',
+    ),
+    Pasted(
+        "Peregrine deploys are frozen in the week before Christmas",
+        f"{LOG}\n\nprepare the deploy of peregrine for next week\n\n{LOG}",
+    ),
+    Pasted(
+        "TLS handshake with fax-gw fails because its certificate expired; use the plain port 8081",
+        "* Trying 10.9.8.7:443...\n"
+        "* connect to fax-gw.internal port 443\n"
+        "curl: (60) SSL certificate problem: certificate has expired\n"
+        "More details here: https://curl.se/docs/sslcerts.html",
+    ),
+    Pasted(
+        "TariffWindowError is raised on purpose when two tariffs overlap",
+        "TariffWindowError: overlapping windows\n  at checkWindows (tariff/windows.ts:14:11)",
+    ),
+    Pasted(
+        "ORA-12514 on the reporting box: the listener needs the service name with .world",
+        "sqlplus rep/***@REP\n"
+        "ERROR:\n"
+        "ORA-12514: TNS:listener does not currently know of service requested in connect\n"
+        "descriptor",
+    ),
+    Pasted(
+        "MySQL error 1205 at month end: the report of Karla holds the lock",
+        "ERROR 1205 (HY000): Lock wait timeout exceeded; try restarting transaction",
+    ),
+    Pasted(
+        "503 from the label printer API means paper is out",
+        "< HTTP/1.1 503 Service Unavailable\n"
+        "< Server: labelprinter/2.0\n"
+        "< Content-Length: 0\n"
+        "why does the label printer API say 503?",
+    ),
 )
 
 OTHERS: Final = (
@@ -264,4 +383,57 @@ CONTROLS: Final = (
         " newsletter in two languages</summary>\n</task-notification>"
     ),
     "kernel: [12345.678] usb 1-2: new high-speed USB device number 9 using xhci_hcd",
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/x/run.py", line 2, in spread\n'
+        "ZeroDivisionError: division by zero"
+    ),
+    ("  Last State:     Terminated\n      Reason:       Error\n      Exit Code:    1"),
+    (
+        'ERROR:  duplicate key value violates unique constraint "uq_users_mail"\n'
+        "DETAIL:  Key (mail)=(a@b.c) already exists."
+    ),
+    ("$ git pull\nAlready up to date.\n$ git log --oneline\n9f2c41a fix typo\n1b2c3d4 add readme"),
+    ('PHP Warning:  Undefined array key "page" in /var/www/blog/index.php on line 3'),
+    (
+        "Error: connect ECONNREFUSED 127.0.0.1:5432\n"
+        "    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1494:16)"
+    ),
+    ("[INFO] BUILD SUCCESS\n[INFO] Total time:  3.1 s\n[INFO] Finished at: 2026-11-27T12:00:00Z"),
+    (
+        "the server started and the connection to the database was opened, then the cache was clear"
+        "ed and the session closed\n"
+        "INFO done"
+    ),
+    (
+        "def total(rows):\n"
+        "    count = 0\n"
+        "    for row in rows:\n"
+        "        count += row.price\n"
+        "    return count\n"
+        "\n"
+        "write a test for this function"
+    ),
+    ("<html>\n<body>\n<h1>Newsletter</h1>\n<p>two languages</p>\n</body>\n</html>"),
+    (
+        "Error response from daemon: pull access denied for foo/bar, repository does not exist or m"
+        "ay require 'docker login'"
+    ),
+    ("pod/web-0 created\nservice/web created\ndeployment.apps/web configured"),
+    ("ssh: connect to host example.org port 22: Connection timed out"),
+    (
+        "warning: LF will be replaced by CRLF in README.md.\n"
+        "The file will have its original line endings in your working directory"
+    ),
+    ("java.lang.OutOfMemoryError: Java heap space\n\tat java.base/java.util.Arrays.copyOf(Arrays.java:3512)"),
+    ("Segmentation fault (core dumped)\nwarum stürzt das Programm ab?"),
+    ("ModuleNotFoundError: No module named 'requests'\ncómo lo instalo?"),
+    ("Uncaught ReferenceError: foo is not defined\n    at <anonymous>:1:1"),
+    ("total 48\ndrwxr-xr-x 2 root root 4096 Nov 27 12:00 bin\n-rw-r--r-- 1 root root  220 Nov 27 12:00 notes.txt"),
+    ("PING example.org (93.184.216.34): 56 data bytes\n64 bytes from 93.184.216.34: icmp_seq=0 ttl=56 time=11.6 ms"),
+    ('status: 500\nbody: {"error": "internal"}\nwhat now?'),
+    (
+        "error: failed to push some refs to 'origin'\n"
+        "hint: Updates were rejected because the remote contains work that you do not have locally."
+    ),
 )
