@@ -12,7 +12,9 @@ from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.stop_words import STOP_WORDS
 
-_ALIKE: Final = 0.6
+_ALIKE: Final = 0.42
+_MUCH_ALIKE: Final = 0.6
+"""The share of the words of both texts that each has."""
 _MOST_CHANGED: Final = 4
 """Words of the value in either text."""
 _LEAST_SAID: Final = 3
@@ -37,10 +39,13 @@ _DAYS_AND_MONTHS: Final = frozenset(_DAYS.split())
 _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019"
 
 
-def are_alike(one: str, other: str) -> bool:
-    """Return True if the texts have most of their words in common; of Chinese and the like, of their characters."""
-    first, second = (set(text if MAYBE_CJK.search(text) else words_of(text)) for text in (one, other))
-    return len(first & second) >= _ALIKE * len(first | second)
+def are_alike(one: str, other: str, *, much: bool = False) -> bool:
+    """Return True if the texts have many telling words in common; of Chinese and the like, characters."""
+    first, second = (
+        set(text) if MAYBE_CJK.search(text) else {word for word in words_of(text) if word not in STOP_WORDS}
+        for text in (one, other)
+    )
+    return len(first & second) >= (_MUCH_ALIKE if much else _ALIKE) * len(first | second)
 
 
 def are_versions(one: str, other: str) -> bool:

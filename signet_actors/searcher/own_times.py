@@ -31,27 +31,24 @@ def newest_first(
 ) -> Scores:
     """Return the scores of the candidates, exchanged among near ties that cover the same words of the query.
 
-    A row of a conversation is exchanged only with one of much the same text: other turns are no versions of each other,
-    and their order tells more than their time.
+    Only texts that are alike are exchanged, those of a conversation only if they are much alike: the order of
+    different facts and turns tells more than their time.
     """
     best = np.lexsort((-seqs, -scores))[: ranking.ROWS]
-    groups = ranking.near_groups(scores[best], measure.covered_words(seqs[best]))
+    rows = seqs[best]
+    groups = ranking.near_groups(scores[best].tolist(), measure.covered_words(rows).tolist())
     if not groups:
         return scores
-    talk = in_conversation[best]
-    said = np.unique(np.concatenate([group for group in groups if talk[group].any()] or [groups[0][:0]]))
-    texts = contents_by_seq(snapshot, read, seqs[best[said]].tolist()) if len(said) else {}
+    talk = in_conversation[best].tolist()
+    texts = contents_by_seq(snapshot, read, rows[[at for group in groups for at in group]].tolist())
     exchanged = scores.copy()
     for group in groups:
-        tied = group
-        if talk[group].any():
-            first, *_ = words = [texts.get(seq, "") for seq in seqs[best[group]].tolist()]
-            alike = [
-                not (talk[at] or talk[group[0]]) or are_alike(first, text)
-                for at, text in zip(group, words, strict=True)
-            ]
-            tied = group[alike]
-        exchanged[best] = ranking.newest_first(exchanged[best], tied, own_times(snapshot, columns, seqs[best[tied]]))
+        first = texts.get(int(rows[group[0]]), "")
+        tied = [
+            at for at in group if are_alike(first, texts.get(int(rows[at]), ""), much=bool(talk[at] or talk[group[0]]))
+        ]
+        if len(tied) > 1:
+            exchanged[best] = ranking.newest_first(exchanged[best], tied, own_times(snapshot, columns, rows[tied]))
     return exchanged
 
 

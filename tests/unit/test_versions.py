@@ -39,7 +39,7 @@ def test_of_versions_the_newest_takes_the_best_place() -> None:
 def order(scores: list[float], covered: list[int], times: list[int]) -> list[int]:
     """The rows in the order of their scores after near ties were exchanged."""
     found = np.array(scores)
-    for tied in near_groups(found, np.array(covered, np.uint64)):
+    for tied in near_groups(scores, covered):
         found = newest_first(found, tied, np.array(times)[tied])
     return np.argsort(-found, kind="stable").tolist()
 
@@ -54,6 +54,7 @@ def order(scores: list[float], covered: list[int], times: list[int]) -> list[int
         ([1.0, 0.99], [3, 3], [5, 5], [0, 1]),
         ([1.0, 0.98, 0.96, 0.94, 0.92], [3] * 5, [1, 2, 3, 4, 5], [1, 0, 3, 2, 4]),
         ([0.0, 0.0], [3, 3], [1, 2], [0, 1]),
+        ([1.0, 0.99], [0, 0], [1, 2], [0, 1]),
         ([1.0], [3], [1], [0]),
     ],
 )

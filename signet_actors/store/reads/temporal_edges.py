@@ -14,6 +14,7 @@ _PAGE = (
     " WHERE t.facet = :facet AND {} AND t.subject_type = 'memory' ORDER BY t.start_at DESC, t.id DESC LIMIT :page) e"
     " LEFT JOIN memories m ON m.id = e.subject_id AND m.is_deleted = 0 ORDER BY e.start_at DESC, e.id DESC"
 )
+_ANY_OCCURRED = "SELECT t.id FROM temporal_edges t WHERE t.facet = 'occurred' LIMIT 1"
 _OCCURRED = (
     "SELECT m.seq, {} FROM ({}) i CROSS JOIN memories m JOIN temporal_edges t ON t.subject_type = 'memory'"
     " AND t.subject_id = m.id WHERE m.seq = i.value AND t.facet = 'occurred' AND t.start_at IS NOT NULL"
@@ -60,6 +61,8 @@ def overlapping(
 
 def occurred_ms(snapshot: Snapshot, seqs: Sequence[int]) -> dict[int, int]:
     """Return when the rows occurred that tell it, the latest of several times, in milliseconds since 1970."""
+    if snapshot.value(_ANY_OCCURRED, {}) is None:
+        return {}
     dialect = snapshot.dialect
     sql = _OCCURRED.format(dialect.unix_ms("t.start_at"), dialect.members("seqs"))
     return dict(snapshot.rows(sql, {"seqs": dialect.listed(seqs)}))
