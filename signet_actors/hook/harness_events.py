@@ -150,10 +150,10 @@ def is_start_deferred(event: dict[str, Any], harness: str) -> bool:
 
 
 def is_first_prompt(event: dict[str, Any]) -> bool:
-    """Return whether the session's file has no message of the user yet."""
+    """Return whether the session's file has no answer of the model yet; the program's own messages are the user's."""
     try:
         with open(_text(event, "transcript_path"), "rb") as file:
-            return b'"user"' not in file.read(TRANSCRIPT_CHARS)
+            return b'"type":"gemini"' not in file.read(TRANSCRIPT_CHARS).replace(b" ", b"")
     except (OSError, ValueError):
         return True
 

@@ -217,7 +217,7 @@ def test_a_hung_server_delays_a_few_queries_and_is_then_skipped(
         kinds = []
         for _ in range(6):
             with pytest.raises(ProviderError) as caught:
-                await embedder.embed_query_async("q", timeout_ms=50)
+                await embedder.embed_query_async("q", timeout_ms=500)
             kinds.append(caught.value.kind)
         assert kinds == [ProviderErrorKind.TIMEOUT] * 3 + [ProviderErrorKind.UNAVAILABLE] * 3
 
@@ -284,7 +284,7 @@ def test_a_server_that_has_the_model_is_available(server: ScriptedProvider, prov
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        (EmbeddingConfig(provider="ollama"), "nomic-embed-text has 768 dimensions; set it to 768"),
+        (EmbeddingConfig(provider="ollama", dimensions=256), "nomic-embed-text has 768 dimensions; set it to 768"),
         (EmbeddingConfig(provider="openai"), "embedding.model: the provider openai needs a model"),
         (EmbeddingConfig(provider="openai", model="text-embedding-3-small", dimensions=4096), "has 1536"),
         (EmbeddingConfig(provider="ollama", model="mxbai-embed-large:335m", dimensions=768), "has 1024"),

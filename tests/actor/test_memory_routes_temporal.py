@@ -196,15 +196,16 @@ def test_another_time_only_ranks(api: MemoryApi) -> None:
     assert sent.near_ms == (ms("2026-05-12T06:00"), ms("2026-05-13T06:00"))
 
 
-def test_a_day_first_date_only_ranks(api: MemoryApi) -> None:
-    assert temporal(api, "what did we do on 3 June, 2023?", timeZone="UTC")["mode"] == "auto"
-    sent = api.bus.only(Recall).body
-    assert (sent.near_ms, sent.within) == ((ms("2023-06-03"), ms("2023-06-04")), None)
+def test_a_day_first_date_without_a_topic_lists_its_day(api: MemoryApi) -> None:
+    assert temporal(api, "what did we do on 3 June, 2023?", timeZone="UTC")["mode"] == "timeline"
+    window = api.bus.only(ListTimeline).body.window
+    assert (window.start_ms, window.end_ms) == (ms("2023-06-03"), ms("2023-06-04"))
 
 
 def test_without_the_boost_only_documented_dates_count(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=Config(search=SearchConfig(date_boost=False)))
     api.bus.script[Recall] = Recalled([ROW], "hybrid", [])
+    api.bus.script[ListTimeline] = Recalled([], "keyword", [])
     assert temporal(api, "editor of yesterday") is None
     assert temporal(api, "editor 2026-05-13")["mode"] == "filter"
     first, second = (sent.body for sent in api.bus.asked if isinstance(sent.body, Recall))

@@ -13,7 +13,7 @@ from signet_actors.config.embedding_models import space_name
 from signet_actors.config.schema import BackupConfig, Config, EmbeddingConfig, RetentionConfig
 from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
-from signet_actors.domain.timestamps import iso
+from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.backups import AdvanceBackup, BackupProgress
 from signet_actors.protocol.header import Header
@@ -31,7 +31,12 @@ from signet_actors.protocol.retention import (
     SweepNow,
     Swept,
 )
-from signet_actors.protocol.session_summaries import FindForgottenNotes, NotesFound
+from signet_actors.protocol.session_summaries import (
+    EndIdleSessions,
+    FindForgottenNotes,
+    IdleSessionsEnded,
+    NotesFound,
+)
 from signet_actors.protocol.writer import GetWriterStatus, Purged, PurgeStep, ReportDamage, WriterStatus, WritesDisabled
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
@@ -122,6 +127,8 @@ class ScriptedWriter:
                 return JobsReconciled(int(found), looked if looked < self.more else None, self.space)
             case FindForgottenNotes():
                 return NotesFound([], None)
+            case EndIdleSessions():
+                return IdleSessionsEnded([], more=False)
             case GetWriterStatus():
                 return WriterStatus(0, 0, 0, 0, False, 1, "3", self.damage)
             case AdvanceBackup():
@@ -249,8 +256,9 @@ def test_each_step_purges_up_to_its_own_window(room: Room) -> None:
     room.run_for(61_000)
     cutoffs = {request.step: request.cutoff for request in room.writer.asked if isinstance(request, PurgeStep)}
     assert room.writer.mark is not None
-    began = START + 60_000
-    assert room.writer.mark == iso(began)
+    began = epoch_ms(room.writer.mark)
+    assert began is not None
+    assert abs(began - (START + 60_000)) <= 1  # the clock of the test passes in fractions of a millisecond
     days = {"graph_links": 30, "embeddings": 30, "tombstones": 30, "history": 180, "completed_jobs": 14}
     for step, window in days.items():
         assert cutoffs[step] == iso(began - window * DAY)
@@ -295,7 +303,7 @@ def test_the_actor_serves_requests_between_any_two_messages_to_the_writer(room: 
         assert wish is not None
         most = max(most, len(room.writer.asked) - before)
         room.clock.pass_ms(wish * 1000 + 0.001)
-    assert most <= 5, "one message of each duty that is due"
+    assert most <= 6, "one message of each duty that is due"
 
 
 def test_after_a_clock_jump_nothing_is_purged_until_a_second_sweep_confirms_it(room: Room) -> None:

@@ -324,7 +324,9 @@ def test_a_harness_can_have_the_text_of_the_start_with_its_first_prompt(daemon: 
         assert first.count(text) == 1, text
     assert client.post("/api/hooks/user-prompt-submit", ask).ok()["inject"] == "", "the session has it all"
     assert started("startup") == ""
-    assert "Never deploy" in started("resume"), "the model of Gemini CLI has lost it"
+    assert started("resume") == "", "the model of Gemini CLI keeps what came with a prompt"
+    resumed = client.post("/api/hooks/session-start", {**about, "source": "resume"}).ok()["inject"]
+    assert "Never deploy" in resumed, "it has lost what came at a start"
     for source in ("compact", "clear"):
         assert "Never deploy" in started(source), source
     client.remember("The kiosk of the museum is cleaned by the night shift", project=HERE)

@@ -298,7 +298,12 @@ def test_without_a_daemon_the_user_of_gemini_is_told_at_the_start_and_its_model_
     assert told["systemMessage"].startswith("Signet: no memory in this session")
     assert told["hookSpecificOutput"]["additionalContext"] == ""
     prompt = {**event, "hook_event_name": "BeforeAgent", "prompt": "which port?"}
-    for said, is_told in (("", True), ('{"type":"info"}\n', True), ('{"type":"user","content":"hi"}\n', False)):
+    for said, is_told in (
+        ("", True),
+        ('{"type":"info"}\n', True),
+        ('{"$set":{"messages":[{"type":"user","content":"This is the Gemini CLI."}]}}\n', True),
+        ('{"type":"user","content":"hi"}\n{"type": "gemini","content":"hello"}\n', False),
+    ):
         file.write_text(said)
         done = hook("user-prompt-submit", "-H", "gemini", event=prompt, workspace=workspace, url=closed_port())
         assert bool(done.stdout) is is_told, said

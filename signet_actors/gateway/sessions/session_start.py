@@ -55,7 +55,7 @@ COMPACTED: Final = "compact"
 NEW_CONTEXT: Final = (COMPACTED, "clear")
 """Reasons of a start after which the model no longer has what the session received."""
 FORGETS_AT_RESUME: Final = ("gemini",)
-"""Harnesses that leave out of a resumed conversation what hooks have injected."""
+"""Harnesses that leave out of a resumed conversation what the start has injected, but not what a prompt has."""
 
 
 async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> SessionStartReply:
@@ -66,7 +66,8 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         return SessionStartReply() if is_deferred else (await _full_start(call, session, None))[0]
     await call.hold(context.lock)
     repeated = context.is_answered(call.request_key)
-    is_new = source in NEW_CONTEXT or (source == "resume" and call.request.harness in FORGETS_AT_RESUME)
+    is_lost = source == "resume" and call.request.harness in FORGETS_AT_RESUME and not is_deferred
+    is_new = source in NEW_CONTEXT or is_lost
     if (context.started or context.received) and not repeated and is_new:
         call.state.ledger.begin_epoch(context)
         context.awaits_summary = source == COMPACTED
