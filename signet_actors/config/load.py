@@ -39,8 +39,9 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 """Environment variables and the keys of the file that they override."""
 
 NO_FALLBACK: Final = frozenset(
-    {"agents", "auth", "git", "projects", "redaction", "retention"}
+    {"agents", "auth", "backup", "git", "projects", "redaction", "retention"}
     | {"host", "port", "allowedHosts", "requireOwner", "endpoint", "apiKeyEnv", "dailyCallLimit", "dailyTokenLimit"}
+    | {"confirm", "maintenanceMode", "maxTotalBytes", "minConfidence", "retentionDays"}
 )
 """Sections and keys that concern addresses, access, keys, cost, and how long data is kept: a wrong value there stops
 the start, because its default may permit, spend or delete more than was meant."""
@@ -55,11 +56,17 @@ _ALIASES: Final = dict(ALIASES)
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A valid configuration, its warnings, and the file that it came from (None if there is no file)."""
+    """A valid configuration, its warnings, and the file that it came from (None if there is no file).
+
+    ``fallbacks``: the invalid values that were replaced by defaults; they are among the warnings, too. ``is_empty``:
+    the file gives no value, or is missing.
+    """
 
     config: Config
     warnings: list[str]
     source: Path | None
+    fallbacks: tuple[str, ...] = ()
+    is_empty: bool = False
 
 
 class InvalidConfig(ConfigError):
@@ -92,7 +99,8 @@ def load_config(workspace: Path, environ: Mapping[str, str], *, strict: bool = F
     config = reader.consistent(_with_environment(config, environ, reader))
     if reader.problems:
         raise InvalidConfig("\n".join(reader.problems), reader.all_warnings())
-    return LoadedConfig(config, reader.all_warnings(), path if path.exists() else None)
+    source = path if path.exists() else None
+    return LoadedConfig(config, reader.all_warnings(), source, tuple(reader.fallbacks), is_empty=not _has_values(tree))
 
 
 def restart_values(config: Config) -> tuple[object, ...]:
@@ -124,6 +132,7 @@ class _ConfigReader:
         self.source = source
         self._strict = strict
         self.problems: list[str] = []
+        self.fallbacks: list[str] = []
         self._warnings: list[str] = []
         self._omitted_count = 0
         self._moved: dict[KeyPath, tuple[Any, str]] = {}
@@ -177,7 +186,7 @@ class _ConfigReader:
                 changes[attribute] = self._value(part, value, here, label)
             except _InvalidValue as invalid:
                 if isinstance(invalid, _InvalidChoice) and self._may_fall_back(here):
-                    self._warn(f"{self.source}: {label}: {invalid}; the default is used ({getattr(base, attribute)})")
+                    self._fall_back(f"{self.source}: {label}: {invalid}", getattr(base, attribute))
                 else:
                     self._problem(here, label, str(invalid))
         return msgspec.structs.replace(base, **changes)
@@ -188,11 +197,15 @@ class _ConfigReader:
             path = next(filter(self._labels.get, finding.paths), ()) if finding.fatal else ()
             changed = _with_default(config, path) if path and self._may_fall_back(path) else config
             if changed != config:
-                self._warn(f"{self._labels[path]}: {finding.message}; the default is used")
+                self._fall_back(f"{self._labels[path]}: {finding.message}")
                 return self.consistent(changed)  # one key fewer differs from its default
         for finding in findings(config):
             self.add_finding(finding)
         return config
+
+    def _fall_back(self, problem: str, default: object = "") -> None:
+        self.fallbacks.append(problem)
+        self._warn(f"{problem}; the default is used{f' ({default})' if default != '' else ''}")
 
     def _may_fall_back(self, path: KeyPath) -> bool:
         return not self._strict and NO_FALLBACK.isdisjoint(path)
@@ -401,6 +414,13 @@ def _with_environment(config: Config, environ: Mapping[str, str], reader: _Confi
         except _InvalidValue as invalid:
             reader.add_problem(path, f"environment: {variable}: {invalid}")
     return msgspec.structs.replace(config, gateway=gateway)
+
+
+def _has_values(node: Any, depth: int = 3) -> bool:
+    """Return whether a value is given anywhere in the sections. The depth is bounded: an alias may contain itself."""
+    if isinstance(node, dict) and depth:
+        return any(_has_values(value, depth - 1) for value in node.values())
+    return node is not None and node != {}
 
 
 def _section_places() -> dict[str, KeyPath]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from signet_actors.config.pipeline_schema import ExtractionConfig, PipelineV2Config, SynthesisModelConfig
-from signet_actors.config.schema import Config, EmbeddingConfig
+from signet_actors.config.schema import Config, EmbeddingConfig, RetentionConfig
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _LOCAL_EMBEDDING: Final = ("auto", "embedded", "minilm", "none")
@@ -30,6 +32,8 @@ def protected_changes(former: Config, new: Config) -> list[str]:
         ("git.autoSync", new.git.auto_sync and not former.git.auto_sync),
         ("git.remote", new.git.remote != former.git.remote),
         ("redaction.memories", former.redaction.memories and not new.redaction.memories),
+        ("backup.keep", new.backup.keep < former.backup.keep),
+        *_shorter_windows(former, new),
     )
     return [
         *_changed_destination("embedding", former.embedding, new.embedding, _LOCAL_EMBEDDING),
@@ -48,6 +52,7 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
         ("autonomous.allowUpdateDelete", was.autonomous.allow_update_delete, now.autonomous.allow_update_delete),
     ):
         yield name, after and not before
+    yield "confirm", was.confirm == "review" and now.confirm != "review"
     for name, before, after in (
         ("mutationsFrozen", was.mutations_frozen, now.mutations_frozen),
         ("shadowMode", was.shadow_mode, now.shadow_mode),
@@ -66,6 +71,16 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
         ("extraction.dailyTokenLimit", was.extraction.daily_token_limit, now.extraction.daily_token_limit),
     ):
         yield name, after_limit != before_limit and not 0 < after_limit < before_limit
+
+
+def _shorter_windows(former: Config, new: Config) -> Iterator[tuple[str, bool]]:
+    """Yield each time that data is kept, and whether it is shorter now."""
+    for field in msgspec.structs.fields(RetentionConfig):
+        if field.encode_name.endswith("RetentionMs"):
+            was, now = getattr(former.retention, field.name), getattr(new.retention, field.name)
+            yield f"retention.{field.encode_name}", now < was
+    days = former.memory.pipeline_v2.continuity.retention_days
+    yield "memory.pipelineV2.continuity.retentionDays", new.memory.pipeline_v2.continuity.retention_days < days
 
 
 def _changes_a_read_policy(former: Config, new: Config) -> bool:

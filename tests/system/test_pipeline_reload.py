@@ -123,10 +123,13 @@ def test_an_invalid_or_removed_file_changes_nothing_and_is_named_until_it_is_men
         assert daemon.api.post("/api/memory/remember", refused).status == 503
         (daemon.workspace / "agent.yaml").unlink()
         eventually(lambda: "is missing" in warning(), what="the missing file is named")
+        for useless, named in (("", "no values"), ("memory:\n  # cut\n", "no values"), ("search: {alpha: 7}", "alpha")):
+            daemon.configure(useless)
+            eventually(lambda named=named: named in warning(), what=f"{named} is named")  # type: ignore[misc]
         assert daemon.api.post("/api/memory/remember", refused).status == 503
         written = daemon.api.post("/api/config", {"file": "agent.yaml", "content": "search: {alpha: 0.4}\n"})
         assert written.refused(403)["field"] == "memory.pipelineV2.mutationsFrozen"
-        daemon.configure("search: {alpha: 7}")
+        daemon.configure("search: {alpha: 0.7}")
         eventually(lambda: warning() == "" and daemon.api.post("/api/memory/remember", refused).status == 200)
         assert daemon.api.post("/api/config", {"file": "agent.yaml", "content": "search: {alpha: 9}\n"}).status == 400
         assert daemon.api.post(

@@ -38,7 +38,7 @@ def problems(workspace: Path, text: str, **environ: str) -> list[str]:
 
 def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
     loaded = load_config(tmp_path, {})
-    assert loaded == LoadedConfig(Config(), [], None)
+    assert loaded == LoadedConfig(Config(), [], None, is_empty=True)
 
 
 @pytest.mark.parametrize("text", ["", "---\n", "# only a comment\n", "memory:\ngateway:\n  port:\n"])
@@ -529,11 +529,16 @@ def test_a_number_or_choice_that_is_not_valid_falls_back_to_its_default(
         "embedding: {apiKeyEnv: HOME}",
         "embedding: {provider: openai}",
         "git: {syncInterval: 1}",
+        "backup: {keep: 2000}",
+        "memory: {pipelineV2: {continuity: {retentionDays: 120}}}",
+        "memory: {pipelineV2: {confirm: Review}}",
+        "memory: {pipelineV2: {extraction: {minConfidence: 95}}}",
+        "logging: {retentionDays: 9999}",
         "projects: {identity: folder}",
         "search: 7",
     ],
 )
-def test_a_value_that_concerns_access_keys_cost_or_deletion_stops_the_start(tmp_path: Path, text: str) -> None:
+def test_a_value_that_concerns_access_keys_cost_deletion_or_review_stops_the_start(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError):
         load(tmp_path, text)
 

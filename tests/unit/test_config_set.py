@@ -145,7 +145,7 @@ def test_the_daemon_logs_each_warning_of_its_configuration_once_until_it_changes
         (workspace / "agent.yaml").write_text(text)
         return load_config(workspace, {})
 
-    texts = iter(["serach: 1\n", "serach: 1\nwrtier: 1\n", "", "serach: 1\n"])
+    texts = iter(["serach: 1\n", "serach: 1\nwrtier: 1\n", "search: {alpha: 0.5}\n", "serach: 1\n"])
     load = loader_that_logs(lambda: load_with(next(texts)), load_with("serach: 1\n"), log)
     counts = [len(log.warning.mock_calls)]
     for _ in range(4):

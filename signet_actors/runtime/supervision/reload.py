@@ -29,7 +29,7 @@ _MS: Final = 1_000_000
 class Reloader:
     """Notices changes of the configuration file, and loads it again.
 
-    ``requested`` is the configuration at the start. A file that was removed, perhaps by mistake, changes nothing.
+    ``requested`` is the configuration at the start.
     """
 
     def __init__(
@@ -46,7 +46,6 @@ class Reloader:
         self._children = children
         self._log = log
         self._known = self._seen = self._file_state()
-        self._had_file = self._known is not None
         self._next_ns = self._since_ns = 0
 
     def file_changed(self, now_ns: int) -> bool:
@@ -60,7 +59,6 @@ class Reloader:
         if state == self._known or now_ns - self._since_ns < SETTLE_MS * _MS:
             return False
         self._known = state
-        self._had_file |= state is not None
         return True
 
     def load_again(self, current: Config) -> Config | None:
@@ -69,8 +67,6 @@ class Reloader:
         Changes that need a restart are logged.
         """
         try:
-            if self._had_file and self._file_state() is None:
-                raise ConfigError(f"{CONFIG_FILE_NAME}: is missing")
             loaded = self._load()
         except ConfigError as error:
             problems = error.detail.splitlines()
@@ -100,9 +96,12 @@ def loader_that_logs(
 ) -> Callable[[], Config]:
     """Log the warnings of the ``first`` configuration, such as unknown keys, and return the loader of further ones.
 
-    A warning is logged again only if it was gone in between.
+    A warning is logged again only if it was gone in between. The loader raises ConfigError for a file that was removed
+    or emptied, perhaps by mistake, and for a value that a start replaces by its default: the default may delete or
+    permit more than the value in effect.
     """
     logged: list[str] = []
+    had_values = not first.is_empty
 
     def log_new(loaded: LoadedConfig) -> Config:
         for warning in loaded.warnings:
@@ -111,5 +110,16 @@ def loader_that_logs(
         logged[:] = loaded.warnings
         return loaded.config
 
+    def load_again() -> Config:
+        nonlocal had_values
+        loaded = load()
+        if loaded.is_empty and had_values:
+            lost = "is missing" if loaded.source is None else "has no values any more"
+            raise ConfigError(f"{CONFIG_FILE_NAME}: {lost}; a restart uses the defaults")
+        if loaded.fallbacks:
+            raise ConfigError("\n".join(loaded.fallbacks))
+        had_values = not loaded.is_empty
+        return log_new(loaded)
+
     log_new(first)
-    return lambda: log_new(load())
+    return load_again
