@@ -161,6 +161,8 @@ class Gateway:
         self.bus.extra_counters = self._counter_values
         self.bus.idle_trimmer.before_trim = lambda: self._release_idle_memory(state)
         self._apply_embedding_config(state)
+        for session in state.sessions.bypassed():  # before the first hook; the writer may not have had it
+            state.ledger.switch_off(session.key, session.agent_id, session.first_ms)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         accepting = asyncio.create_task(server.accepting.wait())
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)

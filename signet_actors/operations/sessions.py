@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import ArgumentForm, FieldType, Given
+from signet_actors.operations.field_types import ABSENT, ArgumentForm, FieldType, Given
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import AgentField
@@ -20,14 +20,15 @@ from signet_actors.operations.request_fields import AgentField
 
 @dataclass(frozen=True, kw_only=True)
 class StrictFlag(FieldType):
-    """A JSON boolean. A text or a number is refused."""
+    """A JSON boolean. Anything else counts as absent: the handler reports an unknown session before it."""
 
     argument = ArgumentForm.FLAG
 
     def read(self, given: Given) -> Any:
-        if not isinstance(given.value, bool):
-            raise given.invalid("must be a boolean")
-        return given.value
+        if isinstance(given.value, bool):
+            return given.value
+        given.warnings.append(f"{given.name} must be a boolean; the value is ignored")
+        return ABSENT
 
 
 class BypassRequest(AgentField, frozen=True, kw_only=True, omit_defaults=True):
@@ -108,7 +109,6 @@ BYPASS: Final[Operation[BypassRequest, BypassReply]] = Operation(
     served_by="writer",
     effect=Effect.OTHER,
     keyed=False,
-    lenient=True,
     description="Hooks of a bypassed session inject nothing and store nothing. The switch is on disk before the reply.",
     tool=Tool(
         name="session_bypass",

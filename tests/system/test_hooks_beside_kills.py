@@ -184,6 +184,37 @@ def test_a_summary_whose_daemon_is_killed_is_stored_once_and_its_compaction_begi
     assert epoch() == 1
 
 
+@pytest.mark.parametrize("killed", ["gateway", "everything"])
+def test_a_session_that_a_prompt_switched_off_while_the_writer_hung_stays_off_after_kills(
+    room: HookedHome, killed: str
+) -> None:
+    room.daemon.wait_ready()
+    client = room.daemon.api
+    about = {"harness": "codex", "sessionKey": f"off-beside-{killed}", "project": str(room.project)}
+    ask = {**about, "userPrompt": "Which port does the parcel scanner use?"}
+    writer = room.daemon.every_process()["writer"]["pid"]
+    os.kill(writer, signal.SIGSTOP)
+    off = client.post("/api/hooks/user-prompt-submit", {**ask, "userPrompt": f"[signet off] {ask['userPrompt']}"}).ok()
+    assert "switched it off for this session" in off["inject"]
+    again = client.post("/api/hooks/user-prompt-submit", {**ask, "userPrompt": "[signet off]"}).ok()
+    assert "switched it off for this session" in again["inject"]
+    os.kill(room.daemon.every_process()["gateway"]["pid"], signal.SIGKILL)
+    os.kill(writer, signal.SIGKILL)
+    if killed == "everything":
+        room.daemon.kill_supervisor()
+        eventually(lambda: not room.daemon.processes(), what="no process is left")
+        room.daemon.start()
+    room.daemon.wait_ready()
+    assert client.post("/api/hooks/user-prompt-submit", ask).ok()["reason"] == "bypassed"
+    said = "User: the private dock\n\nAssistant: is number nine"
+    assert client.post("/api/hooks/session-end", {**about, "transcript": said}).ok()["reason"] == "bypassed"
+    stored = "SELECT max(bypassed) FROM session_contexts WHERE session_key = ?"
+    eventually(lambda: room.daemon.read(stored, about["sessionKey"]) == [(1,)], what="the writer has it")
+    assert client.get(f"/api/checkpoints/{about['sessionKey']}").ok()["checkpoints"] == []
+    turns = "SELECT count(*) FROM session_turns WHERE content LIKE '%private dock%'"
+    assert room.daemon.read(turns) == [(0,)]
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_after_a_kill_the_next_prompt_gets_its_memories(room: HookedHome, victim: str) -> None:
     session = room.session()

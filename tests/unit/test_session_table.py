@@ -95,6 +95,23 @@ def test_a_claim_in_the_file_lasts_as_long_as_it_would_have(tmp_path: Path, minu
     assert (None if found is None else found.path) == path
 
 
+def test_a_bypass_is_in_the_file_until_memory_is_on_again(tmp_path: Path) -> None:
+    clock, file = SetClock(), tmp_path / "claims.json"
+    table = SessionTable(clock, file=file)
+    session = table.enter("s", None).session
+    table.enter("other", "plugin")
+    table.bypass(session, bypassed=True)
+    clock.advance(2 * CLAIM_MS)
+    assert [each.key for each in SessionTable(clock, file=file).bypassed()] == ["s"]
+    assert SessionTable(clock, file=file).find("s") is None
+    clock = SetClock()
+    table = SessionTable(clock, file=file)
+    known = table.enter("s", None)
+    assert (known.known, known.session.bypassed) == (True, True)
+    table.bypass(known.session, bypassed=False)
+    assert SessionTable(clock, file=file).bypassed() == []
+
+
 def test_each_minute_of_a_claimed_session_is_stored(tmp_path: Path) -> None:
     clock, file = SetClock(), tmp_path / "claims.json"
     table = SessionTable(clock, file=file)

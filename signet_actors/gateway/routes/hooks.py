@@ -142,13 +142,17 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         await _without_secrets(call, prompt), await _without_secrets(call, request.last_assistant_message or "")
     )
 
+    switches_off = prompt.lstrip().casefold().startswith(hook_runner.OFF_MARK)
+
     async def work(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
+        if switches_off and session.key is None:
+            raise Skipped("no_session")
+        if switches_off:
+            told = hook_runner.SWITCHED_OFF
+            return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         if session.context is not None:
             session.context.awaits_summary = False
-        if prompt.lstrip().casefold().startswith(hook_runner.OFF_MARK):
-            told = await hook_runner.switch_off(call, session)
-            return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         await _rate(call, session)
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
@@ -175,7 +179,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    return await run_hook(call, READ_BUDGET_MS if request.with_start else PROMPT_BUDGET_MS, work, UserPromptReply())
+    budget_ms = READ_BUDGET_MS if request.with_start else PROMPT_BUDGET_MS
+    return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=switches_off)
 
 
 async def _without_secrets(call: Call[UserPromptRequest], text: str) -> str:

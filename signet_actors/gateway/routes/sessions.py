@@ -45,9 +45,9 @@ async def bypass(call: Call[BypassRequest]) -> HttpResponse:
     enabled = call.request.enabled
     if enabled is None:
         raise InvalidRequest("enabled (boolean) is required", field="enabled")
-    await call.ask_writer_unkeyed(SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled))
-    call.state.ledger.set_bypassed(session.key, bypassed=enabled)
-    session.bypassed = enabled
+    command = SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled)
+    await call.state.ledger.store_bypass(command, trace_id=call.trace_id)
+    call.state.sessions.bypass(session, bypassed=enabled)
     return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
 
 

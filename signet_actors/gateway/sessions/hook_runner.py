@@ -12,13 +12,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
-from signet_actors.protocol.sessions import SetBypass
 
 NO_HOOKS_HEADER: Final = "x-signet-no-hooks"
 LATE_HEADER: Final = "x-signet-late"
@@ -85,11 +83,12 @@ async def run_hook(
     *,
     stores: bool = False,
     session_key: str | None = None,
+    switches_off: bool = False,
 ) -> HttpResponse:
     """Answer with the result of ``work``, or with ``nothing`` and why, within the budget.
 
     A hook that ``stores`` something does nothing while it is not known whether the session is bypassed.
-    ``session_key``: the session of a call that names none.
+    ``session_key``: the session of a call that names none. ``switches_off``: memory is off for the session from now on.
     """
     budget_s = min(budget_ms, REQUEST_SHARE * call.state.config.gateway.request_timeout_ms) / 1000
     known = False
@@ -98,7 +97,7 @@ async def run_hook(
             key = call.session_key or session_key
             if key is not None and not await call.is_owner():  # it could claim, end or empty a session of the owner
                 key = None
-            entered = await _enter(call, key, stores=stores)
+            entered = await _enter(call, key, stores=stores, switches_off=switches_off)
             if isinstance(entered, Skip):
                 return HttpResponse(entered.marked(nothing))
             known = entered.known
@@ -118,7 +117,7 @@ async def run_hook(
     return HttpResponse(skip.marked(nothing))
 
 
-async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSession | Skip:
+async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off: bool) -> HookSession | Skip:
     """Return the session of the hook, or why it does nothing. Raises SignetError."""
     if parse_flag(call.headers.get(NO_HOOKS_HEADER, "")):
         return Skip("no_hooks")
@@ -134,6 +133,10 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
     session, known, claimed_by = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)
+    if switches_off:  # before anything is waited for
+        state.sessions.bypass(session, bypassed=True)
+        state.ledger.switch_off(key, agent_id, session.first_ms)
+        return HookSession(key, known)
     context: Context | None = None
     try:
         async with asyncio.timeout(CONTEXT_WAIT_S):
@@ -152,17 +155,6 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool) -> HookSessi
     if context is not None and not context.is_agent_known and harness:
         await state.ledger.make_known(context, harness)
     return HookSession(key, known or (context is not None and context.stored), context)
-
-
-async def switch_off(call: Call[Any], session: HookSession) -> str:
-    """Switch memory off for the session, also if it cannot be stored; return what the model is told. Raises Skipped."""
-    entered = None if session.key is None else call.state.sessions.find(session.key)
-    if entered is None:
-        raise Skipped("no_session")
-    entered.bypassed = True
-    call.state.ledger.set_bypassed(entered.key, bypassed=True)
-    await call.ask_writer_unkeyed(SetBypass(entered.key, call.agent_id, iso(entered.first_ms), bypassed=True))
-    return SWITCHED_OFF
 
 
 async def is_elsewhere(call: Call[Any], context: Context | None) -> bool:

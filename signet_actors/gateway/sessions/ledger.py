@@ -27,6 +27,7 @@ from signet_actors.protocol.sessions import (
     ReturnedMemory,
     SessionContext,
     SessionFound,
+    SetBypass,
 )
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.bus_client import BusClient
@@ -132,6 +133,7 @@ class RecallLedger:
         self._known: WeakValueDictionary[ContextKey, Context] = WeakValueDictionary()  # also those only in use
         self._loading: dict[ContextKey, asyncio.Task[Context]] = {}
         self._bypassed: dict[str, bool] = {}
+        self._switched_off: dict[str, SetBypass] = {}
         self._changed: dict[ContextKey, Context] = {}
         self._returned: list[tuple[Context, ReturnedMemory]] = []
         self._offered: list[OfferedMemory] = []
@@ -166,9 +168,18 @@ class RecallLedger:
         """Return True if the session receives nothing, as far as this process has read."""
         return self._bypassed.get(key, False)
 
-    def set_bypassed(self, key: str, *, bypassed: bool) -> None:
-        """Note that memory was switched off or on for the session of all agents, after that was stored."""
-        self._bypassed[key] = bypassed
+    async def store_bypass(self, command: SetBypass, *, trace_id: str) -> None:
+        """Switch memory off or on for the session of all agents, in the store too. Raises SignetError."""
+        async with self._flushing:  # an earlier switch that waits to be stored must not follow this one
+            await self._bus.ask_writer(command, trace_id=trace_id)
+            self._bypassed[command.session_key] = command.bypassed
+            self._switched_off.pop(command.session_key, None)
+
+    def switch_off(self, key: str, agent_id: str, first_ms: int) -> None:
+        """Switch memory off for the session of all agents; the store has it soon, however long its writer is away."""
+        self._bypassed[key] = True
+        self._switched_off[key] = SetBypass(key, agent_id, iso(first_ms), bypassed=True)
+        self._schedule()
 
     def touch(self, context: Context) -> None:
         """Store the state of the session soon, as active now."""
@@ -277,6 +288,10 @@ class RecallLedger:
     async def flush(self) -> None:
         """Store what is pending now, and wait for what is being stored. Raises SignetError."""
         async with self._flushing:
+            for key, command in list(self._switched_off.items()):
+                await self._bus.ask_writer(command, trace_id="")
+                if self._switched_off.get(key) is command:
+                    del self._switched_off[key]
             while self._changed or self._returned or self._offered:
                 await self._flush_some()
 
@@ -349,7 +364,7 @@ class RecallLedger:
 
     async def _write_behind(self) -> None:
         wait_ms = FLUSH_MS
-        while self._changed or self._returned or self._offered:
+        while self._switched_off or self._changed or self._returned or self._offered:
             await asyncio.sleep(wait_ms / 1000)
             try:
                 await self.flush()

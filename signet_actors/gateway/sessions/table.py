@@ -2,8 +2,8 @@
 
 A harness may be connected by two paths, a plugin and the older hooks. The first path that names a session claims it,
 and hooks of the other do nothing. Callers without a path neither claim nor conflict. A claim ends with the session
-(``end``), or ``CLAIM_MS`` after its last hook. Claims, and which path ended a session, are in a file that
-outlives the process, with the time of the last hook to the minute. Sessions without a path are known to this one only.
+(``end``), or ``CLAIM_MS`` after its last hook. Claims, bypasses, and which path ended a session, are in a file that
+outlives the process, with the time of the last hook to the minute. Other sessions are known to this one only.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34.
 """
@@ -58,7 +58,7 @@ class Session:
 
 
 class StoredClaim(NamedTuple):
-    """What of a session with a path, or that one has ended, is in the file; see ``Session``."""
+    """What of a session that is bypassed, has a path, or that one has ended, is in the file; see ``Session``."""
 
     key: str
     first_ms: int
@@ -66,6 +66,7 @@ class StoredClaim(NamedTuple):
     agent_id: str
     path: str | None
     ended_by: str | None
+    bypassed: bool = False
 
 
 class Entry(NamedTuple):
@@ -98,6 +99,7 @@ class SessionTable:
                     self._sessions[claim.key] = Session(
                         *(claim.key, claim.first_ms, claim.active_ms, claim.agent_id),
                         path=claim.path,
+                        bypassed=claim.bypassed,
                         ended_by=claim.ended_by,
                         stored_ms=claim.active_ms,
                     )
@@ -169,23 +171,36 @@ class SessionTable:
         session.active_ms = self._clock.wall_ms()
         self._store()
 
+    def bypass(self, session: Session, *, bypassed: bool) -> None:
+        """Switch memory off or on for the session; that is on disk afterwards, also if the writer is away."""
+        session.bypassed = bypassed
+        self._store(durable=True)
+
+    def bypassed(self) -> list[Session]:
+        """Return the sessions with a bypass, also those that have expired since an earlier process stored it."""
+        return [session for session in self._sessions.values() if session.bypassed]
+
     def active(self) -> list[Session]:
         """Return the sessions that run, the last used one first."""
         found = (self.find(key) for key in list(self._sessions))
         return [session for session in found if session is not None][::-1]
 
-    def _store(self) -> None:
+    def _store(self, *, durable: bool = False) -> None:
         """Replace the file; it survives a kill. One that cannot be written is tried again with the next change."""
         if self._file is None:
             return
         now_ms = self._clock.wall_ms()
-        kept = [each for each in self._sessions.values() if (each.path or each.ended_by) and each.expires_ms > now_ms]
+        kept = [
+            each
+            for each in self._sessions.values()
+            if (each.path or each.ended_by or each.bypassed) and each.expires_ms > now_ms
+        ]
         claims = [
-            StoredClaim(each.key, each.first_ms, each.active_ms, each.agent_id, each.path, each.ended_by)
+            StoredClaim(each.key, each.first_ms, each.active_ms, each.agent_id, each.path, each.ended_by, each.bypassed)
             for each in kept
         ]
         with contextlib.suppress(OSError):
-            replace_file(self._file, msgspec.json.encode(claims), durable=False)
+            replace_file(self._file, msgspec.json.encode(claims), durable=durable)
             for each in kept:
                 each.stored_ms = each.active_ms
 
