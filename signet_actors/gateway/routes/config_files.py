@@ -184,8 +184,8 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
     """Return the configuration, which the daemon could start with, and the loader's warnings.
 
     Raises InvalidRequest with every problem of an invalid configuration. Raises a 403 if the configuration sends texts
-    or keys to other places than the current file or ``running`` does, or weakens what protects them. The loaded
-    configurations are compared, so that the spelling of a key does not matter.
+    or keys to other places than the current file does (``running`` if that is not in effect), or weakens what protects
+    them. The loaded configurations are compared, so that the spelling of a key does not matter.
     """
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
     from signet_actors.config.protected_keys import protected_changes  # noqa: PLC0415 - see the previous line
@@ -203,10 +203,9 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
         on_disk = load_config(workspace, os.environ)
     except ConfigError:
         on_disk = None
-    if loaded.is_empty and on_disk is not None and not on_disk.is_empty:
-        raise InvalidRequest("agent.yaml would have no values; remove the file and restart to use the defaults")
-    formers = [running] if on_disk is None or on_disk.is_empty else [on_disk.config, running]
-    changed = list(dict.fromkeys(name for former in formers for name in protected_changes(former, loaded.config)))
+    is_in_effect = on_disk is not None and not on_disk.is_empty and not on_disk.fallbacks
+    current = on_disk.config if on_disk is not None and is_in_effect else running
+    changed = protected_changes(current, loaded.config)
     if changed:
         raise SignetError(
             f"{', '.join(changed)}: settings that control where texts and keys are sent, or that protect them, can be "
@@ -214,6 +213,8 @@ def _validate(workspace: Path, data: bytes, running: Config) -> LoadedConfig:
             code=ErrorCode.FORBIDDEN,
             field=changed[0],
         )
+    if loaded.is_empty and on_disk is not None and not on_disk.is_empty:
+        raise InvalidRequest("agent.yaml would have no values; remove the file and restart to use the defaults")
     return loaded
 
 
