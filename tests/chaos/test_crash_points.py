@@ -83,7 +83,8 @@ def test_a_fault_in_the_last_checkpoint_loses_nothing(action: str) -> None:
         with traffic_on(daemon, seed=SEED) as traffic:
             traffic.stop()
             assert daemon.stop() == 0
-            assert fired(daemon) == ["writer.mid_checkpoint"]
+            # A searcher that reads may make the writer repeat the one at the start; the fault is then in both.
+            assert set(fired(daemon)) == {"writer.mid_checkpoint"}
             assert traffic.check().wrong == []
         daemon.start()
         stop_soundly(daemon)
