@@ -193,6 +193,26 @@ def test_what_the_model_of_gemini_lost_is_counted_and_what_was_said_stays(change
     assert [turn.text for turn in found.turns if turn.role == "user"] == ["first", "second"]
 
 
+@pytest.mark.parametrize(
+    ("restored", "losses"),
+    [(("a", "b"), 0), (("a", "b", "c"), 0), (("a",), 1), ((), 1)],
+)
+def test_a_process_of_gemini_that_resumes_a_session_has_lost_what_it_does_not_restore(
+    restored: tuple[str, ...], losses: int
+) -> None:
+    said = {"a": gemini("a", "first"), "b": gemini("b", "second"), "c": gemini("c", "third")}
+    head = {**SESSION, "startTime": "2026-11-22T08:00:00.000Z"}
+    set_up = (
+        "<session_context>\nThis is the Gemini CLI. We are setting up the context for our chat.\n</session_context>"
+    )
+    begins = (head, history(gemini("set-up", set_up)))
+    resumed = (*begins, {"$set": {"sessionId": "s"}}, history(*(said[name] for name in restored)))
+    found = parse_transcript(lines(*begins, said["a"], said["b"], *resumed, gemini("d", "fourth")))
+    assert found.losses == losses
+    again = parse_transcript(lines(*begins, said["a"], said["b"], *resumed, gemini("d", "fourth"), *resumed))
+    assert again.losses == losses, "nothing has followed yet"
+
+
 def test_a_session_of_gemini_is_read_in_linear_time_however_often_it_is_rewound() -> None:
     session = Session()
     for number in range(100_000):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -50,6 +50,8 @@ class Session:
         """Records since what the model has was last written."""
         self._history: dict[str, None] = {}
         """What the model has."""
+        self._before: dict[str, None] | None = None
+        """What the model had before the program was started again: it writes its history anew, piece by piece."""
 
     def read(self, record: Mapping[str, Any]) -> None:
         """Read the next record."""
@@ -57,8 +59,13 @@ class Session:
         if rewound is not None:
             self._rewind(rewound)
         elif "id" in record:
+            if self._before is not None:
+                self.losses += any(self._lost(self._before).values())
+                self._before = None
             self._say(record)
         else:
+            if "startTime" in record and self._history and self._before is None:
+                self._before = self._history
             about = object_at(record, "$set") or record
             self.key = text_at(about, "sessionId") or self.key
             messages = about.get("messages")
@@ -91,16 +98,21 @@ class Session:
 
         A new record that says the same as one that it no longer has is that one under another id.
         """
-        before, self._history = self._history, {}
+        before, self._history = self._before or self._history, {}
         for message in messages:
             self._say(message)
-        lost = Counter(self._said[name][:2] for name in before if name in self._said and name not in self._history)
+        lost = self._lost(before)
         for name in self._history:
             if name in self._new and lost[self._said[name][:2]]:
                 lost[self._said[name][:2]] -= 1
                 self._copies.add(name)
         self._new.clear()
-        self.losses += any(lost.values())
+        if self._before is None:
+            self.losses += any(lost.values())
+
+    def _lost(self, before: Iterable[str]) -> Counter[tuple[str, str]]:
+        """Return what was said in the records that the model had ``before`` and has no longer."""
+        return Counter(self._said[name][:2] for name in before if name in self._said and name not in self._history)
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
