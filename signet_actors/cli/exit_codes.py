@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signet_actors.errors import (
     ConfigError,
@@ -57,7 +57,7 @@ STATUS_REMEDIES: dict[str, str] = {
     "target_gone": "`signet review reject ID` rejects the proposal.",
     "content_gone": "`signet review reject ID` rejects the proposal.",
     "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` rejects the proposal.",
-    "duplicate_content_hash": "`signet list` or `signet recall` finds the other memory.",
+    "duplicate_content_hash": "`signet show ID` prints it.",
 }
 """Advice by the ``status`` of a refused change. It takes precedence over the advice by error code."""
 
@@ -78,13 +78,24 @@ def remedy(error: SignetError) -> str:
     if isinstance(error, DaemonNotRunning):
         return error.remedy
     if isinstance(error, RequestRefused):
-        return STATUS_REMEDIES.get(_status(error.answer)) or REMEDIES.get(error.code, "")
+        return STATUS_REMEDIES.get(str(_answer(error).get("status"))) or REMEDIES.get(error.code, "")
     return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""
 
 
-def _status(answer: bytes) -> str:
+def explanation(error: SignetError) -> str:
+    """Return what went wrong, in the words of the command line where those of the daemon are about a request."""
+    answer = _answer(error) if isinstance(error, RequestRefused) else {}
+    if answer.get("status") == "pinned_requires_force":
+        return "It is pinned"
+    if answer.get("status") == "duplicate_content_hash":
+        other = answer.get("duplicateMemoryId")
+        return "Another memory has this text already" + (f": {other}" if other else "")
+    return error.detail
+
+
+def _answer(error: RequestRefused) -> dict[str, Any]:
     try:
-        body = json.loads(answer)
+        body = json.loads(error.answer)
     except (ValueError, RecursionError):
-        return ""
-    return str(body.get("status")) if isinstance(body, dict) else ""
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.examples import with_examples
-from signet_actors.cli.exit_codes import INTERRUPTED, exit_code, remedy
+from signet_actors.cli.exit_codes import INTERRUPTED, exit_code, explanation, remedy
 from signet_actors.cli.invocation import Invocation, agent_option, shared_options
 from signet_actors.cli.presentation import (
     OutputFailed,
@@ -151,7 +151,7 @@ def report(error: SignetError, invocation: Invocation) -> None:
     if invocation.as_json and isinstance(error, RequestRefused) and error.answer:
         print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = invocation.advice(remedy(error))
-    lines = printable(invocation.advice(error.detail)).rstrip(".").split("\n")
+    lines = printable(invocation.advice(explanation(error))).rstrip(".").split("\n")
     print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
     for line in lines[1:]:
         print_message(f"  {line}")

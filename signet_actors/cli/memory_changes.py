@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.connection import memory_path
-from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.exit_codes import REFUSED, explanation
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import read_text
 from signet_actors.cli.memory_ids import full_id, named_if_unknown
@@ -137,7 +137,7 @@ def recover(
             refused.append({"id": memory_id, "error": error.detail, "code": error.code.value})
             if not invocation.as_json:
                 about = "" if error.code is ErrorCode.NOT_FOUND else f"{memory_id} was not recovered: "
-                print_message(f"{about}{error.detail.rstrip('.')}.")
+                print_message(f"{about}{explanation(error).rstrip('.')}.")
             continue
         recovered.append(answer.body)
         if not invocation.as_json:

@@ -102,6 +102,8 @@ def _read_bounded(path: Path) -> bytes | None:
 def _located(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     words = [part for part in (error.context, error.problem) if part]
+    if error.problem == "found unhashable key":
+        words = ["a list or a mapping is used as a key; a text with braces or brackets needs quotes"]
     sentence = ", ".join(words) or "is not valid YAML"
     return sentence if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {sentence}"
 

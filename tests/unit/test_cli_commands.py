@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -341,6 +342,38 @@ def test_an_edited_text_that_cannot_be_stored_is_kept(
     (kept,) = tmp_path.iterdir()
     assert (result.exit_code, kept.read_text()) == (1, "User prefers emacs keybindings\n")
     assert f"Your text was not stored; it is in {kept}." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "message"),
+    [
+        (
+            ("edit", ID, "--content", "x"),
+            {"status": "duplicate_content_hash", "error": "Duplicate content hash", "duplicateMemoryId": OTHER},
+            f"signet: Another memory has this text already: {OTHER}. `signet show ID` prints it.\n",
+        ),
+        (
+            ("forget", ID, "--yes"),
+            {"status": "pinned_requires_force", "error": "Pinned memories require force=true"},
+            "signet: It is pinned. `--force` deletes it anyway.\n",
+        ),
+        (
+            ("edit", ID, "--content", "x"),
+            {"status": "deleted", "error": "Cannot modify deleted memory"},
+            "signet: Cannot modify deleted memory. `signet recover ID` brings it back, then it can be changed.\n",
+        ),
+    ],
+)
+def test_a_refused_change_says_what_stands_in_its_way(
+    daemon: ScriptedDaemon,
+    signet: Callable[..., Result],
+    command: tuple[str, ...],
+    answer: dict[str, Any],
+    message: str,
+) -> None:
+    method = "PATCH" if command[0] == "edit" else "DELETE"
+    daemon.on(method, f"/api/memory/{ID}", {"code": "conflict", **answer}, status=409)
+    assert re.sub(r" --url \S+", "", signet(*command).stderr) == message
 
 
 def test_list_has_pages_and_can_show_deleted_memories(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:

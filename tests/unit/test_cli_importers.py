@@ -446,6 +446,7 @@ def refused_files(tmp_path: Path) -> dict[str, dict[str, tuple[Path, str]]]:
     image = tmp_path / "image.md"
     image.write_bytes(b"\x89PNG\xff")
     broken = written(tmp_path / "broken.md", "---\ntitle: [\n---\ntext")
+    template = written(tmp_path / "template.md", "---\ntitle: a\ndate: {{date}}\n---\ntext")
     plain = written(tmp_path / "plain.md", "text")
     stranger = database(tmp_path / "stranger.db", things=[{"a": 1}])
     own = database(tmp_path / "own.db", memories=[{"id": "1", "content": "x", "importance": 1}], memory_tags=[{"a": 1}])
@@ -456,6 +457,7 @@ def refused_files(tmp_path: Path) -> dict[str, dict[str, tuple[Path, str]]]:
             "nothing": (nothing, "has no Markdown or plain text"),
             "binary": (image, "is not UTF-8 text"),
             "front matter": (broken, "line 3, column 1"),
+            "template": (template, "not valid YAML: line 3, column 8: a list or a mapping is used as a key"),
         },
         "basic-memory": {"no note": (plain, "`--from markdown` imports any Markdown")},
         "mem0": {

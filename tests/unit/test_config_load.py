@@ -567,7 +567,7 @@ def test_a_value_that_concerns_access_keys_cost_deletion_or_review_stops_the_sta
         ("a: !!bool x\n", "line 1, column 4: the value 'x' is not a valid number or date"),
         ("a: " + "1" * 5000 + "\n", "line 1, column 4: the value '1111"),
         ("a: " + "[" * 5000 + "\n", "is nested deeper than 32 levels"),
-        ("? [1, 2]\n: 3\n", "line 1, column 3: while constructing a mapping, found unhashable key"),
+        ("? [1, 2]\n: 3\n", "line 1, column 3: a list or a mapping is used as a key"),
         ("a: \x07\n", "line 1: the character U+0007 is not allowed"),
     ],
 )

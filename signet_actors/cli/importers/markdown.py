@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import os
 import stat
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -65,7 +66,9 @@ class Note:
         """What the front matter says of each memory from this note; read once, so that each warning is given once."""
         matter, findings, path = self.matter, self.findings, str(self.path)
         created = findings.time(path, **{key: matter.get(key) for key in ("created", "created_at", "date")})
-        modified = datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
+        modified = datetime.fromtimestamp(min(self.path.stat().st_mtime, time.time()), UTC).isoformat(
+            timespec="milliseconds"
+        )
         return {
             "type": findings.type(path, "type", matter.get("type")),
             "project": findings.text(path, "project", matter.get("project")),
@@ -197,7 +200,7 @@ def _note(path: Path, name: str, findings: Findings) -> Note:
         matter = parse_yaml("\n".join(["", *rest[:end]]).encode())  # an empty line for the opening fence
     except UnreadableYaml as error:
         raise Unreadable(
-            f"{path}: the front matter is not YAML: {'; '.join(error.problems)}; correct it, or quote the value"
+            f"{path}: the front matter is not valid YAML: {'; '.join(error.problems)}; correct it, or quote the value"
         ) from error
     body = "\n".join(rest[end + 1 :])
     is_matter = isinstance(matter, dict)

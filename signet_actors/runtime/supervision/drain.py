@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 _RESERVE_MS = 300
 """Time kept for each group that is still to be stopped."""
+_LATE = "was killed because it did not stop in time"
+_SIGNAL = "was killed because a second signal asked for it"
 
 
 class TreeDrain:
@@ -52,7 +54,7 @@ class TreeDrain:
         members = self._children.group(self._group)
         if self.forced or self._clock.monotonic_ns() >= self.due_ns:
             for child in members:
-                _kill(child)
+                _kill(child, _SIGNAL if self.forced else _LATE)
         if any(child.process.exists for child in members):
             return False
         self._next_group()
@@ -62,7 +64,7 @@ class TreeDrain:
         """Kill every child."""
         self.forced = True
         for child in self._children:
-            _kill(child)
+            _kill(child, _SIGNAL)
 
     def _next_group(self) -> None:
         now = self._clock.monotonic_ns()
@@ -77,13 +79,13 @@ class TreeDrain:
             for child in living:
                 child.state = STOPPING
                 if not child.has_reported or not self._control.tell(child.name, Drain(grace // _MS)):
-                    _kill(child)
+                    _kill(child, _LATE)
             return
 
 
-def _kill(child: Child) -> None:
+def _kill(child: Child, why: str) -> None:
     if child.process.exists and not child.kill_reason:
-        child.kill_reason = "was killed because it did not stop in time"
+        child.kill_reason = why
         child.process.kill()
 
 
@@ -109,6 +111,6 @@ def drain_unneeded(
         elif now < child.stop_deadline_ns:
             continue
         if not child.kill_reason:
-            child.kill_reason = "was killed because it did not stop in time"
+            child.kill_reason = _LATE
             child.process.kill()
     return changed
