@@ -230,6 +230,16 @@ def test_a_resumed_session_gets_the_reminder_and_its_checkpoint(daemon: LiveDaem
     assert "paint the blue shed" in resumed
 
 
+@pytest.mark.parametrize("source", ["resume", "compact"])
+def test_a_session_that_goes_on_never_gets_the_checkpoint_of_another(daemon: LiveDaemon, source: str) -> None:
+    project = f"/home/ada/{source}-shared"
+    work(daemon.api, f"other-{source}", project)
+    assert RECOVERY not in begin(daemon.api, f"own-{source}", project, source=source)
+    nameless = hook(daemon.api, "session-start", project=project, source=source)
+    assert RECOVERY not in nameless["inject"]
+    assert RECOVERY in begin(daemon.api, f"new-{source}", project)
+
+
 def test_a_new_session_gets_the_checkpoint_of_one_of_its_project_that_did_not_end(daemon: LiveDaemon) -> None:
     work(daemon.api, "red", "/home/ada/red")
     new = begin(daemon.api, "red-2", "/home/ada/red/")

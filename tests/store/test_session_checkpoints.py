@@ -199,7 +199,7 @@ def test_a_session_goes_on_with_its_own_checkpoint_even_if_it_ended(room: StoreR
     record(room, 2, session="other", project="/p")
     assert recovered(room, session_key="s", same_session=True, project="/p") == "c1"
     assert recovered(room, session_key="s", project="/p") == "c2"
-    assert recovered(room, session_key="unknown", same_session=True, project="/p") == "c2"
+    assert recovered(room, session_key="unknown", same_session=True, project="/p") is None
 
 
 def test_forgetting_a_transcript_erases_the_checkpoints_and_later_ones_are_not_stored(room: StoreRoom) -> None:

@@ -32,13 +32,13 @@ async def recovery_section(call: Call[SessionStartRequest], session: HookSession
     settings = state.config.memory.pipeline_v2.continuity
     project = normalized_project(request.project or (None if context is None else context.project))
     goes_on = request.source in GOES_ON or (context is not None and context.epoch > 0)
-    same_session = goes_on and session.key is not None
-    if not settings.enabled or request.source == "clear" or not (same_session or project):
+    known = session.key if goes_on else project
+    if not settings.enabled or request.source == "clear" or not known:
         return ""
-    query = FindRecovery(call.agent_id, session.key, same_session=same_session, project=project)
+    query = FindRecovery(call.agent_id, session.key, same_session=goes_on, project=project)
     try:
         async with asyncio.timeout(WAIT_S):
-            await state.checkpoints.settle(call.agent_id, key=session.key if same_session else None, project=project)
+            await state.checkpoints.settle(call.agent_id, key=session.key if goes_on else None, project=project)
             found = (await call.ask_searcher(query)).checkpoint
     except (SignetError, TimeoutError):
         return ""

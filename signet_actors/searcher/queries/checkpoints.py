@@ -25,9 +25,10 @@ def recovery(snapshot: Snapshot, query: FindRecovery) -> RecoveryFound:
     """Return the checkpoint with which the session goes on."""
     agent_id = query.agent_id
     found: StoredCheckpoint | None = None
-    if query.same_session and query.session_key is not None:
-        found = stored.newest(snapshot, agent_id, session_key=query.session_key)
-    if found is None and query.project is not None:
+    if query.same_session:
+        if query.session_key is not None:
+            found = stored.newest(snapshot, agent_id, session_key=query.session_key)
+    elif query.project is not None:
         found = stored.newest(snapshot, agent_id, project=query.project)
         if found is not None and found.ended:
             found = None
