@@ -19,7 +19,7 @@ _TRAILING = ".,!;:\u2026\u3002"
 # What is not seen: joiners matter in emoji and in scripts of Asia, not beside letters of Europe.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]+"
-    "|(?<=[\x00-\u052f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\u052f]|\\Z)"
+    "|(?<=[\x00-\u052f])[\u200c\u200d]+|(?<![\u200c\u200d])[\u200c\u200d]++(?=[\x00-\u052f]|\\Z)"
 )
 _FULL_WIDTH = {0x37E: "?", 0x61F: "?", 0x3000: " ", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
 # A path, a flag, a name with digits or marks: its case matters.

@@ -46,8 +46,8 @@ class Row:
 
 
 def alike(first: str, second: str) -> bool:
-    """Return whether two contents are the same memory, ignoring case and final punctuation."""
-    return first.lower().rstrip(".!?").strip() == second.lower().rstrip(".!?").strip()
+    """Return whether two contents are the same memory, ignoring case and a final ``.`` or ``!``, not a ``?``."""
+    return first.lower().rstrip(".!").strip() == second.lower().rstrip(".!").strip()
 
 
 class ReferenceMemory:

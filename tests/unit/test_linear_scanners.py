@@ -536,6 +536,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "dense query": lambda text: query_words.dense_query(text, {"the"}),
     "storage form": normalization.storage_content,
     "hash": normalization.content_hash,
+    "hash between characters": lambda text: normalization.content_hash("\u4e2d" + "\u200d" * len(text) + "\u4e2d"),
     "comparison": lambda text: near_duplicates.repeats(text, text),
     "prefixes": memories.parse_prefixes,
     "tags": lambda text: memories.parse_prefixes("[" + text),

@@ -16,7 +16,7 @@ from typing import Final, Literal, Protocol
 from msgspec import Struct
 
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
-from signet_actors.domain.normalization import normalized_content
+from signet_actors.domain.normalization import has_token
 
 PIPELINE_ACTOR: Final = "pipeline-v2"
 SHADOW_ACTOR: Final = "pipeline-shadow"
@@ -307,7 +307,7 @@ def _check_fact(
     """
     if not proposal.fact.confidence >= min_confidence:
         return _not_applied(Reason.LOW_FACT_CONFIDENCE, proposal)
-    if not normalized_content(proposal.fact.content):
+    if not has_token(proposal.fact.content):
         return _not_applied(Reason.EMPTY_FACT_CONTENT, proposal)
     if duplicate_of is not None:
         unchanged = applied is ProposalOutcome.UPDATED and duplicate_of == proposal.target_id

@@ -21,7 +21,7 @@ _NEWEST: Final = (
 
 _TELLS: Final = (
     "(m.prompt_count > 0 OR m.memory_queries <> '[]' OR m.recent_remembers <> '[]'"
-    " OR m.digest LIKE '%- Recent prompt: %' OR m.digest LIKE '%- Context: %')"
+    " OR instr(m.digest, '- Recent prompt: ') OR instr(m.digest, '- Context: '))"
 )
 
 
