@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import comparable, content_hash
 from signet_actors.domain.windowed_search import windowed_matches
 
 _PLANNED_CHUNKS: Final = 1000
@@ -112,14 +112,14 @@ class _Pieces:
 
     def next_visible(self, index: int) -> int:
         """Return the index of the first piece from ``index`` on that has visible characters, else of the last piece."""
-        while index < len(self.ends) - 1 and not storage_content(self.text(index, index + 1)):
+        while index < len(self.ends) - 1 and not comparable(self.text(index, index + 1)):
             index += 1
         return index
 
     def digest(self, first: int, after: int) -> str:
         """Return the content hash of these pieces, or ``_INVISIBLE`` if they have no visible characters."""
         chunk = self.text(first, min(after, len(self.ends)))
-        return content_hash(chunk) if storage_content(chunk) else _INVISIBLE
+        return content_hash(chunk) if comparable(chunk) else _INVISIBLE
 
 
 def _units(text: str, longest: int) -> Iterator[tuple[int, int]]:
