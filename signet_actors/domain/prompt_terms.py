@@ -182,7 +182,7 @@ def _sentences(text: str) -> list[str]:
 
 def _asked(question: str) -> str:
     """Return a long question from its last question word on: what stands before it may be a log on the same line."""
-    tokens = question.split()
+    tokens = question[-_MAX_WINDOW_CHARS:].split()
     for at in range(len(tokens) - 1, 0, -1):
         if tokens[at].lower() in _QUESTION_WORDS and len(_terms(" ".join(tokens[at:]))) >= LEAST_TERMS:
             return question if len(_terms(question)) <= MAX_TERMS else " ".join(tokens[at:])

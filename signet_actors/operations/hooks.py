@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.text_cut import beginning_of, ends_of
 from signet_actors.operations.field_types import (
     ABSENT,
     MAX_QUERY_CHARS,
@@ -52,10 +53,8 @@ class CutText(FieldType):
     def read(self, given: Given) -> Any:
         if not isinstance(given.value, str):
             raise given.invalid("must be a string")
-        text, half = given.value, self.max_chars // 2
-        if self.both_ends and len(text) > self.max_chars:
-            text = f"{text[:half]}\n{text[-half:]}"
-        return sanitize_text(text if self.both_ends else text[: self.max_chars]).strip() or ABSENT
+        cut = ends_of if self.both_ends else beginning_of
+        return sanitize_text(cut(given.value, self.max_chars)).strip() or ABSENT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,6 +140,32 @@ def test_no_secret_reaches_a_checkpoint(daemon: LiveDaemon) -> None:
     assert all(KEY.encode() not in each.read_bytes() for each in files)
 
 
+SAID = (
+    *(f"my token is {KEY}", f"GITHUB_TOKEN={KEY}", f"use {KEY} for it", f"mein Token: {KEY}", f"{KEY}"),
+    *("password: xK9vQ2mWz7Lp", "password is xK9vQ2mWz7Lp", "the password is xK9vQ2mWz7Lp", "DB_PASSWORD=xK9vQ2mWz7Lp"),
+    *("Passwort: xK9vQ2mWz7Lp", 'api_key = "xK9vQ2mWz7LpR4tY"', "mysql -u root -pxK9vQ2mWz7Lp shop"),
+)
+
+
+@pytest.mark.parametrize("half", [4096, 20_000], ids=["the kept beginning", "the kept ends"])
+def test_no_part_of_a_secret_at_a_cut_reaches_terms_or_checkpoints(daemon: LiveDaemon, half: int) -> None:
+    for number, said in enumerate(SAID):
+        secret = KEY if KEY in said else "xK9vQ2mWz7Lp"
+        for kept in range(1, len(said), 7):  # so much of it is before the cut at the beginning, or cut off at the end
+            key = f"cut-{half}-{number}-{kept}"
+            begins = "deploy the shop " * 2000
+            first = begins[: half - kept - 1] + " " + said
+            last = said[kept:] + " how do we deploy the harbour crane?"
+            middle = " and the quay" * 4000
+            prompt = first + middle + " " + said[:kept] + last.ljust(half, "\u2003")
+            reply = hook(daemon.api, "user-prompt-submit", userPrompt=prompt, sessionKey=key)
+            daemon.api.post("/api/checkpoints", {"sessionKey": key}).ok()
+            seen = json.dumps([reply["queryTerms"], of_session(daemon.api, key)]).lower()
+            parts = {secret[at : at + 6].lower() for at in range(len(secret) - 5)}
+            assert not [part for part in parts if part in seen], (said, kept)
+            assert "deploy" in seen
+
+
 def test_a_session_whose_key_holds_a_secret_is_found_where_memories_keep_their_secrets() -> None:
     with live_daemon(config="redaction: {memories: false}\n", patient=True) as daemon:
         daemon.api.remember("The form uses formkit")

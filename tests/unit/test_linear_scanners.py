@@ -199,7 +199,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.transcripts.gemini": {"_COMMAND": MATCHED},
     "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},
-    "domain.working_memory": {"_MARK": SEARCHED, "_CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
+    "domain.working_memory": {"_MARK": SEARCHED, "CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
     "operations.mcp": {"_ESCAPE": SEARCHED},
@@ -525,6 +525,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "chunks after a text": lambda text: chunking.distinct_chunks("A beginning. " + text, 300),
     "query": query_words.match_terms,
     "prompt terms": prompt_terms.prompt_terms,
+    "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
     "exact names": exact_names.exact_names,
     "metadata in a prompt": lambda text: prompt_terms.without_metadata("untrusted metadata ```" + text),
     "identifier": query_words.identifier_parts,

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import summary_of
-from signet_actors.domain.prompt_terms import PromptTerms, prompt_terms
+from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.ranking.relevance import OF_NAMED
 from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
 from signet_actors.domain.versions import newest_versions
@@ -40,8 +40,9 @@ from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions import hook_runner
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
+from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
-from signet_actors.operations.field_types import MAX_CONTENT_BYTES, MAX_QUERY_CHARS, parse_flag
+from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
 from signet_actors.operations.hooks import (
     COMPACTION_COMPLETE,
     HOOK_RECALL,
@@ -81,8 +82,6 @@ COMPACTION_BUDGET_MS: Final = 1500
 """Less than the time limits of the hook command and of existing clients."""
 MAX_PROMPTS: Final = 8
 """Prompts that are served at once; further ones get nothing."""
-_SHORT_CHARS: Final = 2000
-"""A longer prompt is searched for secrets in a thread."""
 MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
 VERSIONS: Final = 3
@@ -138,9 +137,6 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     prompt = request.user_message or request.user_prompt or request.prompt
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
-    terms = prompt_terms(
-        await _without_secrets(call, prompt), await _without_secrets(call, request.last_assistant_message or "")
-    )
 
     switches_off = prompt.lstrip().casefold().startswith(hook_runner.OFF_MARK)
 
@@ -153,18 +149,19 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         if session.context is not None:
             session.context.awaits_summary = False
+        terms = await terms_of_prompt(call.state.redactor, prompt, request.last_assistant_message or "")
         await _rate(call, session)
         checkpoints = call.state.checkpoints
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if request.with_start and (given := await start_with_prompt(call, session)) is not None:
             start, rows = given
-            reply = await offered(session, tuple(seq for _, seq in rows))
+            reply = await offered(session, terms, tuple(seq for _, seq in rows))
             text = f"{start.inject}\n\n{reply.inject}".strip()
             return msgspec.structs.replace(reply, inject=text, dynamic_context=text, session_known=known)
-        return msgspec.structs.replace(await offered(session, ()), session_known=known)
+        return msgspec.structs.replace(await offered(session, terms, ()), session_known=known)
 
-    async def offered(session: HookSession, given: tuple[int, ...]) -> UserPromptReply:
+    async def offered(session: HookSession, terms: PromptTerms, given: tuple[int, ...]) -> UserPromptReply:
         if not call.state.config.hooks.user_prompt_submit.enabled:
             return UserPromptReply(engine="disabled")
         if not terms.searches:
@@ -181,17 +178,6 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
 
     budget_ms = READ_BUDGET_MS if request.with_start else PROMPT_BUDGET_MS
     return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=switches_off)
-
-
-async def _without_secrets(call: Call[UserPromptRequest], text: str) -> str:
-    """Return a text, or the ends of a long one, without secrets: its terms are stored with the checkpoint."""
-    if len(text) > 2 * MAX_QUERY_CHARS:
-        text = f"{text[:MAX_QUERY_CHARS]}\n{text[-MAX_QUERY_CHARS:]}"
-    clean = call.state.redactor.clean
-    found, kinds = clean(text) if len(text) <= _SHORT_CHARS else await asyncio.to_thread(clean, text)
-    for kind in kinds:
-        found = found.replace(f"[REDACTED:{kind}]", " ")
-    return found
 
 
 async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:

@@ -28,6 +28,7 @@ from signet_actors.domain.checkpoints import (
     normalized_project,
     prompt_line,
 )
+from signet_actors.domain.text_cut import beginning_of
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
@@ -116,7 +117,7 @@ class SessionCheckpoints:
         if not self._is_noted(key):
             return
         activity = self._of(key, agent_id, harness, project)
-        activity.prompts.append(text[:_TEXT_CHARS])
+        activity.prompts.append(beginning_of(text, _TEXT_CHARS))
         activity.prompt_count += 1
         activity.all_prompts += 1
         if activity.prompt_count >= self._settings().prompt_interval:
@@ -132,7 +133,7 @@ class SessionCheckpoints:
         """Note that memories were searched for."""
         if query and self._is_noted(key):
             activity = self._of(key, agent_id)
-            activity.queries = latest((*activity.queries, query[:_TEXT_CHARS]), MAX_QUERIES)
+            activity.queries = latest((*activity.queries, beginning_of(query, _TEXT_CHARS)), MAX_QUERIES)
             self._schedule()
 
     def remembered(self, key: str | None, agent_id: str, ids: Iterable[str]) -> None:
@@ -295,7 +296,7 @@ class SessionCheckpoints:
             tuple(activity.prompts),
             activity.queries,
             activity.remembers,
-            context[:_TEXT_CHARS] if context else None,
+            beginning_of(context, _TEXT_CHARS) if context else None,
         )
         activity.prompt_count, activity.queries, activity.remembers = 0, (), ()
         activity.interval_ms = now_ms

@@ -1,0 +1,41 @@
+"""Cut a text whose secrets are looked for later: no part of a word stays at a cut, which may be a part of a secret.
+
+Source: docs/compatibility.md "Hooks and sessions".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MAX_DROPPED: Final = 4096
+"""Text without white space is cut anywhere."""
+_MORE_WORDS: Final = 3
+"""Left out after the part of a word: the name of a value may have been cut off ("password is ...")."""
+
+
+def beginning_of(text: str, chars: int) -> str:
+    """Return at most the first ``chars`` characters of ``text``, in whole words."""
+    if len(text) <= chars or text[chars].isspace():
+        return text[:chars]
+    near = max(0, chars - min(_MAX_DROPPED, chars // 2))
+    last = text[near:chars]
+    return text[:near] + (last if last[-1:].isspace() else last.rsplit(None, 1)[0])
+
+
+def end_of(text: str, chars: int) -> str:
+    """Return at most the last ``chars`` characters of ``text``, without the words whose beginning may be cut off."""
+    if len(text) <= chars:
+        return text
+    end = text[len(text) - chars :]
+    near = min(_MAX_DROPPED, chars // 2)
+    for words in (1 + _MORE_WORDS, 1):
+        parts = end[:near].split(None, words)
+        if len(parts) > words:
+            return parts[-1] + end[near:]
+    return end
+
+
+def ends_of(text: str, chars: int) -> str:
+    """Return at most about ``chars`` characters of ``text``: as many from its beginning as from its end."""
+    half = chars // 2
+    return text if len(text) <= chars else f"{beginning_of(text, half)}\n{end_of(text, half)}"
