@@ -234,7 +234,7 @@ def test_an_agent_seen_for_the_first_time_reads_what_is_global(daemon: LiveDaemo
         ({"content": ["a"]}, "content"),
         ({"content": "x", "who": 1}, "who"),
         ({"content": "x", "project": {}}, "project"),
-        ({"content": "x", "importance": "0.5"}, "importance"),
+        ({"content": "x", "importance": "much"}, "importance"),
         ({"content": "x", "importance": True}, "importance"),
         ({"content": "x", "importance": 1.5}, "importance"),
         ({"content": "x", "tags": 3}, "tags"),

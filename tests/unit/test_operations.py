@@ -13,6 +13,7 @@ from signet_actors.operations.field_types import CallerField, Given
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.registry import OPERATIONS
 from signet_actors.operations.request_reader import Items, inner_structs, read_request, request_fields
+from signet_actors.operations.sessions import StrictFlag
 
 
 def test_every_operation_of_http_is_served_once_at_each_of_its_paths() -> None:
@@ -69,8 +70,9 @@ def test_each_field_of_a_request_can_be_parsed(operation: Operation) -> None:
 def test_a_value_of_a_wrong_type_is_refused_with_the_name_that_was_used(operation: Operation) -> None:
     for kind in inner_structs(operation.lines or operation.request):
         for field in request_fields(kind):
-            # The gateway reads these for every operation, and a handler the items of an array.
-            if not isinstance(field.type, CallerField | Items):
+            # The gateway reads these for every operation, and a handler the items of an array and a flag that it
+            # requires only of a known session.
+            if not isinstance(field.type, CallerField | Items | StrictFlag):
                 for name in field.spellings:
                     with pytest.raises(InvalidRequest) as refused:
                         field.type.read(Given(name, [{}], field.default, in_query=False, now_ms=0, warnings=[]))
