@@ -86,7 +86,7 @@ def explanation(error: SignetError) -> str:
     """Return what went wrong, in the words of the command line where those of the daemon are about a request."""
     answer = _answer(error) if isinstance(error, RequestRefused) else {}
     if answer.get("status") == "pinned_requires_force":
-        return "It is pinned"
+        return "The memory is pinned"
     if answer.get("status") == "duplicate_content_hash":
         other = answer.get("duplicateMemoryId")
         return "Another memory has this text already" + (f": {other}" if other else "")

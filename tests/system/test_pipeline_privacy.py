@@ -51,7 +51,8 @@ def test_a_reason_that_quotes_a_memory_is_erased_with_it() -> None:
         source = api.remember(" ".join(NEXT))["id"]
         finished(daemon, count=2)
         decisions = [asked.prompt for asked in provider.asked if stage_of(asked.prompt) == "decision"]
-        assert len([prompt for prompt in decisions if CANARY in prompt]) == len(NEXT), "each was held against it"
+        facts = {data_of(prompt)[0] for prompt in decisions if CANARY in prompt}
+        assert len(facts) == len(NEXT), "each was held against it"
         run = daemon.read("SELECT id FROM pipeline_runs WHERE memory_id = ?", source)[0][0]
         shown = api.get(f"/api/pipeline/runs/{run}").ok()["proposals"]
         assert [row["rationale"] for row in shown] == [f"see {SECRET}"] * 2

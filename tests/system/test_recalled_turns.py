@@ -125,8 +125,10 @@ def test_a_secret_that_was_said_is_redacted_in_a_result(daemon: LiveDaemon) -> N
 
 
 def test_a_prompt_is_not_given_turns(daemon: LiveDaemon) -> None:
-    agent = agent_with_talk(daemon, "ida", "said")
-    about = {"harness": "x", "sessionKey": "now", "userMessage": ASKED}
+    asked = "Who repairs the lamp of the lighthouse?"
+    agent = agent_with_talk(daemon, "ida", "said", f"User: {asked}\nAssistant: Marit does, on Fridays.")
+    assert turns(recalled(agent, asked)) != []
+    about = {"harness": "x", "sessionKey": "now", "userMessage": asked}
     told = agent.post("/api/hooks/user-prompt-submit", about).ok()
     assert (told["memoryCount"], told["inject"]) == (0, "")
 

@@ -83,11 +83,19 @@ def prompts(provider: ScriptedProvider) -> list[str]:
 
 def started(daemon: LiveDaemon, **fields: Any) -> str:
     inject: str = daemon.api.post("/api/hooks/session-start", {"harness": "codex", **fields}).ok()["inject"]
-    return inject.partition("## Working Memory")[2].partition("\n## Relevant")[0]
+    return inject
+
+
+def in_short(stage: str, asked: Asked) -> Act | Fault | None:
+    """Say what the memories say in other words, which a start gives beside the memories themselves."""
+    if stage != "synthesis":
+        return None
+    short = {VIM: "- Ada edits with vim", PORT: "- 5433 is for staging"}
+    return Act("ok", "\n".join(["## Global Head", *(said for text, said in short.items() if text in asked.prompt)]))
 
 
 def test_what_the_model_makes_of_the_memories_reaches_the_sessions_that_it_concerns() -> None:
-    with pipeline() as (daemon, provider):
+    with pipeline(ScriptedModel(fault=in_short)) as (daemon, provider):
         Path(daemon.workspace, "MEMORY.md").write_text("# Mine\n- Call me Ada.\n")
         daemon.api.remember(VIM)
         daemon.api.remember(PORT, project=SHOP)
@@ -102,9 +110,9 @@ def test_what_the_model_makes_of_the_memories_reaches_the_sessions_that_it_conce
         assert text.startswith("# Mine\n- Call me Ada.\n\n<!-- signet:")
         assert f"\n## Project: {SHOP}\n" in text
         here, elsewhere = started(daemon, project=SHOP), started(daemon, project="/p/bank")
-        assert all(line in here for line in ("Call me Ada", VIM, PORT))
-        assert VIM in elsewhere
-        assert PORT not in elsewhere
+        assert all(line in here for line in ("Call me Ada", "Ada edits with vim", "5433 is for staging"))
+        assert "Ada edits with vim" in elsewhere
+        assert "5433" not in elsewhere
 
 
 def test_only_the_parts_whose_memories_have_changed_are_made_anew_and_a_forgotten_memory_leaves_the_file() -> None:
@@ -323,12 +331,12 @@ def test_a_model_of_its_own_makes_the_file() -> None:
 
 
 def test_a_text_that_a_session_was_given_from_the_file_is_not_captured_again() -> None:
-    with pipeline() as (daemon, provider):
+    with pipeline(ScriptedModel(fault=in_short)) as (daemon, provider):
         daemon.api.remember(VIM)
         finished(daemon)
         made(daemon)
         inject = daemon.api.post("/api/hooks/session-start", {"harness": "codex", "sessionKey": "s"}).ok()["inject"]
-        assert VIM in inject.partition("## Working Memory")[2]
+        assert "Ada edits with vim" in inject.partition("## Working Memory")[2]
         for number in range(12):  # the chunks end at other places each time
             note = f"{'Some words. ' * number}{inject}\n\nNoor moved firewall {number} to the cellar."
             daemon.agent(f"agent-{number}").remember(note)

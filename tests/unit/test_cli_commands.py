@@ -355,7 +355,7 @@ def test_an_edited_text_that_cannot_be_stored_is_kept(
         (
             ("forget", ID, "--yes"),
             {"status": "pinned_requires_force", "error": "Pinned memories require force=true"},
-            "signet: It is pinned. `--force` deletes it anyway.\n",
+            "signet: The memory is pinned. `--force` deletes it anyway.\n",
         ),
         (
             ("edit", ID, "--content", "x"),
