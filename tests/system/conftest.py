@@ -34,8 +34,8 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def daemon() -> Iterator[LiveDaemon]:
-    """One daemon for all tests that kill nothing; none of them may make it log a fault of its own."""
-    with live_daemon(config=SHARED, pipeline=True) as daemon:
+    """One daemon for all tests that kill nothing and are not about limits of time; none may make it log a fault."""
+    with live_daemon(config=SHARED, pipeline=True, patient=True) as daemon:
         eventually(lambda: all(daemon.children().values()), what="those that start when others serve")
         pids = daemon.children()
         yield daemon
