@@ -38,7 +38,7 @@ _ERRNO_STEMS: Final = """
     TIMEDOUT TIMEOUT TXTBSY USAGE XDEV
 """
 _ERRNOS: Final = frozenset(f"E{stem}" for stem in _ERRNO_STEMS.split())
-_CAMEL: Final = re.compile(r"[a-z][a-z0-9]*(?:[A-Z]+[a-z0-9]*)+|[A-Z]+[a-z0-9]+(?:[A-Z]+[a-z0-9]*)+|[A-Z]{3,}[a-z]{3,}")
+_CAMEL: Final = re.compile(r"(?:[a-z][a-z0-9]*|[A-Z]+[a-z0-9]+)[A-Z][A-Za-z0-9]*|[A-Z]{3,}[a-z]{3,}")
 _ERROR_NAME: Final = re.compile(r"([A-Za-z]*)(?:Error|Exception|Warning)")
 _FILE: Final = re.compile(
     r"(?<![A-Za-z0-9_-])([A-Za-z0-9_-]{2,60})\.(?:c|cc|conf|cpp|cs|css|dart|ex|exs|fs|go|gradle|h|hpp|html|ini|ipynb|java|jinja"

@@ -6,8 +6,10 @@ import ast
 import importlib
 import json
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +50,7 @@ from signet_actors.hook.injected_text import fitted
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.minilm.embedder import VOCABULARY
 from signet_actors.providers.minilm.word_pieces import WordPieces
+from tests.support.pump_texts import pump_texts
 
 PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
 
@@ -225,6 +228,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "writer.restore": {"_DECISION": MATCHED},
 }
 
+HANG_S: Final = 30
+"""A quadratic scanner would take minutes, an exponential one years."""
 T3: Final = "T3Blbk" + "FJ"
 UNITS: Final = (
     *(
@@ -471,6 +476,22 @@ def growth_once(work: Callable[[str], object], unit: str, short: int) -> float:
     return long_s / max(seconds(lambda: work((unit * (short // len(unit) + 1))[:short])), FLOOR_S / GROWTH)
 
 
+@contextmanager
+def hang_guard(seconds: float = HANG_S) -> Iterator[None]:
+    """Raise TimeoutError in a match that takes longer."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise TimeoutError
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+
 def use(pattern: re.Pattern[Any], how: str, text: str) -> None:
     data: Any = text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
     if how == SEARCHED:
@@ -495,6 +516,30 @@ def test_a_pattern_takes_linear_time_on_the_worst_text(module: str, name: str, h
         for unit in UNITS:
             for end in ("", "!", "\n") if how == WHOLE else ("!",):
                 assert growth(lambda text, e=end, p=pattern: use(p, how, text + e), unit, SHORT) < MOST_GROWTH, unit
+
+
+@pytest.mark.parametrize(("module", "name", "how"), PUMPED, ids=[f"{module}.{name}" for module, name, _ in PUMPED])
+def test_a_pattern_takes_linear_time_on_the_texts_that_its_own_parts_repeat(module: str, name: str, how: str) -> None:
+    for pattern in compiled(module, name):
+        for before, unit in pump_texts(pattern):
+            with hang_guard():
+                for end in ("!", "\n", "\x00"):
+                    use(pattern, how, before + unit * 40 + end)
+            found = growth(lambda text, b=before, p=pattern: use(p, how, b + text + "!"), unit, SHORT)
+            assert found < MOST_GROWTH, (before, unit)
+
+
+@pytest.mark.parametrize("expression", [r"(?:A+b*)+", r"x(?:a|aa)+y", r"(?:[a-z]+\d?)*;", r"^(?:(?:ab)+,?)+$"])
+def test_the_texts_of_an_expression_make_it_backtrack(expression: str) -> None:
+    pattern = re.compile(expression)
+
+    def match_all() -> None:
+        for before, unit in pump_texts(pattern):
+            with hang_guard(0.5):
+                pattern.fullmatch(before + unit * 40 + "\x00")
+
+    with pytest.raises(TimeoutError):
+        match_all()
 
 
 def redacted(text: str) -> None:
@@ -573,10 +618,6 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
 def test_a_scanner_takes_linear_time_on_the_worst_text(name: str) -> None:
     for unit in UNITS:
         assert growth(SCANNERS[name], unit, 2 * SHORT) < MOST_GROWTH, unit
-
-
-HANG_S: Final = 30
-"""A quadratic scanner would take minutes."""
 
 
 @pytest.mark.parametrize(
