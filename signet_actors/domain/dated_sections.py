@@ -15,7 +15,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import SHORT_ID_CHARS, harmless
 from signet_actors.domain.session_summaries import title_of
 from signet_actors.domain.timestamps import iso, local_time
-from signet_actors.domain.working_memory import CONTROL, project_heading
+from signet_actors.domain.working_memory import project_heading
 
 LEDGER_DAYS: Final = 30
 DAY_MS: Final = 86_400_000
@@ -199,7 +199,7 @@ def _line(memory: DatedMemory, chars: int, *, titled: bool = False) -> str:
     title, text = title_of(memory.content) if memory.type == SUMMARY_TYPE else ("", memory.content)
     text = " ".join(line.lstrip("#") for line in text[: 4 * chars].splitlines())
     words = collapsed(title if titled and title else f"{title}: {text}" if title else text)
-    shown = harmless(CONTROL.sub("", words)[: chars + 1])
+    shown = harmless(words[: chars + 1])
     end = f" (id {short_id(memory.id)})"
     return (
         f"- {local_time(memory.at).date()}: {shown if len(shown) <= chars else f'{shown[: chars - 1].rstrip()}…'}{end}"

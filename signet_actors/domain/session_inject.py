@@ -9,13 +9,12 @@ Source: docs/guides/hooks.md "The start of a session", "Each prompt"; docs/decis
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from signet_actors.domain.extraction.injected_text import as_prose, without_marks
-from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.extraction.injected_text import as_prose, without_marks, without_tags
+from signet_actors.domain.normalization import CONTROL, collapsed
 from signet_actors.domain.timestamps import local_time
 
 BANNER: Final = "[memory active | /remember | /recall]"
@@ -252,15 +251,12 @@ def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = Non
     return Shown("\n".join(lines), tuple(ids))
 
 
-_TAG: Final = re.compile(r"<(?=[/A-Za-z!])")
-
-
 def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | None:
     """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short.
 
     ``mark_cut``: if it is cut, the line says how the memory is read in full.
     """
-    tags = without_marks(f" [{', '.join(memory.tags[:MAX_TAGS])}]") if memory.tags else ""
+    tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
     moment = local_time(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
     content = harmless(collapsed(memory.content)[: MAX_LINE_CHARS + 1])
@@ -275,7 +271,7 @@ def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | No
 
 def harmless(line: str) -> str:
     """Return ``line`` in a form that neither ends the block in which it is shown nor looks like one of our marks."""
-    return _TAG.sub("< ", without_marks(line))
+    return without_tags(without_marks(CONTROL.sub("", line)))
 
 
 def prompt_memories(

@@ -13,8 +13,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from signet_actors.domain.extraction.injected_text import without_tags
 from signet_actors.domain.extraction.llm_output import without_leading_reasoning
-from signet_actors.domain.normalization import collapsed, sanitize_text
+from signet_actors.domain.normalization import CONTROL, collapsed, sanitize_text
 
 PROJECT_HEADING: Final = "## Project: "
 MAX_PROJECT_CHARS: Final = 4096
@@ -22,8 +23,6 @@ MAX_DIFF_LINES: Final = 2_000
 _MARK_BEGIN: Final = "<!-- signet: "
 _MARK: Final = re.compile(rf"^{_MARK_BEGIN}[^\n]{{0,400}}-->[^\S\n]{{0,20}}$", re.MULTILINE)
 _HEADING: Final = re.compile(r"#{1,6}(?=[ \t])")
-CONTROL: Final = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that no line of the file has: what controls a terminal, ends a line, or shows text in another order."""
 _FENCE: Final = re.compile(r"```(?:markdown|md|text)?[ \t]*")
 
 
@@ -82,7 +81,7 @@ def for_session(text: str, project: str | None) -> str:
 def readable_answer(text: str, max_chars: int) -> str:
     """Return the Markdown in a model's answer, at most ``max_chars`` of it: whole lines; empty if there is none.
 
-    Reasoning, a code fence around all of it, and control characters are left out.
+    Reasoning, a code fence around all of it, and control characters are left out, and no tag is left.
     """
     text = without_leading_reasoning(sanitize_text(text).strip()).replace("\r\n", "\n")
     before, closed, after = text.partition("</think>")  # some chat templates put the opening tag into the prompt
@@ -90,7 +89,7 @@ def readable_answer(text: str, max_chars: int) -> str:
     lines = [line for line in text.split("\n") if not line.startswith(_MARK_BEGIN)]
     if lines and _FENCE.fullmatch(lines[0]):
         lines = lines[1:-1] if lines[-1].strip() == "```" else lines[1:]
-    text = "\n".join(line.rstrip() for line in lines).strip("\n")
+    text = without_tags("\n".join(line.rstrip() for line in lines)).strip("\n")
     if len(text) > max_chars:
         text = text[:max_chars].rpartition("\n")[0] or text[:max_chars]
     return text.rstrip() if any(map(str.isalnum, text)) else ""

@@ -80,7 +80,6 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_ORDINAL": WHOLE,
         **dict.fromkeys(("_SPEAKER", "_FIRST_WORD", "_WHEN", "_HOW_MANY"), MATCHED),
     },
-    "domain.session_inject": {"_TAG": SEARCHED},
     "domain.session_summaries": {"_WORD": SEARCHED},
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
     "domain.extraction.junk_filter": {
@@ -88,7 +87,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_QUESTION", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
     },
     "domain.extraction.injected_text": {
-        **dict.fromkeys(("_MARK", "_MARK_START", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
+        **dict.fromkeys(
+            ("_MARK", "_MARK_START", "_TAG", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED
+        ),
         **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
@@ -136,7 +137,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.near_duplicates": {"_OPENING": MATCHED, "_SENTENCE_END": SEARCHED},
     "domain.normalization": dict.fromkeys(
-        ("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK", "_INVISIBLE", "_CASED"), SEARCHED
+        ("_SURROGATE", "_CJK_OR_NOT", "CJK_RUN", "MAYBE_CJK", "_INVISIBLE", "_CASED", "CONTROL"), SEARCHED
     ),
     "domain.query_words": {
         **dict.fromkeys(
@@ -202,7 +203,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.transcripts.gemini": {"_COMMAND": MATCHED},
     "domain.transcripts.parse": {"_NOT_BLANK": FIXED},  # one byte
     "domain.windowed_search": {"_BLANK": SEARCHED},
-    "domain.working_memory": {"_MARK": SEARCHED, "CONTROL": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
+    "domain.working_memory": {"_MARK": SEARCHED, "_HEADING": MATCHED, "_FENCE": WHOLE},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "operations.field_types": {"LEADING_INTEGER": MATCHED, "NUMBER": WHOLE, "WHOLE_INTEGER": WHOLE},
     "operations.mcp": {"_ESCAPE": SEARCHED},

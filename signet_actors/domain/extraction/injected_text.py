@@ -62,6 +62,7 @@ _MARK_START = re.compile(
     rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
 )
 """Matches the start of a mark, without its rest."""
+_TAG: Final = re.compile("<(?=[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,20}[/A-Za-z!])")
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
@@ -153,6 +154,11 @@ def injected_spans(text: str) -> list[Span]:
 def without_marks(line: str) -> str:
     """Return a line of a memory in which nothing looks like one of our marks: a blank is added to it, or taken out."""
     return _MARK_START.sub(lambda mark: _broken(mark.group()), line)
+
+
+def without_tags(text: str) -> str:
+    """Return a text in which no ``<`` begins a tag or a comment: a blank stands after it."""
+    return _TAG.sub("< ", text)
 
 
 def _broken(mark: str) -> str:
