@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.connect_check import check_harness
-from signet_actors.cli.harnesses.hook_settings import PROGRAM
+from signet_actors.cli.harnesses.hook_settings import PROGRAM, start_words
 from signet_actors.cli.harnesses.identity_files import (
     files_with_identity,
     forget_connected,
@@ -221,17 +221,17 @@ def _print_generic(invocation: Invocation, given: str | None, agent: str | None)
     """Print the entry for a program that is not listed, and how it calls the hooks."""
     command = _command(invocation, given, agent)
     server, reason = _server(command)
-    words = [*(server or ()), *command[1:]]
+    start, words = start_words(command[0]), [*(server or ()), *command[1:]]
     entry = {"mcpServers": {NAME: {"command": words[0], "args": words[1:]}}} if server else None
     if invocation.as_json:
-        print_json({"server": entry, "hooks": {name: [command[0], name, *command[1:]] for name in HOOKS}})
+        print_json({"server": entry, "hooks": {name: [*start, name, *command[1:]] for name in HOOKS}})
         return
     if entry is None:
         print_message(NO_TOOLS.format(title="A program", reason=reason))
     else:
         print_result(printable(json.dumps(entry, indent=2, ensure_ascii=False)))
         print_message("Programs that speak MCP read an entry like this one.")
-    hook = printable(shlex.join([command[0], "session-start", *command[1:]]))
+    hook = printable(shlex.join([*start, "session-start", *command[1:]]))
     print_message(f"Any program may call a hook as a command, for example {hook}")
 
 
@@ -251,7 +251,7 @@ def _command(invocation: Invocation, given: str | None, agent: str | None, *, mu
     if must_exist and os.path.basename(program) != PROGRAM:
         raise ConfigError(f"{program} is not named {PROGRAM}, by which `signet disconnect` finds its entries")
     try:
-        program.encode()
+        "".join(start_words(program)).encode()
     except UnicodeEncodeError:
         raise ConfigError("the path of signet-hook is not UTF-8 text, which settings files need") from None
     options = ["--agent", agent] if agent else []

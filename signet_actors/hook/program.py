@@ -3,10 +3,18 @@
 It never fails and never waits longer than its limit: whatever happens, it exits with 0. A thread ends the process at
 the limit, because a read of standard input or a DNS query cannot be interrupted otherwise.
 
-Source: docs/guides/claude-code.md, docs/guides/codex.md; docs/decisions.md 34.
+An entry of an earlier release, a plugin and a person start it without ``-I``, so that PYTHONPATH is heeded.
+
+Source: docs/guides/claude-code.md, docs/guides/codex.md; docs/guides/hooks.md "In any environment";
+docs/decisions.md 34.
 """
+# ruff: noqa: E402 - the import path comes first
 
 from __future__ import annotations
+
+from signet_actors.runtime.processes.import_path import prefer_standard_library
+
+prefer_standard_library()
 
 import _thread
 import json

@@ -105,6 +105,89 @@ every_harness = pytest.mark.parametrize(
 )
 
 
+def in_an_environment(home: Home) -> str:
+    """Have the program in a virtual environment from now on; return its Python."""
+    (home.root / "pyvenv.cfg").write_text("")
+    python = home.program.with_name("python")
+    python.symlink_to(sys.executable)
+    return str(python)
+
+
+@harnesses
+def test_the_program_of_a_virtual_environment_is_started_by_an_isolated_python(home: Home, harness: Harness) -> None:
+    python = in_an_environment(home)
+    named = home.root / "on path" / "signet-hook"
+    named.parent.mkdir()
+    named.symlink_to(home.program)
+    for program in (home.program, named):
+        assert home.run("connect", harness.name, "--command", str(program), "--agent", "ann").exit_code == 0
+        assert ours(json.loads(home.settings(harness).read_bytes())) == {
+            event.name: [python, "-I", str(program), event.hook, "-H", harness.name, "--agent", "ann"]
+            for event in harness.events
+        }
+    printed = json.loads(home.run("connect", "generic", "--command", str(named), "--json").stdout)["hooks"]
+    assert printed["recall"] == [python, "-I", str(named), "recall"]
+
+
+@pytest.mark.parametrize("content", [None, b"{}\n", "rich"])
+@pytest.mark.parametrize("again", [False, True], ids=["disconnect", "connect and disconnect"])
+@pytest.mark.parametrize("harness", [one for one in HARNESSES if one.events], ids=lambda harness: harness.name)
+def test_a_connection_of_an_earlier_release_is_replaced_and_leaves_no_trace(
+    home: Home, harness: Harness, content: Any, again: bool
+) -> None:
+    if content and not harness.plugin:
+        home.write(harness, RICH.get(harness.name, b"{}\n") if content == "rich" else content)
+    before = home.files()
+    home.connect(harness)
+    assert {word for words in commands(home, harness) for word in words} >= {str(home.program)}
+    assert not any("-I" in words for words in commands(home, harness))
+    python = in_an_environment(home)
+    environment = {"pyvenv.cfg": b"", "bin/python": home.program.with_name("python").read_bytes()}
+    if again:
+        assert home.connect(harness).output.startswith("Connected")
+        assert all(words[:3] == [python, "-I", str(home.program)] for words in commands(home, harness))
+        assert len(commands(home, harness)) == len(harness.events)
+    assert home.disconnect(harness).exit_code == 0
+    left = {name: text for name, text in home.files().items() if text is not None or not name.startswith(".config")}
+    assert left == before | environment
+
+
+def commands(home: Home, harness: Harness) -> list[list[str]]:
+    found = harness.installed_hooks({"HOME": str(home.root)}).values()
+    return [hook_settings.command_words({"type": "command", **handler}) for handler in found]
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "expected"),
+    [
+        ("signet-hook", None, True),
+        ("/opt/signet-hook session-start -H codex", None, True),
+        ("'/opt/my tools/signet-hook' session-start", None, True),
+        ("/opt/bin/python -I /opt/bin/signet-hook session-start", None, True),
+        ("'/opt/my tools/python' -I '/opt/my tools/signet-hook' session-end --agent ann", None, True),
+        ("/opt/bin/python -I /home/ann/.local/bin/signet-hook", None, True),
+        ("/opt/signet-hook", ["session-start"], True),
+        ("/opt/bin/python", ["-I", "/opt/bin/signet-hook", "session-start"], True),
+        ("/opt/bin/python -I", None, False),
+        ("/opt/bin/python", ["-I"], False),
+        ("/opt/bin/python -I /opt/bin/lint.py signet-hook", None, False),
+        ("/opt/bin/python -I -c pass /opt/bin/signet-hook", None, False),
+        ("/opt/bin/python /opt/bin/signet-hook", None, False),
+        ("/opt/bin/python -I /opt/bin/signet-hook.py", None, False),
+        ("/opt/bin/python", ["-I -m signet-hook"], False),
+        ("grep -I signet-hooks .", None, False),
+        ("echo signet-hook", None, False),
+        ("sh -c signet-hook", None, False),
+        ("my-signet-hook", None, False),
+        ("", None, False),
+        ("", [], False),
+    ],
+)
+def test_only_a_command_that_connect_writes_is_ours(command: str, arguments: Any, expected: bool) -> None:
+    handler = {"type": "command", "command": command, **({} if arguments is None else {"args": arguments})}
+    assert hook_settings.is_ours(handler) is expected
+
+
 @pytest.mark.parametrize("kind", ["an empty directory", "a link to one", "a link to nothing", "no directory"])
 @every_harness
 def test_a_directory_that_connect_has_not_made_stays(home: Home, harness: Harness, kind: str) -> None:

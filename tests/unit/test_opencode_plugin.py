@@ -76,6 +76,19 @@ def test_a_session_is_reported_and_each_request_has_what_came_back(home: Home, a
 
 @needs_node
 @both
+def test_hooks_that_an_isolated_python_starts_run_as_well(home: Home, api: int) -> None:
+    (home.root / "pyvenv.cfg").write_text("")
+    python = home.program.with_name("python")
+    python.write_text('#!/bin/sh\n[ "$1" = -I ] && shift && exec "$@"\n')
+    python.chmod(0o755)
+    assert home.connect(OPENCODE, "--agent", "alice").output.startswith("Connected")
+    found = play(home.root / PLUGIN, api, {"prompt": "Which port?"}, {"request": True}, {"end": True})
+    assert (found["problems"], found["requests"]) == ([], [["the start", "an answer"]])
+    assert [name for name, _ in reports(home)] == ["session-start", "user-prompt-submit", "session-end"]
+
+
+@needs_node
+@both
 def test_the_transcript_has_what_was_said_and_nothing_else(home: Home, api: int) -> None:
     play(home.root / PLUGIN, api, {"prompt": "x"}, {"event": "session.idle"}, {"request": True})
     transcript = json.loads(reports(home)[-1][1]["transcript"])

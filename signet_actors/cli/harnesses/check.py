@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import time
 import uuid
@@ -60,6 +61,7 @@ def run_installed(harness: Harness, hook: str, event: Mapping[str, Any], environ
         return HookRun(MISSING, 0, problem=f"the settings have no hook of Signet for {name}")
     shell = [environ.get("SHELL") or "/bin/sh", "-lc", handler["command"]]
     words = command_words(handler) if "args" in handler else shell
+    command = shlex.join(words) if "args" in handler else handler["command"]
     given = handler.get("timeout")
     unit = harness.timeout_unit
     limit_s = given / unit if isinstance(given, int | float) and given > 0 else DEFAULT_TIMEOUT_S
@@ -74,10 +76,10 @@ def run_installed(harness: Harness, hook: str, event: Mapping[str, Any], environ
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return HookRun(handler["command"], 0, problem=f"it did not end within {limit_s} s")
+        return HookRun(command, 0, problem=f"it did not end within {limit_s} s")
     except OSError as error:
-        return HookRun(handler["command"], 0, problem=f"it cannot be started: {error.strerror}")
-    return _judged(handler["command"], (time.monotonic() - started) * 1000, done, name, flat=harness.flat)
+        return HookRun(command, 0, problem=f"it cannot be started: {error.strerror}")
+    return _judged(command, (time.monotonic() - started) * 1000, done, name, flat=harness.flat)
 
 
 def _judged(command: str, ms: float, done: subprocess.CompletedProcess[bytes], event: str, *, flat: bool) -> HookRun:

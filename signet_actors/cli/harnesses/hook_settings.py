@@ -1,6 +1,7 @@
 """Our entries among the hooks of a settings file: ``{"hooks": {EVENT: [{"matcher": …, "hooks": [HANDLER]}]}}``.
 
-A handler is ours if its command is a program named ``signet-hook``. Nothing else is changed, nor its order.
+A handler is ours if its command is a program named ``signet-hook``, started by an isolated Python or, as earlier
+releases did, by itself. Nothing else is changed, nor its order.
 
 Source: https://code.claude.com/docs/en/hooks; https://developers.openai.com/codex/hooks.
 """
@@ -27,8 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PROGRAM: Final = "signet-hook"
+ISOLATED: Final = "-I"
 Groups = dict[str, dict[str, Any]]
 """Our matcher group of each event."""
+
+
+def start_words(program: str) -> list[str]:
+    """Return how the hook program is started: in a virtual environment by its Python, isolated.
+
+    Then no variable of Python and no module in a directory of the user keeps it from starting. Elsewhere its packages
+    may be in such a directory, and a bare name, in a plugin, is found on the PATH of any machine.
+    """
+    directory = os.path.dirname(os.path.realpath(program))
+    python = os.path.join(directory, "python")
+    if not (os.path.isabs(program) and os.path.isfile(os.path.join(directory, os.pardir, "pyvenv.cfg"))):
+        return [program]
+    return [python, ISOLATED, program] if os.access(python, os.X_OK) else [program]
 
 
 def command_words(handler: Any) -> list[str]:
@@ -47,7 +62,8 @@ def command_words(handler: Any) -> list[str]:
 def is_ours(handler: Any) -> bool:
     """Return whether the handler runs ``signet-hook``."""
     words = command_words(handler)
-    return bool(words) and os.path.basename(words[0]) == PROGRAM
+    program = words[2:3] if words[1:2] == [ISOLATED] else words[:1]
+    return [os.path.basename(word) for word in program] == [PROGRAM]
 
 
 def is_of_other_signet(handler: Any) -> bool:

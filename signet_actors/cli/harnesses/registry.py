@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from signet_actors.cli.harnesses.flat_hooks import FlatHooks
-from signet_actors.cli.harnesses.hook_settings import HookGroups, document_of, handlers, is_of_other_signet, is_ours
+from signet_actors.cli.harnesses.hook_settings import (
+    HookGroups,
+    document_of,
+    handlers,
+    is_of_other_signet,
+    is_ours,
+    start_words,
+)
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
 from signet_actors.cli.harnesses.plugin_file import PluginFile, is_our_plugin
@@ -192,7 +199,7 @@ class Harness:
         return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else ()
 
     def _group(self, event: Event, command: list[str]) -> dict[str, Any]:
-        words = [command[0], event.hook, "-H", self.name, *command[1:]]
+        words = [*start_words(command[0]), event.hook, "-H", self.name, *command[1:]]
         if self.flat:
             return {"command": shlex.join(words)}
         handler: dict[str, Any] = {"type": "command", "command": words[0], "args": words[1:]}

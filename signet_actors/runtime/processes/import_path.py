@@ -33,9 +33,17 @@ def leave_working_directory(*, program: bool = False) -> None:
     absolute = [entry for entry in entries if os.path.isabs(entry)]
     if len(absolute) == len(entries):
         return
-    relative = {os.path.abspath(entry) for entry in entries} - {os.path.abspath(entry) for entry in absolute}
-    sys.path[:] = [entry for entry in sys.path if entry and os.path.abspath(entry) not in relative]
+    whole = {entry: os.path.normpath(os.path.join(here, entry)) for entry in (*entries, *sys.path)}
+    relative = {whole[entry] for entry in entries} - {whole[entry] for entry in absolute}
+    sys.path[:] = [entry for entry in sys.path if entry and whole[entry] not in relative]
     if absolute:
         os.environ[_VARIABLE] = os.pathsep.join(absolute)
     else:
         del os.environ[_VARIABLE]
+
+
+def prefer_standard_library() -> None:
+    """Have modules looked for in the absolute entries of ``PYTHONPATH`` last, and so in the standard library first."""
+    named = {os.path.normpath(entry) for entry in os.environ.get(_VARIABLE, "").split(os.pathsep)}
+    library = os.path.dirname(os.__file__)
+    sys.path.sort(key=lambda entry: entry != library and os.path.normpath(entry) in named)

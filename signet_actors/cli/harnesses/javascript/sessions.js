@@ -9,7 +9,7 @@ const TRANSCRIPT_CHARS = 500_000 // the end of a longer conversation is sent; th
 function run(name, event) {
   return new Promise((resolve) => {
     let said = ""
-    const [hook_event_name, hook] = Object.entries(HOOKS).find(([, handler]) => handler.args[0] === name)
+    const [hook_event_name, hook] = Object.entries(HOOKS).find(([, handler]) => handler.args[handler.args.indexOf("-H") - 1] === name)
     const child = spawn(hook.command, hook.args, { stdio: ["pipe", "pipe", "ignore"] })
     const end = () => {
       clearTimeout(timer)
