@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+Wording = tuple[int, int]
+"""A memory in its words: ``memories.seq``, and the version since which it has these words (``content_version``)."""
+
 
 class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the caller may read: the agent whose read policy applies, and the optional exact ``scope`` value.

@@ -13,7 +13,7 @@ from signet_actors.domain.ranking.explanation import ExplainedId, Explanation
 from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
-from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
+from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
 from signet_actors.protocol.session_scores import ScoreQuery, ScoreQueryReply
@@ -64,7 +64,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
     between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it. ``own_ms``: when it
-    occurred, or else was created, in milliseconds since 1970; 0 where it is not known.
+    occurred, or else was created, in milliseconds since 1970; 0 where it is not known. ``content_version``: the version
+    since which it has these words.
     """
 
     id: str
@@ -89,6 +90,11 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     time: RowTime | None = None
     explanation: Explanation | None = None
     own_ms: int = 0
+    content_version: int = 1
+
+    @property
+    def wording(self) -> Wording:
+        return self.seq, self.content_version
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -142,7 +148,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``within``: only or first rows of a time window. ``words``: the embedded words of the query with the token codes of
     ``vector_model``; empty = no token similarity.
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
-    ``received``: ``memories.seq`` of rows that make room for the next best.
+    ``received``: rows that make room for the next best as long as they have these words.
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``.
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
@@ -173,7 +179,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     min_relevance: float = 0.0
     explain: bool = False
     explain_id: str | None = None
-    received: tuple[int, ...] = ()
+    received: tuple[Wording, ...] = ()
     turns: bool = False
     session_key: str | None = None
     names: dict[str, float] = {}

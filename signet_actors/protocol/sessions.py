@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.protocol.memories import Memory, ReadScope
+from signet_actors.protocol.memories import Memory, ReadScope, Wording
 from signet_actors.protocol.message import Message, Request
 from signet_actors.protocol.session_memories import ListSessionMemories, OfferedMemory, SessionMemoriesFound
 
@@ -37,13 +37,17 @@ class SessionContext(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReturnedMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A memory that a session received; ``request_key`` names the request, if it had a key that a retry repeats."""
+    """A memory that a session received; ``request_key`` names the request, if it had a key that a retry repeats.
+
+    ``content_version``: in the words that the memory has had since this version.
+    """
 
     session_key: str
     agent_id: str
     context_epoch: int
     memory_id: str
     request_key: str | None = None
+    content_version: int = 1
 
 
 class SessionsRecorded(Message, frozen=True, tag="writer.sessions_recorded"):
@@ -74,11 +78,12 @@ class SetBypass(Request[SessionsRecorded], frozen=True, tag="writer.set_bypass")
 
 
 class ReturnedRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A received memory that still exists, with its ``memories.seq``."""
+    """A received memory that still exists, with its ``memories.seq``, and in which words it was received."""
 
     memory_id: str
     seq: int
     request_key: str | None = None
+    content_version: int = 1
 
 
 class SessionFound(Message, frozen=True, tag="searcher.session_found"):
@@ -104,14 +109,14 @@ class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session")
 class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"):
     """What a new session should know, best first.
 
-    ``seqs``: ``memories.seq`` by id. ``last_active_at``: when another session of the agent was active last, None if
+    ``wordings``: by id. ``last_active_at``: when another session of the agent was active last, None if
     none is known. ``new_memories``: how many of the readable memories were created since then; ``captured_sessions``:
     of how many other sessions a transcript was stored. ``all_constraints``: how many there are, also beyond the limit.
     """
 
     constraints: list[Memory]
     memories: list[Memory]
-    seqs: dict[str, int] = {}
+    wordings: dict[str, Wording] = {}
     last_active_at: str | None = None
     new_memories: int = 0
     captured_sessions: int = 0

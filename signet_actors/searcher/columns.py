@@ -10,13 +10,14 @@ Source: docs/architecture.md "The path of a recall"; docs/decisions.md 35.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads import columns as stored
@@ -61,6 +62,7 @@ class MemoryColumns:
         self.indexed_tokens = 0
         self.content_code: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
         """The first four bytes of the content's SHA-256."""
+        self.content_version: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._digest: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # of content and tags, within this process
         self._codes: dict[str, npt.NDArray[np.int32]] = {name: np.zeros(0, np.int32) for name in _CODED}
         self._dictionary: dict[str, dict[str, int]] = {name: {"": 0} for name in _CODED}
@@ -138,6 +140,17 @@ class MemoryColumns:
         ranks = (source == self._code("type_source", "order")) + 2 * (source == self._code("type_source", "named"))
         found: npt.NDArray[np.int8] = np.where(self.pinned[:size], 3, ranks).astype(np.int8)
         return found
+
+    def wordings(self, rows: Seqs) -> list[Wording]:
+        """Return ``rows`` with the version since which each has its words."""
+        return list(zip(rows.tolist(), self.content_version[rows].tolist(), strict=True))
+
+    def unchanged(self, wordings: Sequence[Wording]) -> Seqs:
+        """Return those rows that still have these words."""
+        given = np.array(wordings, np.int64).reshape(-1, 2)
+        rows, versions = given[given[:, 0] < self.size].T
+        same: Seqs = rows[self.content_version[rows] == versions]
+        return same
 
     def days_from(self, rows: Seqs, start_ms: int, end_ms: int) -> Seqs:
         """Return how many days ``rows`` were created after the times from ``start_ms`` to before ``end_ms``.
@@ -227,6 +240,7 @@ class MemoryColumns:
         self.live[at], self._digest[at] = live, digest
         self.tokens[at] = rows.tokens
         self.content_code[at] = np.frombuffer(b"".join([sha[:4] for sha in rows.content_sha256]), "<u4")
+        self.content_version[at] = rows.content_version
         self._count(at, 1)
         for name in _CODED:
             dictionary = self._dictionary[name]
@@ -253,7 +267,7 @@ class MemoryColumns:
         self.live, self.pinned = grown(self.live), grown(self.pinned)
         self.importance, self.created_ms = grown(self.importance), grown(self.created_ms)
         self.embedding_seq, self.tokens, self._digest = map(grown, (self.embedding_seq, self.tokens, self._digest))
-        self.content_code = grown(self.content_code)
+        self.content_code, self.content_version = grown(self.content_code), grown(self.content_version)
         self._codes = {name: grown(array) for name, array in self._codes.items()}
 
 

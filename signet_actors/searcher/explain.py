@@ -169,7 +169,7 @@ class _Explainer:
             return ExplainedId(memory_id, "below_min_score", value=value, threshold=command.min_score)
         if relevance < command.min_relevance:
             return ExplainedId(memory_id, "below_min_relevance", value=relevance, threshold=command.min_relevance)
-        if seq in command.received:
+        if seq in self._reader.columns.unchanged(command.received):
             return ExplainedId(memory_id, "already_recalled")
         rank = _rank(stages.ranking.seqs, seq)
         if rank is not None and rank > command.limit:

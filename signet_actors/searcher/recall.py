@@ -202,7 +202,7 @@ def recall(
     # 10. Sort (of equal scores an exact match is first, then the newer memory), leave out what the session has
     #     received, explain on request, authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, -reader.columns.created_ms[seqs], ~is_exact, -scores))
-    order, suppressed = _without_received(order, seqs, command)
+    order, suppressed = _without_received(reader, order, seqs, command)
     received_hits = seqs[suppressed][bm25[suppressed] > 0]
     explained = Explained()
     if moves.wanted:
@@ -212,8 +212,9 @@ def recall(
     order = order[: command.limit]
     seqs, bm25, cosine = seqs[order], bm25[order], cosine[order]
     by_hint = np.isin(seqs, keyword_hits.hint_only) if len(keyword_hits.hint_only) else np.zeros(len(seqs), np.bool_)
+    versions = reader.columns.content_version[seqs]
     own_ms = own_times(snapshot, reader.columns, seqs)
-    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint, own_ms
+    measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint, own_ms, versions
     rows = _fetch_rows(snapshot, command, seqs, *measures, explained.results)
     watch.lap("final_rank")
     return Recalled(
@@ -402,11 +403,11 @@ def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Ne
     return context.Neighbours(left, right, positions(_each_once([number]), number), in_conversation)
 
 
-def _without_received(order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, Seqs]:
+def _without_received(reader: Reader, order: Seqs, seqs: Seqs, command: Recall) -> tuple[Seqs, Seqs]:
     """Return ``order`` without received rows, and those of these that are before the last row within the limit."""
     if not command.received:
         return order, order[:0]
-    is_received = np.isin(seqs[order], np.array(command.received, np.int64))
+    is_received = np.isin(seqs[order], reader.columns.unchanged(command.received))
     fresh = np.flatnonzero(~is_received)
     end = int(fresh[command.limit - 1]) + 1 if len(fresh) >= command.limit else len(order)
     return order[fresh], order[:end][is_received[:end]]
@@ -422,6 +423,7 @@ def _fetch_rows(
     relevances: npt.NDArray[np.float64],
     by_hint: Mask,
     own_ms: Seqs,
+    versions: npt.NDArray[np.int32],
     explanations: Mapping[int, Explanation],
 ) -> list[RecalledRow]:
     """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
@@ -430,8 +432,8 @@ def _fetch_rows(
     """
     found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
     rows = []
-    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint, own_ms))
-    for seq, score, strength, similarity, relevant, hint_only, own in zip(*measures, strict=True):
+    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint, own_ms, versions))
+    for seq, score, strength, similarity, relevant, hint_only, own, version in zip(*measures, strict=True):
         row = found.get(seq)
         if row is None:
             continue
@@ -464,6 +466,7 @@ def _fetch_rows(
                 content_length=length if length > (command.content_chars or length) else None,
                 seq=seq,
                 own_ms=own,
+                content_version=version,
             )
         )
     return rows

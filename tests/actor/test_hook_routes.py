@@ -72,9 +72,9 @@ def remembered(command: Any) -> Remembered:
 def api(tmp_path: Path) -> MemoryApi:
     made = MemoryApi(tmp_path)
     made.bus.script |= {
-        Recall: lambda query: found(*(() if 7 in query.received else (row(id=ID, seq=7, relevance=0.9),))),
+        Recall: lambda query: found(*(() if (7, 1) in query.received else (row(id=ID, seq=7, relevance=0.9),))),
         GetSession: SessionFound(),
-        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: 7}),
+        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: (7, 1)}),
         Remember: remembered,
         RecordSessions: SessionsRecorded(),
         SetBypass: SessionsRecorded(),
@@ -165,7 +165,7 @@ def test_no_secret_in_the_names_of_a_session_is_stored_even_if_memories_keep_the
     api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=False)))
     api.bus.script |= {
         GetSession: SessionFound(),
-        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: 7}),
+        FindSessionStart: SessionStartFound([], [memory(id=ID)], {ID: (7, 1)}),
         RecordSessions: SessionsRecorded(),
         SetBypass: SessionsRecorded(),
     }
@@ -535,7 +535,7 @@ def test_prompts_that_wait_for_their_session_keep_no_other_session_waiting(api: 
 
 def test_what_a_failed_hook_had_found_counts_as_not_received(api: MemoryApi) -> None:
     api.bus.script[Recall] = lambda query: found(
-        *(() if 7 in query.received else (row(id=ID, seq=7, session_id="former"),))
+        *(() if (7, 1) in query.received else (row(id=ID, seq=7, session_id="former"),))
     )
     api.bus.script[ExpandSessions] = RuntimeError("a fault")
     assert post(api, RECALL, sessionKey="s", expand=True)["reason"] == "internal"

@@ -42,7 +42,7 @@ def configured(workspace: Path, **hooks: Any) -> MemoryApi:
     api = MemoryApi(workspace, config=load_config(workspace, {}).config)
     api.bus.script |= {
         GetSession: SessionFound(),
-        FindSessionStart: SessionStartFound([], [ROW], {ID: 7}, last_active_at="2026-01-01T00:00:00.000Z"),
+        FindSessionStart: SessionStartFound([], [ROW], {ID: (7, 1)}, last_active_at="2026-01-01T00:00:00.000Z"),
         RecordSessions: SessionsRecorded(),
     }
     return api
@@ -123,7 +123,7 @@ def chosen(workspace: Path, *directories: Path) -> MemoryApi:
     api = MemoryApi(workspace, config=load_config(workspace, {}).config)
     api.bus.script |= {
         GetSession: SessionFound(),
-        FindSessionStart: SessionStartFound([], [ROW], {ID: 7}),
+        FindSessionStart: SessionStartFound([], [ROW], {ID: (7, 1)}),
         RecordSessions: SessionsRecorded(),
     }
     return api

@@ -355,7 +355,7 @@ def test_what_a_failed_tool_had_found_counts_as_not_received(edge: RunningEdge) 
     assert call(edge, "memory_search", **search, expand=True)["isError"]
     assert not call(edge, "memory_search", **search)["isError"]
     assert not call(edge, "memory_search", **search)["isError"]
-    assert [asked.received for asked in edge.bus.asked if isinstance(asked, Recall)] == [(), (), (7,)]
+    assert [asked.received for asked in edge.bus.asked if isinstance(asked, Recall)] == [(), (), ((7, 1),)]
 
 
 def test_a_session_key_in_an_argument_names_no_agent(edge: RunningEdge) -> None:

@@ -69,13 +69,13 @@ def test_a_session_is_read_once_however_many_requests_wait_for_it(bus: Recording
 
 def test_what_an_earlier_process_stored_is_left_out(bus: RecordingBus) -> None:
     state = SessionContext("s", "default", AT, AT, 2)
-    bus.script[GetSession] = SessionFound(state, [ReturnedRow("a", 1), ReturnedRow("b", 2, "k")], bypassed=True)
+    bus.script[GetSession] = SessionFound(state, [ReturnedRow("a", 1), ReturnedRow("b", 2, "k", 3)], bypassed=True)
 
     async def work(ledger: RecallLedger) -> None:
         context = await opened(ledger)
         assert (context.epoch, context.started) == (2, False)
-        assert context.left_out(None) == (1, 2)
-        assert context.left_out("k") == (1,)
+        assert context.left_out(None) == ((1, 1), (2, 3))
+        assert context.left_out("k") == ((1, 1),)
         assert ledger.is_bypassed("s")
 
     run(bus, work)
@@ -117,16 +117,19 @@ def test_a_session_that_cannot_be_read_is_read_again_at_the_next_request(bus: Re
 def test_received_rows_are_stored_with_their_epoch_and_request(bus: RecordingBus) -> None:
     async def work(ledger: RecallLedger) -> None:
         context = await opened(ledger)
-        ledger.record(context, [("a", 1), ("b", 2)], None)
-        ledger.record(context, [("a", 1), ("c", 3)], "k")
+        ledger.record(context, [("a", (1, 1)), ("b", (2, 1))], None)
+        ledger.record(context, [("a", (1, 1)), ("c", (3, 1))], "k")
+        ledger.record(context, [("a", (1, 4))], None)
+        assert not context.has_received("a", (1, 1), None)
+        assert context.has_received("a", (1, 4), None)
         ledger.begin_epoch(context)
-        ledger.record(context, [("a", 1)], None)
+        ledger.record(context, [("a", (1, 4))], None)
         await idle(ledger)
 
     run(bus, work)
     (command,) = stored(bus)
-    rows = [(row.context_epoch, row.memory_id, row.request_key) for row in command.returned]
-    assert rows == [(0, "a", None), (0, "b", None), (0, "c", "k"), (1, "a", None)]
+    rows = [(row.context_epoch, row.memory_id, row.content_version, row.request_key) for row in command.returned]
+    assert rows == [(0, "a", 1, None), (0, "b", 1, None), (0, "c", 1, "k"), (0, "a", 4, None), (1, "a", 4, None)]
     assert [state.context_epoch for state in command.contexts] == [1]
 
 
@@ -156,7 +159,7 @@ def test_a_writer_that_is_away_delays_the_record_and_loses_nothing(bus: Recordin
 
     async def work(ledger: RecallLedger) -> None:
         context = await opened(ledger)
-        ledger.record(context, [("a", 1)], None)
+        ledger.record(context, [("a", (1, 1))], None)
         await idle(ledger)
         assert ledger.pending == 0
 
@@ -169,7 +172,7 @@ def test_a_drain_stores_what_is_pending(bus: RecordingBus, monkeypatch: pytest.M
     monkeypatch.setattr(ledger_module, "FLUSH_MS", 3_600_000)
 
     async def work(ledger: RecallLedger) -> None:
-        ledger.record(await opened(ledger), [("a", 1)], None)
+        ledger.record(await opened(ledger), [("a", (1, 1))], None)
         await ledger.stop()
 
     run(bus, work)
@@ -180,11 +183,11 @@ def test_the_record_of_a_session_and_the_number_of_sessions_are_bounded(bus: Rec
     async def work(ledger: RecallLedger) -> None:
         context = await opened(ledger)
         for number in range(MAX_RECEIVED + 10):
-            ledger.record(context, [(str(number), number)], f"k{number}")
+            ledger.record(context, [(str(number), (number, 1))], f"k{number}")
         assert len(context.received) == MAX_RECEIVED
         assert len(context.requests) == MAX_REQUESTS
-        assert context.has_received(str(MAX_RECEIVED), None)
-        assert not context.has_received("3", None)
+        assert context.has_received(str(MAX_RECEIVED), (MAX_RECEIVED, 1), None)
+        assert not context.has_received("3", (3, 1), None)
         await idle(ledger)
         del context
         before = reads(bus)
@@ -209,10 +212,10 @@ def test_a_session_that_is_not_stored_yet_is_not_read_again(bus: RecordingBus) -
     bus.script[RecordSessions] = Unavailable("away")
 
     async def work(ledger: RecallLedger) -> None:
-        ledger.record(await opened(ledger), [("a", 1)], None)
+        ledger.record(await opened(ledger), [("a", (1, 1))], None)
         for number in range(5):
             await opened(ledger, f"other {number}")
-        assert (await opened(ledger)).left_out(None) == (1,)
+        assert (await opened(ledger)).left_out(None) == ((1, 1),)
 
     run(bus, work, max_contexts=2)
 
@@ -252,7 +255,7 @@ class SlowWriter(RecordingBus):
 def test_a_reader_waits_for_what_is_being_stored(bus: RecordingBus) -> None:
     async def work(ledger: RecallLedger) -> None:
         slow = cast("SlowWriter", ledger._bus)
-        ledger.record(await opened(ledger), [("a", 1)], None)
+        ledger.record(await opened(ledger), [("a", (1, 1))], None)
         await slow.asked_first.wait()  # the background task took everything that was pending
         reader = asyncio.ensure_future(ledger.flush())
         await asyncio.wait([reader], timeout=0)

@@ -67,6 +67,9 @@ def test_recording_twice_changes_nothing_and_an_epoch_never_goes_back(room: Stor
     assert state.context is not None
     assert state.context.context_epoch == 1
     assert state.returned == [ReturnedRow(one.id, 1, "first")]
+    for version in (3, 2):
+        room.ask(RecordSessions((), (ReturnedMemory("s", "default", 1, one.id, "third", version),)))
+    assert found(room).returned == [ReturnedRow(one.id, 1, "third", 3)]
 
 
 def test_the_last_start_of_a_session_is_kept_beside_later_changes(room: StoreRoom) -> None:
@@ -133,24 +136,24 @@ def test_received_rows_make_room_for_the_next_best(room: StoreRoom) -> None:
     everything = room.recall("harbour crane", limit=8)
     assert {row.id for row in everything.rows} == set(ids)
     first = everything.rows[:3]
-    rest = room.recall("harbour crane", limit=4, received=tuple(row.seq for row in first))
+    rest = room.recall("harbour crane", limit=4, received=tuple(row.wording for row in first))
     assert [row.id for row in rest.rows] == [row.id for row in everything.rows[3:7]]
     assert rest.suppressed == 3
-    last = room.recall("harbour crane", limit=8, received=tuple(row.seq for row in everything.rows[:7]))
+    last = room.recall("harbour crane", limit=8, received=tuple(row.wording for row in everything.rows[:7]))
     assert ([row.id for row in last.rows], last.suppressed) == ([everything.rows[7].id], 7)
 
 
 def test_received_rows_that_match_words_of_the_query_are_named(room: StoreRoom) -> None:
     room.remember("the harbour crane lifts crates", vector=[1.0, 0.0])
     room.remember("the ferry leaves at noon", vector=[1.0, 0.0])
-    found = room.recall("harbour crane", vector=[1.0, 0.0], received=(1, 2))
+    found = room.recall("harbour crane", vector=[1.0, 0.0], received=((1, 1), (2, 1)))
     assert (found.rows, found.suppressed, found.received_hits) == ([], 2, (1,))
 
 
 def test_results_beside_received_rows_are_explained(room: StoreRoom) -> None:
     ids = [room.remember(f"the harbour crane number {index} lifts crates").id for index in range(4)]
-    received = (room.recall("harbour crane").rows[0].seq,)
-    found = room.recall("harbour crane", limit=3, received=received, explain=True, explain_id=ids[received[0] - 1])
+    received = (room.recall("harbour crane").rows[0].wording,)
+    found = room.recall("harbour crane", limit=3, received=received, explain=True, explain_id=ids[received[0][0] - 1])
     assert len(found.rows) == 3
     assert all(row.explanation is not None for row in found.rows)
     assert found.explained is not None
@@ -160,7 +163,7 @@ def test_results_beside_received_rows_are_explained(room: StoreRoom) -> None:
 def test_a_row_that_another_query_finds_does_not_count_as_suppressed(room: StoreRoom) -> None:
     room.remember("the harbour crane lifts crates")
     other = room.remember("the bakery opens at six")
-    found = room.recall("harbour crane", limit=5, received=(2,))
+    found = room.recall("harbour crane", limit=5, received=((2, 1),))
     assert other.id not in [row.id for row in found.rows]
     assert found.suppressed == 0
 
@@ -169,7 +172,7 @@ def test_more_received_rows_than_a_leg_has_candidates_still_leave_the_others(roo
     for index in range(40):
         room.remember(f"the harbour crane number {index} lifts crates")
     everything = room.recall("harbour crane", limit=40, pool=10).rows
-    received = tuple(row.seq for row in everything[:30])
+    received = tuple(row.wording for row in everything[:30])
     assert len(room.recall("harbour crane", limit=10, pool=10, received=received).rows) == 10
 
 

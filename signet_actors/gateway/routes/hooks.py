@@ -70,7 +70,7 @@ from signet_actors.operations.hooks import (
 from signet_actors.operations.recall import RecallFields
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
-from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.protocol.searcher import FindCandidates, GetMemory, Recalled, RecalledRow
 from signet_actors.protocol.sessions import FindSessionStart
 
@@ -156,12 +156,12 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
         if request.with_start and (given := await start_with_prompt(call, session)) is not None:
             start, rows = given
-            reply = await offered(session, terms, tuple(seq for _, seq in rows))
+            reply = await offered(session, terms, tuple(wording for _, wording in rows))
             text = f"{start.inject}\n\n{reply.inject}".strip()
             return msgspec.structs.replace(reply, inject=text, dynamic_context=text, session_known=known)
         return msgspec.structs.replace(await offered(session, terms, ()), session_known=known)
 
-    async def offered(session: HookSession, terms: PromptTerms, given: tuple[int, ...]) -> UserPromptReply:
+    async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> UserPromptReply:
         if not call.state.config.hooks.user_prompt_submit.enabled:
             return UserPromptReply(engine="disabled")
         if not terms.searches:
@@ -202,7 +202,7 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
 
 
 async def _offered(
-    call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession, given: tuple[int, ...]
+    call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession, given: tuple[Wording, ...]
 ) -> UserPromptReply:
     """Return the reply with the memories that fit, which the session has received when it is sent.
 
@@ -225,12 +225,12 @@ async def _offered(
     rows_found = found.rows
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
-    again = tuple(row.seq for row in rows_found if row.seq in received and row.source in WORD_MATCHES)
-    fresh = [row for row in rows_found if row.seq not in received][: settings.recall_limit]
+    again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
+    fresh = [row for row in rows_found if row.wording not in received][: settings.recall_limit]
     found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit)
-    rows = [(row.id, row.seq) for row in found.rows[: len(shown.ids)]]
+    rows = [(row.id, row.wording) for row in found.rows[: len(shown.ids)]]
     if context is not None:
         offer_found(call, context, "prompt", found, found.rows, injected=shown.ids)
         call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))

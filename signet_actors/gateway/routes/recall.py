@@ -56,7 +56,7 @@ from signet_actors.operations.recall import (
     Timings,
 )
 from signet_actors.operations.temporal import RecallTime
-from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.protocol.searcher import (
     FindSimilar,
     LegacySearch,
@@ -194,9 +194,9 @@ def _record(
     """Record ``rows`` when they are sent; return ``meta.dedupe``, and the ids that the session had received before."""
     if context is None:
         return Dedupe(), frozenset()
-    repeated = frozenset(row.id for row in rows if context.has_received(row.id, call.request_key))
+    repeated = frozenset(row.id for row in rows if context.has_received(row.id, row.wording, call.request_key))
     offer_found(call, context, "recall", found, rows)
-    received = [(row.id, row.seq) for row in rows]
+    received = [(row.id, row.wording) for row in rows]
     call.when_sent(lambda: call.state.ledger.record(context, received, call.request_key))
     dedupe = Dedupe(
         enabled=True,
@@ -218,7 +218,7 @@ def offer_found(
 ) -> None:
     """Note that the session is offered ``rows``, and which memories its search matched by words."""
     matched = frozenset(found.received_hits)
-    again = [memory_id for memory_id, seq in context.received.items() if seq in matched] if matched else []
+    again = [memory_id for memory_id, (seq, _) in context.received.items() if seq in matched] if matched else []
     hits = {row.id for row in rows if row.source in WORD_MATCHES}.union(again)
     ids = dict.fromkeys((*(row.id for row in rows), *again))
     ledger = call.state.ledger
@@ -231,7 +231,7 @@ async def search_memories(
     fields: RecallFields,
     intent: Intent | None,
     filters: Filters,
-    received: tuple[int, ...] = (),
+    received: tuple[Wording, ...] = (),
     *,
     turns: bool = False,
     names: Mapping[str, float] | None = None,
@@ -240,7 +240,7 @@ async def search_memories(
 ) -> tuple[Recalled, list[Stage]]:
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
-    ``received``: rows (``memories.seq``) that make room for others. ``turns``: look for turns of sessions, too.
+    ``received``: rows that make room for others. ``turns``: look for turns of sessions, too.
     ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
     """
     state = call.state

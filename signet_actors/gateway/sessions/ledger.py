@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import Busy, SignetError
+from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.session_memories import OfferedBy, OfferedMemory
 from signet_actors.protocol.sessions import (
     MAX_RECEIVED,
@@ -53,7 +54,7 @@ ContextKey = tuple[str, str]
 
 
 class Context:
-    """What a session of one agent has received. ``received``: ``memories.seq`` by id.
+    """What a session of one agent has received. ``received``: in which words, by id.
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
@@ -98,21 +99,21 @@ class Context:
         self.is_agent_known = True
         self.stored = self.awaits_summary = self.expects_loss = False
         self.losses = 0
-        self.received: dict[str, int] = {}
+        self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
 
-    def left_out(self, request_key: str | None) -> tuple[int, ...]:
+    def left_out(self, request_key: str | None) -> tuple[Wording, ...]:
         """Return the rows that a recall leaves out: all received ones, but those of the request that is repeated."""
         again = self.requests.get(request_key, ()) if request_key is not None else ()
         if not again:
             return tuple(self.received.values())
-        return tuple(seq for memory_id, seq in self.received.items() if memory_id not in again)
+        return tuple(wording for memory_id, wording in self.received.items() if memory_id not in again)
 
-    def has_received(self, memory_id: str, request_key: str | None) -> bool:
-        """Return True if an earlier response contained the memory."""
+    def has_received(self, memory_id: str, wording: Wording, request_key: str | None) -> bool:
+        """Return True if an earlier response contained the memory in these words."""
         again = self.requests.get(request_key, ()) if request_key is not None else ()
-        return memory_id in self.received and memory_id not in again
+        return self.received.get(memory_id) == wording and memory_id not in again
 
     def is_answered(self, request_key: str | None) -> bool:
         """Return True if the request is a retry of one that was answered in this epoch."""
@@ -187,15 +188,16 @@ class RecallLedger:
         self._changed[context.key, context.agent_id] = context
         self._schedule()
 
-    def record(self, context: Context, rows: Iterable[tuple[str, int]], request_key: str | None) -> None:
-        """Note that the session received these ``(id, seq)``; they are stored soon."""
-        for memory_id, seq in rows:
+    def record(self, context: Context, rows: Iterable[tuple[str, Wording]], request_key: str | None) -> None:
+        """Note that the session received these memories in these words; they are stored soon."""
+        for memory_id, wording in rows:
             if request_key is not None:
                 context.requests.setdefault(request_key, set()).add(memory_id)
-            if memory_id in context.received:
+            if context.received.get(memory_id) == wording:
                 continue
-            context.received[memory_id] = seq
-            row = ReturnedMemory(context.key, context.agent_id, context.epoch, memory_id, request_key)
+            context.received.pop(memory_id, None)  # the order is that of the last time
+            context.received[memory_id] = wording
+            row = ReturnedMemory(context.key, context.agent_id, context.epoch, memory_id, request_key, wording[1])
             self._returned.append((context, row))
         for recorded, most in ((context.received, MAX_RECEIVED), (context.requests, MAX_REQUESTS)):
             while len(recorded) > most:
@@ -203,8 +205,8 @@ class RecallLedger:
         del self._returned[: max(0, len(self._returned) - MAX_PENDING)]
         self.touch(context)
 
-    def record_start(self, context: Context, rows: Iterable[tuple[str, int]], request_key: str | None) -> None:
-        """Note that the session received the text of its start, with these ``(id, seq)``."""
+    def record_start(self, context: Context, rows: Iterable[tuple[str, Wording]], request_key: str | None) -> None:
+        """Note that the session received the text of its start, with these memories."""
         context.started, context.start_key = True, request_key
         self.record(context, rows, request_key)
 
@@ -338,7 +340,7 @@ class RecallLedger:
             context.started = stored.started_epoch == stored.context_epoch
             context.start_key = stored.start_key if context.started else None
         for row in found.returned:
-            context.received[row.memory_id] = row.seq
+            context.received[row.memory_id] = row.seq, row.content_version
             if row.request_key is not None:
                 context.requests.setdefault(row.request_key, set()).add(row.memory_id)
         self._known[at] = context

@@ -43,7 +43,7 @@ from signet_actors.operations.hooks import (
     StartMemory,
     UserPromptRequest,
 )
-from signet_actors.protocol.memories import Memory
+from signet_actors.protocol.memories import Memory, Wording
 from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.connected_harnesses import has_identity
 from signet_actors.runtime.identity_files import LASTING_FILES, read_identity
@@ -83,8 +83,8 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
 
 async def start_with_prompt(
     call: Call[UserPromptRequest], session: HookSession
-) -> tuple[SessionStartReply, list[tuple[str, int]]] | None:
-    """Return the start and the ``(id, seq)`` in it, None if the session has it; hold the session for the prompt."""
+) -> tuple[SessionStartReply, list[tuple[str, Wording]]] | None:
+    """Return the start and the memories in it, None if the session has it; hold the session for the prompt."""
     context, request = session.context, call.request
     if context is None:
         return None
@@ -108,7 +108,7 @@ def local_now(call: Call[SessionStartRequest]) -> datetime:
 
 async def _full_start(
     call: Call[SessionStartRequest], session: HookSession, context: Context | None
-) -> tuple[SessionStartReply, list[tuple[str, int]]]:
+) -> tuple[SessionStartReply, list[tuple[str, Wording]]]:
     state, request = call.state, call.request
     settings = state.config.hooks.session_start
     is_owner = await call.is_owner()  # see ``owner_parts`` of the operation
@@ -172,7 +172,7 @@ async def _full_start(
     if entered is not None:
         entered.notified = frozenset(item.id for item in notices)
     shown = [by_id[memory_id] for memory_id in start.ids]
-    rows = [(memory.id, found.seqs[memory.id]) for memory in shown]
+    rows = [(memory.id, found.wordings[memory.id]) for memory in shown]
     if context is not None:
         context.harness, context.project = request.harness, request.project or context.project
         call.when_sent(

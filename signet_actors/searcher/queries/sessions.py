@@ -81,6 +81,8 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         [_highest(reader, binding & (ranks == rank), query, query.max_constraints) for rank in (3, 2, 1)]
     )
     constraints = memories_by_seq(snapshot, query.read, filters, first[: query.max_constraints].tolist())
+    found = constraints | memories
+    wordings = reader.columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""
     last_active_at = stored.last_active_at(snapshot, agent_id, session_key)
     since_ms = None if last_active_at is None else epoch_ms(last_active_at)
@@ -98,7 +100,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
             )
         ],
         memories=_by_score(query, list(memories.values())),
-        seqs={memory.id: seq for seq, memory in (*constraints.items(), *memories.items())},
+        wordings={memory.id: wording for memory, wording in zip(found.values(), wordings, strict=True)},
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
         captured_sessions=0

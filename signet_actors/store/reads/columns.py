@@ -13,8 +13,8 @@ BATCH = 20_000
 _SELECT = (
     "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
     " coalesce(m.who, ''), coalesce(m.source_type, ''), coalesce(m.session_id, ''), m.pinned, m.importance,"
-    " coalesce({}, 0), coalesce(m.embedding_seq, 0),"
-    " coalesce(m.type_source, ''), m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
+    " coalesce({}, 0), coalesce(m.embedding_seq, 0), coalesce(m.type_source, ''), m.content_version,"
+    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN {} d ON d.id = m.seq"
 )
 _FROM = f"{_SELECT} WHERE m.seq >= :seq ORDER BY m.seq LIMIT {BATCH}"
 _OF = f"{_SELECT} WHERE m.seq IN ({{}})"
@@ -40,6 +40,7 @@ class ColumnsOfRows(NamedTuple):
     created_ms: Sequence[int]
     embedding_seq: Sequence[int]
     type_source: Sequence[str]
+    content_version: Sequence[int]
     content_sha256: Sequence[bytes]
     tags: Sequence[str]
     tokens: Sequence[int]

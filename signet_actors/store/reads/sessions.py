@@ -16,8 +16,8 @@ _CONTEXT: Final = (
 _BYPASSED: Final = "SELECT max(c.bypassed) FROM session_contexts c WHERE c.session_key = :session_key"
 _AGENT: Final = "SELECT 1 FROM agents a WHERE a.id = :agent_id"
 _RETURNED: Final = (
-    "SELECT last.memory_id, m.seq, last.request_key FROM"
-    " (SELECT r.memory_id, r.request_key, r.recalled_at FROM session_recalls r"
+    "SELECT last.memory_id, m.seq, last.request_key, last.content_version FROM"
+    " (SELECT r.memory_id, r.request_key, r.recalled_at, r.content_version FROM session_recalls r"
     " WHERE r.session_key = :session_key AND r.agent_id = :agent_id AND r.context_epoch = :epoch"
     " ORDER BY r.recalled_at DESC LIMIT :limit) last"
     " JOIN memories m ON m.id = last.memory_id ORDER BY last.recalled_at, m.seq"
@@ -66,13 +66,12 @@ def has_agent(snapshot: Snapshot, agent_id: str) -> bool:
 
 def returned(
     snapshot: Snapshot, session_key: str, agent_id: str, epoch: int, limit: int
-) -> list[tuple[str, int, str | None]]:
-    """Return ``(id, seq, request key)`` of what the session received in the epoch and still exists, the last one last.
+) -> list[tuple[str, int, str | None, int]]:
+    """Return ``(id, seq, request key, content version)`` of what the session received in the epoch and still exists.
 
-    At most ``limit`` rows, those that were received last.
+    At most ``limit`` rows, those that were received last, the last one last.
     """
-    rows = snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch, "limit": limit})
-    return [(memory_id, seq, request_key) for memory_id, seq, request_key in rows]
+    return snapshot.rows(_RETURNED, {"session_key": session_key, "agent_id": agent_id, "epoch": epoch, "limit": limit})
 
 
 def last_active_at(snapshot: Snapshot, agent_id: str, session_key: str) -> str | None:

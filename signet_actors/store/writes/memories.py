@@ -151,7 +151,7 @@ _CLEAR_IDEMPOTENCY_KEY: Final = "UPDATE memories SET idempotency_key = NULL WHER
 _CHANGED: Final = "version = version + 1, updated_at = :updated_at, updated_by = :updated_by WHERE seq = :seq"
 _UPDATE: Final = f"UPDATE memories SET {{}}, update_count = update_count + 1, {_CHANGED}"
 _MARK_DELETED: Final = f"UPDATE memories SET is_deleted = 1, deleted_at = :updated_at, {_CHANGED}"
-_MARK_LIVE: Final = f"UPDATE memories SET is_deleted = 0, deleted_at = NULL, {_CHANGED}"
+_MARK_LIVE: Final = f"UPDATE memories SET is_deleted = 0, deleted_at = NULL, content_version = version + 1, {_CHANGED}"
 _DELETE: Final = "DELETE FROM memories WHERE seq = :seq"
 _DELETE_TAGS: Final = "DELETE FROM memory_tags WHERE memory_seq = :seq AND tag IN ({})"
 _DELETE_EDGES: Final = "DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = :id"

@@ -20,6 +20,7 @@ class RecallRow(NamedTuple):
     memory_id: str
     request_key: str | None
     recalled_at: str
+    content_version: int
 
 
 class ContextRow(NamedTuple):
@@ -54,7 +55,10 @@ _SET_BYPASSED: Final = (
 _RECALLS: Final = Insert(
     "session_recalls",
     RecallRow._fields,
-    "ON CONFLICT (session_key, agent_id, context_epoch, memory_id) DO NOTHING",
+    "ON CONFLICT (session_key, agent_id, context_epoch, memory_id) DO UPDATE SET"
+    " content_version = excluded.content_version, request_key = excluded.request_key,"
+    " recalled_at = excluded.recalled_at"
+    " WHERE excluded.content_version > session_recalls.content_version",
 )
 _DELETE_RECALLS: Final = (
     "DELETE FROM session_recalls WHERE (session_key, agent_id, context_epoch, memory_id) IN"
@@ -79,7 +83,7 @@ def set_bypassed(tx: WriteTransaction, session_key: str, *, bypassed: bool) -> N
 
 
 def add_recalls(tx: WriteTransaction, rows: Iterable[RecallRow]) -> None:
-    """Store what sessions received; a row that is stored already stays as it is."""
+    """Store what sessions received; of a row that is stored already, only newer words count."""
     tx.insert(_RECALLS, [value for row in rows for value in row])
 
 

@@ -113,6 +113,7 @@ def modify(
         embedded = seq is not None
         columns.update(
             content=new_content,
+            content_version=row.version + 1,
             normalized_content=normalized_content(new_content),
             content_hash=digest,
             content_sha256=hashlib.sha256(new_content.encode()).digest(),

@@ -35,7 +35,15 @@ def record(context: CommandContext, command: RecordSessions) -> SessionsRecorded
             ),
         )
     rows = [
-        RecallRow(each.session_key, each.agent_id, each.context_epoch, each.memory_id, each.request_key, context.now)
+        RecallRow(
+            each.session_key,
+            each.agent_id,
+            each.context_epoch,
+            each.memory_id,
+            each.request_key,
+            context.now,
+            each.content_version,
+        )
         for each in command.returned
     ]
     if rows:
