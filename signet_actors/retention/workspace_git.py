@@ -273,13 +273,15 @@ class Repository:
         """Keep our block in ``info/exclude``, which is not part of any commit."""
         path = self._git_path("info/exclude")
         try:
-            before = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+            before = read_regular(path, _MAX_CONFIG_BYTES).decode(errors="surrogateescape") if path.exists() else ""
             after = with_exclusions(before)
             if after != before:
                 path.parent.mkdir(exist_ok=True)
                 replace_file(path, after.encode(errors="surrogateescape"))
         except OSError as error:
             raise GitProblem(f"info/exclude cannot be written: {error.strerror}") from None
+        except ConfigError as error:
+            raise GitProblem(f"info/exclude cannot be read: {error}") from None
 
     def _exchanged_branch(self, *, checked_out: bool) -> str:
         """Return the branch to pull or push. Raises GitProblem if that is not possible."""

@@ -55,6 +55,7 @@ FIXED: dict[str, bytes] = {
     "a length beyond 64 bits": POST + b"Content-Length: 18446744073709551617\r\n\r\n" + QUERY,
     "5,000 digits of length": POST + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n" + QUERY,
     "no length": POST + b"\r\n" + QUERY,
+    "5,000 zeros before a length": POST + b"Content-Length: " + b"0" * 5000 + b"13\r\n\r\n" + QUERY,
     "a body that ends early": POST + b"Content-Length: 100\r\n\r\n" + QUERY,
     "TE identity": POST + b"Transfer-Encoding: identity\r\nContent-Length: 13\r\n\r\n" + QUERY,
     "TE gzip, chunked": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + INNER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,20 @@ def test_a_file_of_claims_in_another_form_counts_as_none(tmp_path: Path, content
     assert len(table) == 0
     table.enter("s", "plugin")
     assert len(SessionTable(SetClock(), file=file)) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["fifo", "directory", "link to a device", "garbage", "not UTF-8", "nested", "other JSON"]
+)
+def test_a_file_of_claims_that_cannot_be_read_is_a_table_without_claims(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "claims.json"
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "directory":
+        file.mkdir()
+    elif kind == "link to a device":
+        file.symlink_to("/dev/zero")
+    else:
+        texts = {"garbage": b"x", "not UTF-8": b'[{"key": "\xff"}]', "nested": b"[" * 100_000, "other JSON": b"[1, 2]"}
+        file.write_bytes(texts[kind])
+    assert len(SessionTable(SetClock(), file=file)) == 0

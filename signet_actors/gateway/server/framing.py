@@ -29,6 +29,7 @@ HeaderLines: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 _TRACE: Final = TRACE_HEADER.encode()
 MAX_HEADERS: Final = 128
+_MAX_LENGTH_DIGITS: Final = 20
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 MAX_PLAIN_BYTES: Final = 16 * 1024
 """Longer data is never treated as a short request."""
@@ -170,7 +171,7 @@ def check_head(
             unknown = unknown or value.strip().lower() != b"100-continue"
     if codings and (lengths or codings > 1 or coding != b"chunked"):
         raise _invalid("Ambiguous request framing")
-    if lengths > 1 or (length is not None and not length.isdigit()):
+    if lengths > 1 or (length is not None and not (length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS)):
         raise _invalid("Invalid Content-Length")
     declared = 0 if length is None else int(length)
     if declared > limits.body_bytes:

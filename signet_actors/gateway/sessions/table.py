@@ -18,12 +18,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.errors import ConfigError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.file_draft import replace_file
 
 CLAIM_MS: Final = 4 * 3_600_000
 MAX_SESSIONS: Final = 4096
+_MAX_FILE_BYTES: Final = 64 << 20
 STORED_MS: Final = 60_000
 """The stored time of a session's last hook is not older."""
 SECOND_MS: Final = 1000
@@ -94,8 +97,9 @@ class SessionTable:
         self._file = file
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         if file is not None:
-            with contextlib.suppress(OSError, msgspec.DecodeError):  # a lost claim is claimed again
-                for claim in msgspec.json.decode(file.read_bytes(), type=list[StoredClaim]):
+            # A lost claim is claimed again.
+            with contextlib.suppress(OSError, ConfigError, ValueError, RecursionError):
+                for claim in msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=list[StoredClaim]):
                     self._sessions[claim.key] = Session(
                         *(claim.key, claim.first_ms, claim.active_ms, claim.agent_id),
                         path=claim.path,
