@@ -9,7 +9,7 @@ Source: docs/quality.md "Pasted text"; docs/guides/hooks.md "Each prompt".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
@@ -24,6 +24,8 @@ _MAX_CHARS: Final = 80
 
 _MAY_HAVE_NAMES: Final = re.compile(r"[0-9_@]|--|[A-Za-z][A-Z]|[A-Za-z]\.[a-z]")
 _WORD: Final = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*")
+_NAME_WORD: Final = re.compile("[a-z0-9_]+")
+_MAX_PLACES: Final = 50
 _TICKET: Final = re.compile(r"(?:CVE-\d{4}-\d{3,7}|([A-Z][A-Z0-9]{1,9})-\d{1,7})(?![A-Za-z0-9_])")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-\d{1,4}")
@@ -172,22 +174,32 @@ def exact_names(text: str) -> dict[str, float]:
     return dict(islice(sorted(found.items(), key=lambda each: -each[1]), MAX_NAMES))
 
 
-def holds(memory: str, name: str) -> bool:
-    """Return whether ``memory``, in lower case, has one of ``exact_names`` as a whole."""
-    bare = name.removeprefix("#")
-    if bare != name and _ABOUT_CODES.search(memory) is None:
-        return False
-    at = memory.find(bare)
-    while at >= 0:
-        end = at + len(bare)
-        if not _is_name_character(memory[at - 1 : at]) and not _is_name_character(memory[end : end + 1]):
+def names_held(text: str, names: Collection[str]) -> set[str]:
+    """Return those names of ``exact_names`` that ``text``, in lower case, has as a whole."""
+    words = set(_NAME_WORD.findall(text))
+    numbers = any(name.startswith("#") for name in names) and _ABOUT_CODES.search(text) is not None
+    return {
+        name
+        for name in names
+        if (numbers or not name.startswith("#"))
+        and (
+            (bare := name.removeprefix("#")) in words
+            or (words.issuperset(_NAME_WORD.findall(bare)) and _holds_phrase(text, bare))
+        )
+    }
+
+
+def _holds_phrase(text: str, name: str) -> bool:
+    """Return whether ``text`` has the name as a whole; only so many places are looked at."""
+    at = -1
+    for _ in range(_MAX_PLACES):
+        at = text.find(name, at + 1)
+        if at < 0:
+            return False
+        end = at + len(name)
+        if not (_NAME_WORD.match(text[at - 1 : at]) or _NAME_WORD.match(text[end : end + 1])):
             return True
-        at = memory.find(bare, at + 1)
     return False
-
-
-def _is_name_character(char: str) -> bool:
-    return char == "_" or (char.isascii() and char.isalnum())
 
 
 def _names(text: str) -> Iterator[tuple[str, float]]:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.exact_names import ENOUGH, holds
+from signet_actors.domain.exact_names import ENOUGH, names_held
 from signet_actors.domain.query_words import phrase_expression
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import Recall
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, KeywordHits
@@ -24,6 +26,8 @@ from signet_actors.store.reads.contents import contents_by_seq
 _MAX_IDENTIFIERS: Final = 64
 """Identifiers of one query that exact matches are looked for; further ones are ignored."""
 _MAX_COMPARED: Final = 64
+_MAX_COMPARED_CHARS: Final = 2_000_000
+"""Of all rows of a query together: their comparison takes a tenth of a second at most."""
 _RARE_ROWS: Final = 10
 _RARE_SHARE: Final = 0.01
 """A name that more rows have does not tell one from the others."""
@@ -51,10 +55,22 @@ def rows_with_names(snapshot: Snapshot, postings: Postings, command: Recall, all
         return NO_ROWS
     found = [
         seq
-        for seq, content in contents_by_seq(snapshot, command.read, compared).items()
-        if sum(weight for name, weight in names_of[seq].items() if holds(content.lower(), name)) >= ENOUGH
+        for seq, text in _texts(snapshot, command.read, compared)
+        if sum(names_of[seq][name] for name in names_held(text, names_of[seq])) >= ENOUGH
     ]
     return np.array(sorted(found), np.int64)
+
+
+def _texts(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Yield the readable rows with their texts in lower case, as far as those may be compared."""
+    contents = contents_by_seq(snapshot, read, seqs)
+    left = _MAX_COMPARED_CHARS
+    for seq in seqs:
+        snapshot.check_preempted()
+        text = contents.get(seq, "")[:left]
+        left -= len(text)
+        if text:
+            yield seq, text.lower()
 
 
 def lift_exact_matches(
@@ -71,10 +87,10 @@ def lift_exact_matches(
     identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
     candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
     # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
-    whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
+    whole = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, identifiers))})(?!\w)")
     if len(candidates):
-        contents = contents_by_seq(snapshot, command.read, candidates.tolist())
-        is_exact |= np.isin(seqs, [seq for seq, content in contents.items() if whole.search(content.lower())])
+        texts = _texts(snapshot, command.read, candidates.tolist())
+        is_exact |= np.isin(seqs, [seq for seq, text in texts if whole.search(text)])
     if not is_exact.any():
         return scores, is_exact
     best_other = float(scores[~is_exact].max(initial=0.0))

@@ -110,7 +110,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "_LOG_START": MATCHED,
     },
     "domain.exact_names": {
-        **dict.fromkeys(("_MAY_HAVE_NAMES", "_WORD", "_FILE", "_ADDRESS", "_ARTIFACT", "_HOST"), SEARCHED),
+        **dict.fromkeys(
+            ("_MAY_HAVE_NAMES", "_WORD", "_NAME_WORD", "_FILE", "_ADDRESS", "_ARTIFACT", "_HOST"), SEARCHED
+        ),
         **dict.fromkeys(("_PACKAGE", "_FLAG"), SEARCHED),
         **dict.fromkeys(("_NUMBER", "_BEFORE_CODE", "_SYMBOLS", "_ABOUT_CODES"), SEARCHED),
         **dict.fromkeys(("_TICKET", "_REASON"), MATCHED),
@@ -573,6 +575,9 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "prompt terms": prompt_terms.prompt_terms,
     "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
     "exact names": exact_names.exact_names,
+    "names in a memory": lambda text: exact_names.names_held(
+        text.lower(), [*("ab" * count for count in range(1, 40)), *("a-" * count + "b" for count in range(1, 40))]
+    ),
     "metadata in a prompt": lambda text: prompt_terms.without_metadata("untrusted metadata ```" + text),
     "identifier": query_words.identifier_parts,
     "bigrams": normalization.cjk_bigrams,
