@@ -32,6 +32,7 @@ _AROUND: Final = re.compile(
     r"|[ \t]{0,9}\((?:ids? [^()]{0,1000}|[A-Z][a-z]{2} \d{1,2}, \d{4}|\d{4}-\d\d-\d\d)\)[ \t]{0,9}"
 )
 """The bullet and the date before a line, and the ids and dates behind it."""
+_MOST_COMPARED: Final = 4_000
 _LEAST_WORDS: Final = 4
 """Of a line that is cut, before it is taken for the beginning of a memory."""
 _NOT_INDEXED: Final = (SUMMARY_TYPE, "document_chunk")
@@ -176,7 +177,8 @@ def are_in_lines(contents: Sequence[str], texts: Iterable[str]) -> list[bool]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.casefold()))
+    beginning, rest = text[:_MOST_COMPARED], text[_MOST_COMPARED:]
+    return (*_WORD.findall(beginning.casefold()), *([rest] if rest else []))
 
 
 def _repeats(line: str, contents: Collection[tuple[str, ...]]) -> bool:

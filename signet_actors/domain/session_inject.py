@@ -22,6 +22,8 @@ MAX_INJECT_CHARS: Final = 24_000
 MEMORY_CHARS: Final = 2000
 CONSTRAINT_CHARS: Final = 4000
 MAX_LINE_CHARS: Final = 400
+_MAX_READ: Final = 16 * MAX_LINE_CHARS
+"""Of a memory's text, so that a line of one takes the same time however long the text is."""
 """Of a memory's content on a line."""
 MAX_TAGS: Final = 5
 MIN_LINE_CHARS: Final = 40
@@ -259,7 +261,7 @@ def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | No
     tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
     moment = local_time(memory.created_at)
     end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
-    content = harmless(collapsed(memory.content)[: MAX_LINE_CHARS + 1])
+    content = harmless(collapsed(memory.content[:_MAX_READ])[: MAX_LINE_CHARS + 1])
     room = min(MAX_LINE_CHARS, chars - len(end) - 2)
     if mark_cut and len(content) > room:
         how = f" [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]"

@@ -15,6 +15,8 @@ from signet_actors.domain.stop_words import STOP_WORDS
 _ALIKE: Final = 0.42
 _MUCH_ALIKE: Final = 0.6
 """The share of the words of both texts that each has."""
+_MOST_CHARS: Final = 4_000
+"""Of long texts the beginning is compared; a longer one is no fact with one value."""
 _MOST_CHANGED: Final = 4
 """Words of the value in either text."""
 _LEAST_SAID: Final = 3
@@ -43,14 +45,17 @@ def are_alike(one: str, other: str, *, much: bool = False) -> bool:
     """Return True if the texts have many telling words in common; of Chinese and the like, characters."""
     first, second = (
         set(text) if MAYBE_CJK.search(text) else {word for word in words_of(text) if word not in STOP_WORDS}
-        for text in (one, other)
+        for text in (one[:_MOST_CHARS], other[:_MOST_CHARS])
     )
     return len(first & second) >= (_MUCH_ALIKE if much else _ALIKE) * len(first | second)
 
 
 def are_versions(one: str, other: str) -> bool:
     """Return True if both texts say the same of one thing, but for a value, which stands behind most of the words."""
-    first, second = _words(one), _words(other)
+    return _differ_in_a_value(_words(one), _words(other))
+
+
+def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
     before = 0
     while before < min(len(first), len(second)) and first[before] == second[before]:
         before += 1
@@ -69,6 +74,8 @@ def are_versions(one: str, other: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
+    if len(text) > _MOST_CHARS:
+        return []
     if MAYBE_CJK.search(text):
         return list(text)
     return [core for word in text.lower().split() if (core := word.strip(_AROUND))]
@@ -81,9 +88,10 @@ def _is_of_one(value: Sequence[str]) -> bool:
 
 def newest_versions(texts: Sequence[tuple[str, int]]) -> list[int]:
     """Return which texts to keep, each given with its time, best first: of versions the newest, at the best place."""
+    words = [_words(text) for text, _ in texts]
     kept: list[int] = []
-    for at, (text, time) in enumerate(texts):
-        place = next((place for place, other in enumerate(kept) if are_versions(text, texts[other][0])), None)
+    for at, (_, time) in enumerate(texts):
+        place = next((place for place, other in enumerate(kept) if _differ_in_a_value(words[at], words[other])), None)
         if place is None:
             kept.append(at)
         elif time > texts[kept[place]][1]:
