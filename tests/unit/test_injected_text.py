@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.chunking import distinct_chunks
-from signet_actors.domain.extraction.injected_text import InjectedParts, injected_parts, own_text, without_injected
+from signet_actors.domain.extraction.injected_text import (
+    OPENINGS,
+    InjectedParts,
+    injected_parts,
+    own_text,
+    without_injected,
+)
 from signet_actors.domain.normalization import storage_content
 from tests.support.model_answers import notes
 
@@ -148,6 +154,15 @@ def test_layout_around_a_block_is_kept() -> None:
 )
 def test_a_note_that_only_mentions_our_headings_is_unchanged(text: str) -> None:
     assert without_injected(text) == (text, 0)
+
+
+@pytest.mark.parametrize("opening", [opening for opening in OPENINGS if opening.startswith("[")])
+def test_a_mark_ends_before_the_next_one_begins(opening: str) -> None:
+    whole = f"{opening} 1]"
+    assert without_injected(f"{opening} is written\n{opening} {whole} here") == (
+        f"{opening} is written\n{opening} here",
+        1,
+    )
 
 
 @pytest.mark.parametrize("note", notes("clean_notes.txt"))

@@ -25,15 +25,15 @@ _MAX_ITEM_CHARS: Final = 2_000
 _MAX_FEEDBACK_CHARS: Final = 20_000
 
 OPENINGS: Final = {
-    "[signet:recall |": r'[^\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\]\n]{0,200}+\]',
-    "[signet:session |": r"[^\]\n]{0,300}\]",
-    "[signet: memory does not work": r"[^\]\n]{0,1000}\]",
-    "[memory active |": r"[^\]\n]{0,200}\]",
-    "[since last session:": r"[^\]\n]{0,300}\]",
-    "[END OF SIGNET": r"[^\]\n]{0,200}\]",
+    "[signet:recall |": r'[^\[\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\[\]\n]{0,200}+\]',
+    "[signet:session |": r"[^\[\]\n]{0,300}+\]",
+    "[signet: memory does not work": r"[^\[\]\n]{0,1000}+\]",
+    "[memory active |": r"[^\[\]\n]{0,200}+\]",
+    "[since last session:": r"[^\[\]\n]{0,300}+\]",
+    "[END OF SIGNET": r"[^\[\]\n]{0,200}+\]",
     "<memory-feedback>": "",
     "</memory-feedback>": "",
-    "## Relevant Memories (auto-loaded": r"[^)\n]{0,200}\)",
+    "## Relevant Memories (auto-loaded": r"[^()\n]{0,200}+\)",
 }
 """The start of each mark that only this program writes, and a pattern for the rest of the mark."""
 HEADINGS: Final = (

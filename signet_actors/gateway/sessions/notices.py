@@ -14,7 +14,8 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.operations.hooks import Notification
 
 MAX_REASON_CHARS: Final = 900
-"""The extraction of facts recognises the line by its end."""
+_NO_BRACKETS: Final = str.maketrans("[]", "()")
+"""The extraction of facts recognises the line by its length and its brackets."""
 PEER_MS: Final = 30 * 60_000
 """A session whose last hook is older is not shown as going on."""
 
@@ -24,7 +25,7 @@ def notifications_now(state: GatewayState) -> list[Notification]:
     found = state.readiness()
     if found.ready:
         return []
-    reason = collapsed(found.detail).replace("]", ")")[:MAX_REASON_CHARS]
+    reason = collapsed(found.detail).translate(_NO_BRACKETS)[:MAX_REASON_CHARS]
     message = f"[signet: memory does not work now, because {reason}]"
     return [Notification(hashlib.sha256(message.encode()).hexdigest()[:16], message)]
 
