@@ -353,6 +353,11 @@ WRAPPED = (
     "<user-prompt-submit-hook>{start}</user-prompt-submit-hook>\n{prompt}",
     "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>\n{prompt}",
     "<ide_opened_file>The user opened the file /srv/a.py in the IDE.</ide_opened_file>\n{prompt}",
+    "Stop hook feedback:\n[hook.sh]: the context is not loaded\n\n{prompt}",
+    (
+        "I ran the following shell command:\n```sh\ncat hook\n```\n\nThis produced the following result:\n```\n"
+        "loaded\n```\n\n{prompt}"
+    ),
     "{prompt}",
 )
 

@@ -5,12 +5,14 @@ Source: docs/guides/transcripts.md "In every recall".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+from tests.support.program_messages import ENDLESS_FORMS, WHOLE_FORMS
 
 pytestmark = pytest.mark.system
 ASKED = "On which port does the staging database listen?"
@@ -131,6 +133,19 @@ def test_a_prompt_is_not_given_turns(daemon: LiveDaemon) -> None:
     about = {"harness": "x", "sessionKey": "now", "userMessage": asked}
     told = agent.post("/api/hooks/user-prompt-submit", about).ok()
     assert (told["memoryCount"], told["inject"]) == (0, "")
+
+
+def test_a_turn_keeps_what_a_person_writes_after_the_message_of_a_program(daemon: LiveDaemon) -> None:
+    said = {
+        f"{form}\n\n{number}: {words}": f"{number}: {words}"
+        for number, form in enumerate(WHOLE_FORMS)
+        for words in (ASKED, "Ab Freitag nehmen wir 5433.")
+    }
+    said |= dict.fromkeys((*WHOLE_FORMS, *ENDLESS_FORMS), "")
+    talk = "\n".join(json.dumps({"role": "user", "content": text}) for text in said)
+    agent = agent_with_talk(daemon, "jon", "said", talk)
+    kept = agent.get("/api/sessions/said/transcript", view="turns").ok()["turns"]
+    assert [turn["content"] for turn in kept] == [words for words in said.values() if words]
 
 
 def test_turns_are_switched_off_by_configuration() -> None:

@@ -53,6 +53,7 @@ from signet_actors.hook.injected_text import fitted
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.minilm.embedder import VOCABULARY
 from signet_actors.providers.minilm.word_pieces import WordPieces
+from tests.support.program_messages import ENDLESS_FORMS, FILES, WHOLE_FORMS
 from tests.support.pump_texts import pump_texts
 
 PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
@@ -200,8 +201,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.temporal.relative_dates": dict.fromkeys(("_WORD", "_ISO_MONTH"), SEARCHED),
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),
-        **dict.fromkeys(("_PARAGRAPH_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
-        **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_SET_UP"), MATCHED),
+        **dict.fromkeys(("_FILES", "_FILES_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
+        **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING"), MATCHED),
+        **dict.fromkeys(("_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
+        "_INTERRUPTION": WHOLE,
     },
     "domain.transcripts.cursor": {"_TIME": SEARCHED, "_WHOLE_TIME": SEARCHED},
     "domain.transcripts.dialogue": {"_MAY_SPEAK": SEARCHED},
@@ -621,6 +624,12 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "request head": lambda text: framing.plain_request(b"GET /" + text.encode("utf-8", "replace")),
     "headers": lambda text: framing.plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }
+
+
+@pytest.mark.parametrize("message", [*WHOLE_FORMS, *ENDLESS_FORMS, FILES])
+def test_many_messages_of_programs_are_read_in_linear_time_whole_and_without_their_end(message: str) -> None:
+    for unit in (f"{message}\n", f"{message}\n\n", *(f"{message[:-cut]}\n" for cut in (1, 4, len(message) // 2))):
+        assert growth(program_text.said_by_user, unit, 8 * SHORT) < MOST_GROWTH, unit
 
 
 @pytest.mark.parametrize("name", SCANNERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signet_actors.domain.prompt_terms import MAX_TERMS, is_pasted, prompt_terms, without_metadata
+from tests.support.program_messages import WHOLE_FORMS
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,13 @@ def test_pasted_text_without_an_error_or_a_name_is_not_searched_for(prompt: str)
 )
 def test_prose_is_not_taken_for_pasted_text(line: str) -> None:
     assert not is_pasted(line)
+
+
+@pytest.mark.parametrize("form", WHOLE_FORMS)
+def test_a_prompt_behind_the_message_of_a_program_is_searched_for_alone(form: str) -> None:
+    for asked in ("When does the last ferry leave Visby?", "Wann fährt die letzte Fähre nach Visby?"):
+        assert prompt_terms(f"{form}\n\n{asked}") == prompt_terms(asked)
+        assert searched(form) == []
 
 
 def test_metadata_and_mentions_are_not_part_of_a_prompt() -> None:
