@@ -17,6 +17,7 @@ from signet_actors.domain.extraction.injected_text import (
     without_injected,
 )
 from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.windowed_search import WINDOW
 from tests.support.model_answers import notes
 
 RECALL = '[signet:recall | query="which port? [ops]" | results=2 | engine=hybrid]'
@@ -163,6 +164,15 @@ def test_a_mark_ends_before_the_next_one_begins(opening: str) -> None:
         f"{opening} is written\n{opening} here",
         1,
     )
+
+
+@pytest.mark.parametrize(
+    "mark", [RECALL, "[memory active | /remember | /recall]", "<memory-feedback>1</memory-feedback>"]
+)
+def test_a_mark_anywhere_in_a_long_text_is_removed(mark: str) -> None:
+    for length in (*range(WINDOW - len(mark) - 2, WINDOW + 2), *range(2 * WINDOW - 9, 2 * WINDOW + 9)):
+        before, after = "a" * (length - 1), "z" * (2 * WINDOW)
+        assert without_injected(f"{before}\n{mark}\n{after}") == (f"{before}\n{after}", 1)
 
 
 @pytest.mark.parametrize("note", notes("clean_notes.txt"))

@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from signet_actors.domain.windowed_search import windowed_matches
+
 Span: TypeAlias = tuple[int, int]
 """The beginning and the end of a part of a text."""
 
@@ -58,6 +60,7 @@ _MARK = re.compile(
     )
 )
 """Matches every place where a block may begin."""
+_MAX_MARK_CHARS: Final = 1_500
 _MARK_START = re.compile(
     rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
 )
@@ -136,7 +139,7 @@ def injected_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     at = 0
     block_start = _BlockStart.NONE
-    for mark in _MARK.finditer(text):
+    for mark in windowed_matches(_MARK, text, _MAX_MARK_CHARS):
         if mark.start() < at:
             continue
         follows = bool(spans) and _follows_block(text, at, mark.start(), block_start)
