@@ -19,7 +19,7 @@ def beginning_of(text: str, chars: int) -> str:
         return text[:chars]
     near = max(0, chars - min(_MAX_DROPPED, chars // 2))
     last = text[near:chars]
-    return text[:near] + (last if last[-1:].isspace() else last.rsplit(None, 1)[0])
+    return text[:near] + (last if last[-1:].isspace() else last.removesuffix(last.rsplit(None, 1)[-1]) or last)
 
 
 def end_of(text: str, chars: int) -> str:
@@ -28,11 +28,11 @@ def end_of(text: str, chars: int) -> str:
         return text
     end = text[len(text) - chars :]
     near = min(_MAX_DROPPED, chars // 2)
-    for words in (1 + _MORE_WORDS, 1):
-        parts = end[:near].split(None, words)
-        if len(parts) > words:
-            return parts[-1] + end[near:]
-    return end
+    parts = end[:near].split(None, 1 + _MORE_WORDS)
+    if parts and parts[0] == end[:near]:
+        return end
+    kept = len(parts) > 1 + _MORE_WORDS or not end[near - 1].isspace()
+    return (parts[-1] if parts and kept else "") + end[near:]
 
 
 def ends_of(text: str, chars: int) -> str:

@@ -153,8 +153,7 @@ def test_no_part_of_a_secret_at_a_cut_reaches_terms_or_checkpoints(daemon: LiveD
         secret = KEY if KEY in said else "xK9vQ2mWz7Lp"
         for kept in range(1, len(said), 7):  # so much of it is before the cut at the beginning, or cut off at the end
             key = f"cut-{half}-{number}-{kept}"
-            begins = "deploy the shop " * 2000
-            first = begins[: half - kept - 1] + " " + said
+            first = "deploy the shop".ljust(half - kept, "\u2003") + said  # a checkpoint shows it as one blank
             last = said[kept:] + " how do we deploy the harbour crane?"
             middle = " and the quay" * 4000
             prompt = first + middle + " " + said[:kept] + last.ljust(half, "\u2003")

@@ -33,6 +33,7 @@ from signet_actors.domain.redaction.values import (
     is_spoken_password,
     is_symbol_password,
     is_unmistakable,
+    may_be_value,
 )
 from signet_actors.domain.windowed_search import windowed_matches
 
@@ -116,15 +117,18 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 until -= 1
             value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
             loose = user["loose"] or not pair["sign"]
-            if (pair["sign"] or user["glued"]) and (
-                is_unmistakable(value) or (not loose and is_spoken_password(value) and not is_id_or_place(value))
+            done = start + len(value)  # further words in the same run are parts of this value
+            if (
+                (pair["sign"] or user["glued"])
+                and may_be_value(plain, start, start + len(value))
+                and (is_unmistakable(value) or (not loose and is_spoken_password(value) and not is_id_or_place(value)))
             ):
                 yield "password", start, max(until, secret_end(plain, start, until))
             line = _LINE_END.match(plain, start)
             if not pair["sign"] or line is None or line.end() == len(plain):
                 break
             at = line.end()
-        done = at
+        done = max(done, at)
 
 
 def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
