@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from typing import Any
 
 import pytest
@@ -182,3 +184,20 @@ def test_the_parts_of_a_private_long_text_are_returned_to_their_agent_only(room:
 def test_a_memory_that_is_no_part_of_a_long_text_has_no_parts(room: Client) -> None:
     memory = room.remember("a short text")
     assert "parts" not in room.get(f"/api/memory/{memory['id']}?withParts=true").ok()
+
+
+@pytest.mark.parametrize("unit", ["\u00e91 ", "ab"])
+def test_rows_of_half_a_megabyte_hold_up_neither_a_recall_nor_a_start(room: Client, unit: str) -> None:
+    for number in range(10):
+        text = f"zorkmid treasury note {number} " + unit * (500_000 // len(unit.encode()))
+        row = json.dumps({"id": str(uuid.uuid4()), "content": text})
+        assert room.request("POST", "/api/memory/import", row.encode()).ok()["imported"] == 1
+    short = room.remember("The zorkmid treasury opens at nine")["id"]
+    assert short in {
+        row["id"] for row in room.post("/api/memory/recall", {"query": "zorkmid treasury"}).ok()["results"]
+    }
+    prompt = {"harness": "x", "sessionKey": unit, "userMessage": "When does the zorkmid treasury open?"}
+    assert "opens at nine" in room.post("/api/hooks/user-prompt-submit", prompt).ok()["inject"]
+    start = room.post("/api/hooks/session-start", {"harness": "x", "sessionKey": f"{unit}2"}).ok()
+    assert "opens at nine" in start["inject"]
+    assert all(len(memory["content"]) <= 8_000 for memory in start["memories"])

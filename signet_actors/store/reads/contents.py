@@ -20,6 +20,7 @@ _RECALLED = (
     f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
+_SHORTENED = _MEMORIES.replace("m.content,", "substr(m.content, 1, :chars),")
 
 
 class RecallableRow(NamedTuple):
@@ -72,12 +73,17 @@ def recalled_by_seq(
     return {row[0]: RecallableRow._make(row) for row in rows}
 
 
-def memories_by_seq(snapshot: Snapshot, read: ReadScope, filters: Filters, seqs: Sequence[int]) -> dict[int, Memory]:
-    """Return the live, readable ones of the memories that pass the filters, by ``memories.seq``."""
+def memories_by_seq(
+    snapshot: Snapshot, read: ReadScope, filters: Filters, seqs: Sequence[int], *, chars: int | None = None
+) -> dict[int, Memory]:
+    """Return the live, readable ones of the memories that pass the filters, by ``memories.seq``.
+
+    ``chars``: how much of each content to return, None for all of it.
+    """
     where, bindings = conjunction(
         ("m.is_deleted = 0", {}), readable(snapshot, read), matching(snapshot.dialect, filters)
     )
-    rows = _rows(snapshot, _MEMORIES, where, bindings, seqs)
+    rows = _rows(snapshot, _MEMORIES if chars is None else _SHORTENED, where, {**bindings, "chars": chars}, seqs)
     return {row[-1]: to_memory(row) for row in rows}
 
 
