@@ -126,11 +126,11 @@ _MESSAGES: Final = {
     r"Unknown (?:slash command|command|skill): \S{1,200}(?: Did you mean \S{1,200})?(?=\s*(?:<|\Z))": "",
     r"(?<=</task-notification>\n)(?:Read the output file to retrieve the result|Full transcript available at): ": _PATH,
     r"\[Subagent hand-back\] The text below is the final report": r"[\s\S]*?(?=\n(?!  )|\Z)",
-    r"(?:Another Claude session|The coordinator) sent a message[^\n:]{0,60}:(?=\s{0,9}<[a-z-]{5,20}-message )": "",
+    r"Another Claude session sent a message[^\n:]{0,60}:(?=\s{0,9}<[a-z-]{5,20}-message )": "",
     r"A message arrived from [^\n:]{1,100}:(?=\n<channel )": "",
-    r"The coordinator sent a message while you were working:\n": (
-        r"[\s\S]*?\n\nAddress this before completing your current task\.\n\n(?:This is task direction from your "
-        rf"coordinator |IMPORTANT: This is NOT from your user ){_NOTE}"
+    r"(?:Another Claude session|The coordinator) sent a message(?: while you were working)?:\n": (
+        r"[\s\S]*?\n\n(?:This is task direction from your coordinator |This came from another Claude session "
+        rf"|That \"other Claude session\" is |IMPORTANT: This is NOT from your user ){_NOTE}"
     ),
     r"This came from another Claude session \S{1,2} not typed by your user": (
         rf"(?:\.(?=\n|\Z)|, but very likely working on their behalf\. {_NOTE})"
@@ -167,8 +167,9 @@ _MESSAGES: Final = {
     ),
     r"System: Please continue\.(?=\s*(?:<|\Z))": "",
     # Cursor
-    r"The (?:beginning of the )?above subagent result is already visible to the user\. (?=DO NOT reit|Perform any)": (
-        r"[^\n]*"
+    r"The (?:beginning of the )?above subagent result is already visible to the user\. ": (
+        r"(?:DO NOT reiterate or summarize its contents unless asked[^\n]*"
+        r"|Perform any follow-up actions \(if needed\)\.(?: DO NOT regurgitate[^\n]*)?)"
     ),
     r"Briefly inform the user about the task result and perform any follow-up actions \(if needed\)\.": (
         r"(?: If there's no follow-ups needed, [^\n.]{0,100}\.)?"
@@ -213,10 +214,14 @@ _AGENT_ERROR: Final = re.compile(
 )
 
 _HAND_OVER: Final = re.compile(
-    r"Another language model started to solve this problem and produced a summary of its thinking process\."
+    r"Another language model started to solve this problem and produced a summary of its thinking process\. "
+    r"(?:You also have access to the |Here is the |Use this)"
 )
 _HAND_OVER_CHARS: Final = 800
-_CONTINUED: Final = "This session is being continued from a previous conversation that ran out of context. The "
+_CONTINUED: Final = re.compile(
+    r"This session is being continued from a previous conversation that ran out of context\. "
+    r"The (?:conversation|summary) [^\n]{0,100}[.:][ \t]{0,9}(?:\n|\Z)"
+)
 _HEADING: Final = re.compile(r"^Summary:", re.MULTILINE)
 _ORDERS: Final = re.compile(
     r"^(?:If you need specific details from before compaction|Please continue the conversation from where we left"
@@ -265,7 +270,7 @@ def begins_as_program(text: str) -> bool:
 def is_hand_over(text: str) -> bool:
     """Return True if the message hands a summary of the conversation to the model that goes on with it."""
     text = text.lstrip()
-    return _HAND_OVER.match(text) is not None or text.startswith(_CONTINUED)
+    return _HAND_OVER.match(text) is not None or _CONTINUED.match(text) is not None
 
 
 def summary_of(text: str) -> str:
@@ -277,7 +282,7 @@ def summary_of(text: str) -> str:
     text = text.strip()
     if _HAND_OVER.match(text):
         text = text[text.find(":", 0, _HAND_OVER_CHARS) + 1 :].strip()
-    if text.startswith(_CONTINUED):
+    if _CONTINUED.match(text):
         heading = _HEADING.search(text)
         text = text[heading.end() :] if heading is not None else text.partition("\n")[2] or text
         orders = _ORDERS.search(text)

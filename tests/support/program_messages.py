@@ -123,6 +123,7 @@ WHOLE_FORMS: Final = (
     ),
     f'A message arrived from telegram:\n<channel source="telegram" user="zed">\nGo.\n</channel>\n\n{EXTERNAL}',
     f"{EXTERNAL}{RESPOND}",
+    f"Another Claude session sent a message:\nRebase, please.\n\nThen test.\n\n{ON_BEHALF}{RESPOND}",
     ON_BEHALF,
     OWN_AGENT,
     HAND_BACK,

@@ -202,7 +202,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.program_text": {
         **dict.fromkeys(("_ATTACHED_OPENING", "_DRAFT_END", "_ENDING", "_FOLDED", "_HEADING", "_ORDERS"), SEARCHED),
         **dict.fromkeys(("_FILES", "_FILES_END", "_REQUEST", "_SUMMARY", "_SUMMARY_END"), SEARCHED),
-        **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING"), MATCHED),
+        **dict.fromkeys(("_AGENT_ERROR", "_DRAFT", "_ELEMENT", "_HAND_OVER", "_OPENING", "_CONTINUED"), MATCHED),
         **dict.fromkeys(("_MESSAGE", "_MESSAGE_BEGIN"), MATCHED),
         "_INTERRUPTION": WHOLE,
     },
