@@ -7,11 +7,12 @@ nowhere else. Source: memory-pipeline.txt "Session Checkpoints".
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.session_inject import harmless
@@ -28,6 +29,8 @@ PROMPT_CHARS: Final = 200
 QUERY_CHARS: Final = 100
 CONTEXT_CHARS: Final = 1000
 _SHOWN_QUERIES: Final = 8
+_TURN_CHARS: Final = 400
+_TURN_NAMES: Final = {"user": "Recent prompt", "assistant": "Answer", "system": "Summary"}
 _MINUTE_MS: Final = 60_000
 _CUT: Final = "…"
 
@@ -99,20 +102,40 @@ def says_nothing(digest_text: str) -> bool:
     return all(line.startswith(("- Project: ", "- Prompts: 0")) for line in digest_text.splitlines())
 
 
-def recovery_text(said: str, digest_text: str, chars: int) -> str:
+def last_words(turns: Sequence[tuple[str, str]]) -> str:
+    """Return the turns (role and text) as lines: the beginning of each, the end of a text without known speakers.
+
+    Left out is what looks like an instruction to an agent that the user did not give.
+    """
+    said_by_user = " ".join(text for role, text in turns if role == "user")
+    lines = []
+    for role, text in turns:
+        line = collapsed(without_injected(text)[0])
+        if not line or (role != "user" and detect_injection(f"Noted: {line}", said_by_user) is not None):
+            continue
+        if role == "text":
+            lines.append(f"- Last part: {_CUT if len(line) > CONTEXT_CHARS else ''}{line[-CONTEXT_CHARS:]}")
+        else:
+            lines.append(f"- {_TURN_NAMES[role]}: {_cut(line, _TURN_CHARS)}")
+    return "\n".join(lines)
+
+
+def recovery_text(said: str, digest_text: str, chars: int, *, from_end: bool = False) -> str:
     """Return the section for a session that goes on, at most ``chars`` long: as many whole lines as fit.
 
-    ``said`` tells whose checkpoint it is. Nothing in it can end the block in which a harness shows it.
+    ``said`` tells whose checkpoint it is. ``from_end``: the last lines count. Nothing in it can end the block in which
+    a harness shows it.
     """
-    lines = ["## Session Recovery Context"]
-    room = chars - len(lines[0])
-    for line in (f"- {said}", *digest_text.splitlines()):
+    heading, order = "## Session Recovery Context", -1 if from_end else 1
+    lines: list[str] = []
+    room = chars - len(heading)
+    for line in (f"- {said}", *digest_text.splitlines()[::order]):
         shown = harmless(line)
         room -= len(shown) + 1
         if room < 0:
             break
         lines.append(shown)
-    return "\n".join(lines) if len(lines) > 1 else ""
+    return "\n".join([heading, lines[0], *lines[1:][::order]]) if lines else ""
 
 
 def _cut(text: str, chars: int) -> str:

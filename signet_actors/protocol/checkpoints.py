@@ -82,22 +82,37 @@ class ListCheckpoints(Request[CheckpointsFound], frozen=True, tag="searcher.list
     project: str | None = None
 
 
+class LastTurns(msgspec.Struct, frozen=True):
+    """The end of a transcript: role and text of the last turns, the oldest first, long ones cut.
+
+    ``created_at``: when the session was active last.
+    """
+
+    session_key: str
+    harness: str | None
+    created_at: str
+    turns: list[tuple[str, str]]
+
+
 class RecoveryFound(Message, frozen=True, tag="searcher.recovery_found"):
-    """The checkpoint with which a session goes on, None if there is none."""
+    """The checkpoint with which a session goes on, or else the end of a transcript; both None if there is nothing."""
 
     checkpoint: StoredCheckpoint | None = None
+    transcript: LastTurns | None = None
 
 
 class FindRecovery(Request[RecoveryFound], frozen=True, tag="searcher.find_recovery"):
-    """Find the agent's newest checkpoint of the session if it goes on (``same_session``), else of the project.
+    """Find the agent's newest checkpoint of the session if it goes on (``same_session``).
 
-    That of the project counts only if its session has not reported its end.
+    Else that of the session of the project that was active last and tells anything, or the end of its transcript, if it
+    has not reported its end. ``since``: sessions that were not active since then do not count.
     """
 
     agent_id: str
     session_key: str | None = None
     same_session: bool = False
     project: str | None = None
+    since: str = ""
 
 
 CheckpointQuery = ListCheckpoints | FindRecovery

@@ -19,6 +19,8 @@ from signet_actors.protocol.checkpoints import (
 )
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.session_summaries import EndIdleSessions
+from signet_actors.protocol.sessions import RecordSessions, SessionContext
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import PurgeStep
 from signet_actors.searcher.queries import checkpoints
@@ -144,6 +146,70 @@ def test_an_end_without_a_checkpoint_ends_the_earlier_ones(room: StoreRoom) -> N
     assert recovered(room, project="/p") is None
     record(room, 2, project="/p")  # the session goes on
     assert recovered(room, project="/p") == "c2"
+
+
+def active(room: StoreRoom, key: str, at: str, project: str = "/p") -> None:
+    room.ask(RecordSessions((SessionContext(key, "default", at, at, project=project),)))
+
+
+def spoke(room: StoreRoom, key: str, text: str, **fields: Any) -> None:
+    turn = CapturedTurn(text.encode(), 0, "user", text)
+    room.ask(StoreTurns(key, "default", "json", (turn,), **{"then": "goes_on", **fields}))
+
+
+def last_turns(room: StoreRoom, since: str = "", key: str | None = "new") -> list[tuple[str, str]] | None:
+    with room.reader.open_snapshot() as view:
+        query = FindRecovery("default", key, project="/p", since=since)
+        found = checkpoints.recovery(view, query).transcript
+    return None if found is None else found.turns
+
+
+FIRST, SECOND, THIRD = (f"2026-01-01T0{hour}:00:00.000Z" for hour in (1, 2, 3))
+
+
+def test_of_several_sessions_of_a_project_the_one_that_was_active_last_counts(room: StoreRoom) -> None:
+    for number, session in enumerate(("a", "b", "c")):
+        record(room, number, session=session, project="/p")
+    for session, at in (("a", THIRD), ("b", FIRST), ("c", SECOND)):
+        active(room, session, at)
+    record(room, 4, session="a")
+    assert recovered(room, project="/p") == "c4"
+    active(room, "c", "2026-01-01T04:00:00.000Z")
+    assert recovered(room, project="/p") == "c2"
+    active(room, "elsewhere", "2026-01-01T05:00:00.000Z", project="/q")
+    active(room, "silent", "2026-01-01T06:00:00.000Z")
+    assert recovered(room, project="/p") == "c2", "a session that says nothing does not count"
+    room.ask(RecordCheckpoint("c", "default", ended=True))
+    assert recovered(room, project="/p") is None
+
+
+def test_a_session_without_a_checkpoint_has_the_end_of_its_transcript(room: StoreRoom) -> None:
+    active(room, "s", FIRST)
+    spoke(room, "s", "paint the shed")
+    assert last_turns(room) == [("user", "paint the shed")]
+    assert last_turns(room, key="s") is None, "the session itself has what was said in it"
+    assert last_turns(room, since=SECOND) is None
+    room.ask(EndIdleSessions(LATER))
+    assert last_turns(room) == [("user", "paint the shed")], "it fell silent, and reported no end"
+    spoke(room, "s", "and the door")
+    assert last_turns(room) == [("user", "paint the shed"), ("user", "and the door")]
+    record(room, 1, session="s")
+    assert (last_turns(room), recovered(room, project="/p")) == (None, "c1")
+
+
+@pytest.mark.parametrize("fields", [{"ended": True, "then": None}, {"then": "dropped"}, {"then": None}])
+def test_a_transcript_that_ended_or_is_of_the_past_is_not_continued(room: StoreRoom, fields: dict[str, Any]) -> None:
+    active(room, "earlier", FIRST)
+    spoke(room, "earlier", "paint the gate")
+    active(room, "s", SECOND)
+    spoke(room, "s", "paint the shed", **fields)
+    assert last_turns(room) is None
+
+
+def test_the_sessions_of_a_project_are_found_by_index(room: StoreRoom) -> None:
+    plan = plan_of(room.connection, stored._ACTIVE)
+    assert any("USING INDEX idx_session_contexts_project" in line for line in plan), plan
+    assert not [line for line in plan if "TEMP B-TREE" in line or line.startswith("SCAN s")], plan
 
 
 ENDED_AT = "2025-12-31T23:59:00.000Z"

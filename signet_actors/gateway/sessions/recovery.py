@@ -9,23 +9,25 @@ import asyncio
 from datetime import datetime
 from typing import Final
 
-from signet_actors.domain.checkpoints import normalized_project, recovery_text, says_nothing
+from signet_actors.domain.checkpoints import last_words, normalized_project, recovery_text, says_nothing
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.operations.hooks import SessionStartRequest
-from signet_actors.protocol.checkpoints import FindRecovery, StoredCheckpoint
+from signet_actors.protocol.checkpoints import FindRecovery, LastTurns, StoredCheckpoint
 from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 WAIT_S: Final = 0.8
 """Longer than a checkpoint is waited for; after that the session starts without this part."""
+DAY_MS: Final = 86_400_000
 GOES_ON: Final = ("compact", "resume")
 """Reasons of a start at which the session is not a new one."""
 
 
 async def recovery_section(call: Call[SessionStartRequest], session: HookSession) -> str:
-    """Return the section, empty if there is no checkpoint with which the session goes on, or for another user."""
+    """Return the section, empty if there is nothing with which the session goes on, or for another user."""
     if not await call.is_owner():
         return ""
     request, state, context = call.request, call.state, session.context
@@ -35,21 +37,26 @@ async def recovery_section(call: Call[SessionStartRequest], session: HookSession
     known = session.key if goes_on else project
     if not settings.enabled or request.source == "clear" or not known:
         return ""
-    query = FindRecovery(call.agent_id, session.key, same_session=goes_on, project=project)
+    since = iso(state.clock.wall_ms() - settings.retention_days * DAY_MS)
+    query = FindRecovery(call.agent_id, session.key, same_session=goes_on, project=project, since=since)
     try:
         async with asyncio.timeout(WAIT_S):
             await state.checkpoints.settle(call.agent_id, key=session.key if goes_on else None, project=project)
-            found = (await call.ask_searcher(query)).checkpoint
+            found = await call.ask_searcher(query)
     except (SignetError, TimeoutError):
         return ""
-    if found is None or says_nothing(found.digest):
+    checkpoint, transcript = found.checkpoint, found.transcript
+    told = checkpoint or transcript
+    digest = last_words(transcript.turns) if transcript is not None else "" if checkpoint is None else checkpoint.digest
+    if told is None or says_nothing(digest):
         return ""
-    digest, _ = state.redactor.clean(found.digest)
-    return recovery_text(_said(found, session.key, request.source), digest, settings.recovery_budget_chars)
+    digest, _ = state.redactor.clean(digest)
+    said, most = _said(told, session.key, request.source), settings.recovery_budget_chars
+    return recovery_text(said, digest, most, from_end=transcript is not None)
 
 
-def _said(found: StoredCheckpoint, key: str | None, source: str | None) -> str:
-    """Return the sentence that says whose checkpoint it is."""
+def _said(found: StoredCheckpoint | LastTurns, key: str | None, source: str | None) -> str:
+    """Return the sentence that says whose checkpoint it is, or whose words."""
     moment = datetime.fromisoformat(found.created_at).astimezone(LOCAL_ZONE)
     at = f"{moment:%b} {moment.day}, {moment.year} at {moment:%H:%M}"
     if found.session_key == key:
@@ -57,4 +64,5 @@ def _said(found: StoredCheckpoint, key: str | None, source: str | None) -> str:
         return f"{what}. Its checkpoint of {at}:"
     name = collapsed(found.session_key)[:80]
     harness = f" ({collapsed(found.harness)[:40]})" if found.harness else ""
-    return f"The session {name}{harness} of this project has not reported its end. Its checkpoint of {at}:"
+    part = f"The end of its transcript, {at}" if isinstance(found, LastTurns) else f"Its checkpoint of {at}"
+    return f"The session {name}{harness} of this project has not reported its end. {part}:"

@@ -5,15 +5,25 @@ Source: memory-pipeline.txt "Session Checkpoints"; docs/decisions.md 35.
 
 from __future__ import annotations
 
+from typing import Final
+
 from signet_actors.protocol.checkpoints import (
     CheckpointsFound,
     FindRecovery,
+    LastTurns,
     ListCheckpoints,
     RecoveryFound,
-    StoredCheckpoint,
 )
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import checkpoints as stored
+from signet_actors.store.reads.checkpoints import ActiveSession
+from signet_actors.store.reads.transcripts import turns_beside
+
+_SESSIONS: Final = 20
+"""Of a project, those that were active last; most of them say something."""
+_TURNS: Final = 30
+_CHARS: Final = 2000
+_BEHIND_ALL: Final = 1 << 62
 
 
 def list_checkpoints(snapshot: Snapshot, query: ListCheckpoints) -> CheckpointsFound:
@@ -23,13 +33,34 @@ def list_checkpoints(snapshot: Snapshot, query: ListCheckpoints) -> CheckpointsF
 
 def recovery(snapshot: Snapshot, query: FindRecovery) -> RecoveryFound:
     """Return the checkpoint with which the session goes on."""
+    if not query.same_session:
+        return RecoveryFound() if query.project is None else _of_project(snapshot, query, query.project)
+    if query.session_key is None:
+        return RecoveryFound()
+    return RecoveryFound(stored.newest(snapshot, query.agent_id, session_key=query.session_key))
+
+
+def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> RecoveryFound:
+    """Return what the session of the project says that was active last, of those that say anything."""
     agent_id = query.agent_id
-    found: StoredCheckpoint | None = None
-    if query.same_session:
-        if query.session_key is not None:
-            found = stored.newest(snapshot, agent_id, session_key=query.session_key)
-    elif query.project is not None:
-        found = stored.newest(snapshot, agent_id, project=query.project)
-        if found is not None and found.ended:
-            found = None
-    return RecoveryFound(found)
+    sessions = stored.active_sessions(snapshot, agent_id, project, query.since, _SESSIONS)
+    newest = stored.newest(snapshot, agent_id, project=project)
+    if newest is not None and newest.session_key not in {session.session_key for session in sessions}:
+        sessions.append(ActiveSession(newest.session_key, newest.created_at))
+    for session in sorted(sessions, key=lambda session: session.active_at, reverse=True):
+        checkpoint = stored.newest(snapshot, agent_id, session_key=session.session_key)
+        if checkpoint is not None:
+            return RecoveryFound(None if checkpoint.ended else checkpoint)
+        if session.transcript is not None and session.session_key != query.session_key:
+            return RecoveryFound() if session.ended else RecoveryFound(transcript=_end_of(snapshot, session))
+    return RecoveryFound()
+
+
+def _end_of(snapshot: Snapshot, session: ActiveSession) -> LastTurns:
+    turns, _ = turns_beside(snapshot, session.transcript or 0, _BEHIND_ALL, _TURNS)
+    said = [
+        (turn.role, turn.content[-_CHARS:] if turn.role == "text" else turn.content[:_CHARS])
+        for turn in turns
+        if turn.role == "text" or not turn.continues
+    ]
+    return LastTurns(session.session_key, session.harness, session.active_at, said)

@@ -5,7 +5,7 @@ The read policy is that of memories (``read_policy``): the alias of ``session_ch
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from signet_actors.protocol.checkpoints import ListCheckpoints, StoredCheckpoint
 from signet_actors.store.engine import Snapshot
@@ -19,10 +19,41 @@ _NEWEST: Final = (
     f"SELECT {_COLUMNS} FROM session_checkpoints m WHERE m.agent_id = :agent_id AND {{}} ORDER BY m.seq DESC LIMIT 1"
 )
 
+_ACTIVE: Final = (
+    "SELECT c.session_key, c.last_active_at, c.harness, t.seq, t.updated_at,"
+    " CASE WHEN c.bypassed = 1 OR (t.open_at IS NULL AND coalesce(t.end_reason, '') <> 'idle') THEN 1 ELSE 0 END FROM"
+    " (SELECT s.session_key, s.last_active_at, s.harness, s.bypassed FROM session_contexts s"
+    " WHERE s.agent_id = :agent_id AND s.project = :project AND s.last_active_at >= :since"
+    " ORDER BY s.last_active_at DESC LIMIT :limit) c"
+    " LEFT JOIN session_transcripts t ON t.agent_id = :agent_id AND t.session_key = c.session_key"
+    " AND t.forgotten_at IS NULL"
+)
 _TELLS: Final = (
     "(m.prompt_count > 0 OR m.memory_queries <> '[]' OR m.recent_remembers <> '[]'"
     " OR instr(m.digest, '- Recent prompt: ') OR instr(m.digest, '- Context: '))"
 )
+
+
+class ActiveSession(NamedTuple):
+    """A session of a project. ``transcript``: ``session_transcripts.seq``.
+
+    ``ended``: it reported its end (1), or memory is switched off for it.
+    """
+
+    session_key: str
+    active_at: str
+    harness: str | None = None
+    transcript: int | None = None
+    ended: int = 0
+
+
+def active_sessions(snapshot: Snapshot, agent_id: str, project: str, since: str, limit: int) -> list[ActiveSession]:
+    """Return the agent's sessions of the project that were active last, in any order."""
+    bindings = {"agent_id": agent_id, "project": project, "since": since, "limit": limit}
+    return [
+        ActiveSession(key, max(active_at, updated_at or ""), harness, seq, ended)
+        for key, active_at, harness, seq, updated_at, ended in snapshot.rows(_ACTIVE, bindings)
+    ]
 
 
 def readable(snapshot: Snapshot, query: ListCheckpoints) -> list[StoredCheckpoint]:
