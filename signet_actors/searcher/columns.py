@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ class MemoryColumns:
 
     def unchanged(self, wordings: Sequence[Wording]) -> Seqs:
         """Return those rows that still have these words."""
-        given = np.array(wordings, np.int64).reshape(-1, 2)
+        given = np.fromiter(chain.from_iterable(wordings), np.int64).reshape(-1, 2)
         rows, versions = given[given[:, 0] < self.size].T
         same: Seqs = rows[self.content_version[rows] == versions]
         return same
