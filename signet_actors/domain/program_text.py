@@ -125,7 +125,7 @@ _MESSAGES: Final = {
     r"Base directory for this skill: (?:[/~]|[A-Za-z]:\\)": r"[^\n]{1,1000}\n(?=\n)[\s\S]*?\n(?:#{1,6} |<)[\s\S]*",
     r"Unknown (?:slash command|command|skill): \S{1,200}(?: Did you mean \S{1,200})?(?=\s*(?:<|\Z))": "",
     r"(?<=</task-notification>\n)(?:Read the output file to retrieve the result|Full transcript available at): ": _PATH,
-    r"\[Subagent hand-back\] The text below is the final report": r"[\s\S]*?(?=\n(?!  )|\Z)",
+    r"\[Subagent hand-back\] The text below is the final report": r"[^\n]*:(?=\n  )[\s\S]*?(?=\n(?!  )|\Z)",
     r"Another Claude session sent a message[^\n:]{0,60}:(?=\s{0,9}<[a-z-]{5,20}-message )": "",
     r"A message arrived from [^\n:]{1,100}:(?=\n<channel )": "",
     r"(?:Another Claude session|The coordinator) sent a message(?: while you were working)?:\n": (
