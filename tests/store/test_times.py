@@ -284,6 +284,6 @@ def test_times_that_the_caller_may_not_read_displace_no_others(
 def test_received_rows_are_named_inside_and_outside_the_window(room: StoreRoom) -> None:
     for hours in (5, 1000):
         remember(room, f"the editor is vim {hours}", hours)
-    received = tuple(row.seq for row in room.recall("editor").rows)
-    found = room.recall("editor", within=window(fill=True), received=received)
-    assert sorted(found.received_hits) == sorted(received)
+    rows = room.recall("editor").rows
+    found = room.recall("editor", within=window(fill=True), received=tuple(row.wording for row in rows))
+    assert sorted(found.received_hits) == sorted(row.seq for row in rows)
