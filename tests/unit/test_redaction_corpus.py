@@ -41,6 +41,32 @@ def test_an_example_of_each_documented_form_is_replaced_completely(form: TokenFo
         assert redacted.kinds == (form.kind,)
 
 
+ESCAPES = (
+    *("\x1b[32m%s\x1b[0m", "\x1b[1;31m%s\x1b[m", "\x1b[m%s", "\x1b[K%s", "[32m%s[0m", "[1;31m%s", "\x1b[38;5;196m%s"),
+    *("\\x1b[31m%s\\x1b[0m", "\\033[0;32m%s", "\\e[32m%s", "\\u001b[32m%s", "\\u001B[32m%s", "^[[31m%s^[[0m"),
+    *(
+        '"loaded\\n%s\\nok"',
+        '"a\\t%s\\tb"',
+        '"a\\r\\n%s"',
+        '"a\\u003d%s"',
+        '"\\u003D%s"',
+        "\\x3d%s",
+        "\\075%s",
+        "\\u{3d}%s",
+    ),
+    *("token%%3D%s&y=1", "key%%20%s%%20ok", "%%22%s%%22", "a=3D%s", "&quot;%s&quot;", "\x7f%s", "\x0b%s", "\x9b32m %s"),
+)
+
+
+@pytest.mark.parametrize("around", ESCAPES)
+def test_a_token_behind_the_escape_of_a_character_is_replaced(around: str) -> None:
+    for form, mark in MARKED:
+        if form.back or form.context or form.after_mark or mark in around:
+            continue
+        for _, token in examples(form, mark)[:1]:
+            assert token not in redact(around % token).text, (form.kind, mark)
+
+
 @pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
 def test_a_placeholder_or_a_part_of_a_token_is_not_replaced(form: TokenFormat, mark: str) -> None:
     for text, token in examples(form, mark):

@@ -49,7 +49,7 @@ _IMITATIONS: Final = {
     "=": "\ua78a\u2550",
 }
 _INVISIBLE: Final = frozenset(
-    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+    "\x7f\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 )
 
 
@@ -81,7 +81,7 @@ class PlainText(NamedTuple):
 
 def plain_letters(text: str) -> PlainText:
     """Return ``text`` with look-alike letters replaced and invisible characters removed."""
-    if text.isascii():
+    if text.isascii() and "\x7f" not in text:
         return PlainText(text, None)
     positions: list[int] | None = None
     if not _INVISIBLE.isdisjoint(text):

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
 from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
-from signet_actors.domain.redaction.letters import PlainText, plain_letters
+from signet_actors.domain.redaction.letters import plain_letters
 from signet_actors.domain.redaction.named_values import named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
@@ -36,6 +36,14 @@ Kinds = tuple[str, ...]
 """The kinds of the secrets that were replaced, without duplicates, in the order of the text."""
 
 _WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
+
+_ESCAPE_CHARS: Final = 32
+_ESCAPE_END = re.compile(
+    r"(?:(?:\x1b|\\x1b|\\033|\\e|\\u001b|\^\[)\[[0-9;?]{0,16}[a-z]|\[[0-9;]{1,16}m"
+    r"|\\(?:[abefnrtv0]|[0-7]{3}|x[0-9a-f]{2}|u[0-9a-f]{4}|u\{[0-9a-f]{1,6}\})|[%=][0-9a-f]{2})\Z",
+    re.IGNORECASE,
+)
+"""A colour of a terminal, or a character that is written by its number: no part of a word, although letters end it."""
 
 _SCANNERS: Final = 4
 """How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
@@ -64,7 +72,7 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     If the lines of the text were ``joined`` into one, commands and password files are not searched for, because their
     ends cannot be determined.
     """
-    plain = PlainText(text, None) if text.isascii() else plain_letters(text)
+    plain = plain_letters(text)
     found: list[SecretSpan] = []
     for kind, start, end in _secrets(plain.text, joined=joined):
         found.append((kind, *plain.span(start, end)))
@@ -182,7 +190,12 @@ def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Se
 
 def _is_inside(form: TokenFormat, plain: str, start: int) -> bool:
     """Return whether ``start`` is inside a longer run of characters, where no token starts. No run is read twice."""
-    return start > 0 and plain[start - 1] in form.glue and plain[start] in WORD_CHARS
+    return (
+        start > 0
+        and plain[start - 1] in form.glue
+        and plain[start] in WORD_CHARS
+        and _ESCAPE_END.search(plain, max(0, start - _ESCAPE_CHARS), start) is None
+    )
 
 
 def _in_context(form: TokenFormat, folded: str, start: int, end: int) -> bool:
