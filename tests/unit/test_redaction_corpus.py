@@ -67,6 +67,30 @@ def test_a_token_behind_the_escape_of_a_character_is_replaced(around: str) -> No
             assert token not in redact(around % token).text, (form.kind, mark)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[36mpassword\x1b[0m: Tr0ub4dor&3x",
+        "password: \x1b[33mTr0ub4dor&3x\x1b[0m",
+        "\x1b[1mDB_\x1b[1mPASSWORD\x1b[m=\x1b[32mTr0ub4dor&3x",
+        "the pass\x7fword is Tr0ub4dor&3x",
+        "password: Tr0u\x1b[31mb4dor&3x",
+    ],
+)
+def test_a_password_in_colours_is_replaced(text: str) -> None:
+    replaced = redact(text).text
+    assert "ub4dor&3x" not in replaced
+    assert "b4dor&3x" not in replaced
+    assert "[REDACTED:password]" in replaced
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b[32mPASSED\x1b[0m tests/a.py", "\x1b[1mbold\x1b[m and \x7f", "[31mred[0m", "a%20b%3Dc"]
+)
+def test_colours_and_escapes_without_a_secret_stay(text: str) -> None:
+    assert redact(text).text == text
+
+
 @pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
 def test_a_placeholder_or_a_part_of_a_token_is_not_replaced(form: TokenFormat, mark: str) -> None:
     for text, token in examples(form, mark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final, NamedTuple
 
@@ -48,9 +49,10 @@ _IMITATIONS: Final = {
     ":": "\u02d0\ua789\ufe55",
     "=": "\ua78a\u2550",
 }
-_INVISIBLE: Final = frozenset(
-    "\x7f\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+_INVISIBLE: Final = re.compile(
+    "\x1b\\[[0-9;?]{0,32}[A-Za-z]|[\x7f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
 )
+"""Also the escape sequences of a terminal, such as colours."""
 
 
 def _table() -> dict[int, str]:
@@ -81,10 +83,15 @@ class PlainText(NamedTuple):
 
 def plain_letters(text: str) -> PlainText:
     """Return ``text`` with look-alike letters replaced and invisible characters removed."""
-    if text.isascii() and "\x7f" not in text:
+    if text.isascii() and "\x7f" not in text and "\x1b" not in text:
         return PlainText(text, None)
     positions: list[int] | None = None
-    if not _INVISIBLE.isdisjoint(text):
-        positions = [at for at, char in enumerate(text) if char not in _INVISIBLE]
-        text = "".join([char for char in text if char not in _INVISIBLE])
+    at = 0
+    for hidden in _INVISIBLE.finditer(text):
+        positions = positions or []
+        positions += range(at, hidden.start())
+        at = hidden.end()
+    if positions is not None:
+        positions += range(at, len(text))
+        text = _INVISIBLE.sub("", text)
     return PlainText(text.translate(_TABLE), positions)
