@@ -121,6 +121,11 @@ class Writer:
         try:
             finish_restore(self.workspace)
             self.files.refuse_unsafe()
+            self.poison_commands = PoisonCommands(
+                self.workspace.daemon_dir / "poison-commands",
+                now_ms=self.clock.wall_ms(),
+                retention_ms=self.config.writer.reply_retention_ms,
+            )
             refuse_stale_log(path)
             engine: WriterEngine = write_engine(path, busy=self.busy_handler, create=self.files.may_create)
         except DatabaseMissing as error:
@@ -133,11 +138,6 @@ class Writer:
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.engine = engine
-        self.poison_commands = PoisonCommands(
-            self.workspace.daemon_dir / "poison-commands",
-            now_ms=self.clock.wall_ms(),
-            retention_ms=self.config.writer.reply_retention_ms,
-        )
         self.loop.may_be_replaced = self._files_in_place
         self.wal = WalCheckpointer(
             engine, self.workspace, self.busy_handler, self.loop, self.clock, self.log, self.files.sizes

@@ -35,7 +35,8 @@ REFUSAL: Final = Failure(
 class PoisonCommands:
     """The keys (``idempotency.request_key``) of the commands to refuse, and the file that holds them.
 
-    A file that was not written for ``retention_ms`` is forgotten. Never raises: without the file no command is refused.
+    A file that was not written for ``retention_ms`` is forgotten. Raises ``ConfigError`` if it is not a regular file.
+    Without the file no command is refused.
     """
 
     def __init__(self, path: Path | None = None, *, now_ms: int = 0, retention_ms: int = 0) -> None:

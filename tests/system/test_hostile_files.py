@@ -122,15 +122,27 @@ def test_logs_skips_a_log_that_is_not_a_regular_file(stopped: LiveDaemon, put: C
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
-def test_a_fifo_in_place_of_the_disk_reserve_does_not_block_the_start(stopped: LiveDaemon) -> None:
-    reserve = stopped.workspace / ".daemon" / "ballast"
-    fifo(reserve)
+@pytest.mark.parametrize("name", ["ballast", "poison-commands"])
+def test_a_fifo_in_place_of_a_file_of_the_writer_is_named_at_the_start(stopped: LiveDaemon, name: str) -> None:
+    path = stopped.workspace / ".daemon" / name
+    fifo(path)
     code, said = stopped.refused_start()
-    assert (code, str(reserve) in said) == (78, True)
-    reserve.unlink()
+    assert (code, f"{path} is a FIFO" in said, "Traceback" in said) == (78, True, False)
+    path.unlink()
     stopped.start()
     stopped.api.remember("Stored after its removal")
     assert stopped.stop() == 0
+
+
+@KINDS
+def test_a_list_of_poison_commands_that_is_no_regular_file_is_named_at_the_start(
+    stopped: LiveDaemon, put: Callable[[Path], None]
+) -> None:
+    path = stopped.workspace / ".daemon" / "poison-commands"
+    put(path)
+    code, said = stopped.refused_start()
+    assert (code, f"{path} is a " in said) == (78, True)
+    assert not stopped.database.exists()
 
 
 @KINDS
