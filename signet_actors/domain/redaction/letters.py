@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 _IMITATIONS: Final = {
@@ -49,10 +51,12 @@ _IMITATIONS: Final = {
     ":": "\u02d0\ua789\ufe55",
     "=": "\ua78a\u2550",
 }
-_INVISIBLE: Final = re.compile(
+_ESCAPED: Final = re.compile(
     "\x1b\\[[0-9;?]{0,32}[A-Za-z]|[\x7f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
+    r"|(?:%|\\u00|\\x)(?P<code>[2-7][0-9A-Fa-f])|\\(?P<sign>[=:])"
 )
-"""Also the escape sequences of a terminal, such as colours."""
+"""What is not seen, such as the colours of a terminal, and characters that are written by their number or escaped."""
+_MAY_BE_ESCAPED: Final = "\x7f\x1b%\\"
 
 
 def _table() -> dict[int, str]:
@@ -69,29 +73,40 @@ _TABLE: Final = _table()
 
 
 class PlainText(NamedTuple):
-    """``text`` in plain letters, with the original ``positions`` of its characters; None if they are unchanged."""
+    """``text`` in plain letters, with the original ``positions`` of its characters; None if they are unchanged.
+
+    ``lengths``: of the original of a character, by its position, where it is not 1.
+    """
 
     text: str
-    positions: list[int] | None
+    positions: Sequence[int] | None
+    lengths: Mapping[int, int] = {}
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the position of ``text[start:end]`` in the original."""
         if self.positions is None or start == end:
             return start, end
-        return self.positions[start], self.positions[end - 1] + 1
+        last = self.positions[end - 1]
+        return self.positions[start], last + self.lengths.get(last, 1)
 
 
 def plain_letters(text: str) -> PlainText:
-    """Return ``text`` with look-alike letters replaced and invisible characters removed."""
-    if text.isascii() and "\x7f" not in text and "\x1b" not in text:
+    """Return ``text`` with look-alike letters and escaped characters replaced and invisible ones removed."""
+    ascii_only = text.isascii()
+    if ascii_only and not any(map(text.__contains__, _MAY_BE_ESCAPED)):
         return PlainText(text, None)
-    positions: list[int] | None = None
+    parts: list[str] = []
+    positions = array("L")
+    lengths: dict[int, int] = {}
     at = 0
-    for hidden in _INVISIBLE.finditer(text):
-        positions = positions or []
-        positions += range(at, hidden.start())
-        at = hidden.end()
-    if positions is not None:
-        positions += range(at, len(text))
-        text = _INVISIBLE.sub("", text)
-    return PlainText(text.translate(_TABLE), positions)
+    for match in _ESCAPED.finditer(text):
+        shown = match["sign"] or (chr(int(match["code"], 16)) if match["code"] else "")
+        parts += (text[at : match.start()], shown)
+        positions.extend(range(at, match.start() + len(shown)))
+        if shown:
+            lengths[match.start()] = len(match[0])
+        at = match.end()
+    if parts:
+        positions.extend(range(at, len(text)))
+        text = "".join((*parts, text[at:]))
+    return PlainText(text if ascii_only else text.translate(_TABLE), positions if parts else None, lengths)
