@@ -20,6 +20,8 @@ from signet_actors.domain.working_memory import project_heading
 LEDGER_DAYS: Final = 30
 DAY_MS: Final = 86_400_000
 HEAD_CHARS: Final = 400
+READ_CHARS: Final = 4 * HEAD_CHARS
+"""Of the text of a memory, for its line."""
 LINE_CHARS: Final = 140
 MAX_LINES: Final = 15
 """In the ledger, and in the index, of what belongs to no project."""

@@ -218,7 +218,10 @@ class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
 
 
 class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memories"):
-    """List live memories, newest first; only the soft-deleted ones with ``deleted``, by use with ``most_used``."""
+    """List live memories, newest first; only the soft-deleted ones with ``deleted``, by use with ``most_used``.
+
+    ``chars``: how much of each content, then also without very long tags; None: all.
+    """
 
     read: ReadScope
     filters: Filters = Filters()
@@ -226,6 +229,7 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
     offset: int = 0
     deleted: bool = False
     most_used: bool = False
+    chars: int | None = None
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):

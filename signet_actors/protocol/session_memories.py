@@ -81,7 +81,8 @@ class SessionMemoriesFound(Message, frozen=True, tag="searcher.session_memories_
 class ListSessionMemories(Request[SessionMemoriesFound], frozen=True, tag="searcher.list_session_memories"):
     """Read what a session of the reading agent was offered, as far as these memories are still readable.
 
-    ``injected_only``: only what a hook showed it, by rank; the metrics are of these.
+    ``injected_only``: only what a hook showed it, by rank; the metrics are of these. ``chars``: how much of each
+    content, None: all.
     """
 
     session_key: str
@@ -89,3 +90,4 @@ class ListSessionMemories(Request[SessionMemoriesFound], frozen=True, tag="searc
     limit: int
     offset: int = 0
     injected_only: bool = False
+    chars: int | None = None

@@ -115,12 +115,13 @@ class SummariesListed(Message, frozen=True, tag="searcher.summaries_listed"):
 
 
 class ListSummaries(Request[SummariesListed], frozen=True, tag="searcher.list_summaries"):
-    """List the summaries that the caller may read."""
+    """List the summaries that the caller may read; of each memory ``chars`` characters, None: all."""
 
     read: ReadScope
     limit: int
     offset: int = 0
     project: str | None = None
+    chars: int | None = None
 
 
 class LinkedMemory(msgspec.Struct, frozen=True, array_like=True):

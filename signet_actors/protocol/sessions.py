@@ -128,7 +128,8 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
 
     ``now_ms``: the moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is
     not the last session. ``candidates``: how many rows of the highest importance, and of those recalled last, are
-    compared exactly. ``recency_bias``: how much the age of a memory counts, from 0 to 1.
+    compared exactly. ``recency_bias``: how much the age of a memory counts, from 0 to 1. ``chars``: how much of each
+    content; a start shows 400 characters of it, and compares it with those of others.
     """
 
     read: ReadScope
@@ -142,6 +143,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     recency_bias: float = 0.0
     min_score: float = 0.2
     candidates: int = 200
+    chars: int = 8_000
 
 
 SessionQuery = GetSession | FindSessionStart | ListSessionMemories

@@ -13,6 +13,10 @@ _tags = msgspec.json.Decoder(list[str])
 
 MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in Memory.__struct_fields__)
 """The SELECT list over the alias ``m`` that ``to_memory`` expects."""
+SHORTENED_COLUMNS = MEMORY_COLUMNS.replace("m.content,", "substr(m.content, 1, :chars),").replace(
+    "m.tags,", "CASE WHEN length(m.tags) > 4000 THEN '[]' ELSE m.tags END,"
+)
+"""``MEMORY_COLUMNS`` with the first ``:chars`` characters of the content, and without tags that are very long."""
 
 _TAGS_AT = Memory.__struct_fields__.index("tags")
 

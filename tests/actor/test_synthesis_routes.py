@@ -18,7 +18,7 @@ from signet_actors.config.load import load_config
 from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
 from signet_actors.domain.synthesis import DAY_MS
 from signet_actors.domain.timestamps import iso
-from signet_actors.errors import Unavailable
+from signet_actors.errors import ErrorCode, SignetError, Unavailable
 from signet_actors.gateway.synthesis import synthesis as synthesis_module
 from signet_actors.gateway.synthesis.memory_file import MemoryFile, Part, Record
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, Synthesize, Synthesized
@@ -287,6 +287,26 @@ def test_the_sections_by_date_are_renewed_once_a_day_while_no_model_can_be_asked
     status = ok(api, "GET", "/api/synthesis/status")
     assert (status["lastRunAt"], status["failures"], len(status["versions"])) == (None, 0, 1)
     assert calls(api) == 0
+
+
+@pytest.mark.parametrize("query", [ListMemories, ListSummaries])
+def test_a_forgotten_memory_leaves_the_sections_by_date_even_if_they_cannot_be_made_anew(
+    tmp_path: Path, query: type[msgspec.Struct]
+) -> None:
+    api = daemon_api(tmp_path, model_state(available=False))
+    due(api)
+    answers = api.bus.script[query]
+    api.bus.script[query] = SignetError("the response would be too long", code=ErrorCode.PAYLOAD_TOO_LARGE)
+    live = [ForgetCandidate("s1", 1.0, pinned=False, version=SHOP.version)]
+    api.bus.script[FindForgetCandidates] = ForgetCandidatesFound(live)
+    asyncio.run(api.state.synthesis.drop_forgotten("default"))
+    text = (tmp_path / "MEMORY.md").read_text()
+    assert EDITOR.content not in text
+    assert f"{SHOP.content} (id s1)" in text
+    third = memory(id="e3", content="The shell is fish")
+    api.bus.script |= {query: answers, ListMemories: MemoryListed([SHOP, third], 2, 2, 0, 2)}
+    due(api)
+    assert f"{third.content} (id e3)" in (tmp_path / "MEMORY.md").read_text(), "they are due at once"
 
 
 def test_a_line_that_several_memories_share_asks_for_a_new_run(tmp_path: Path) -> None:

@@ -318,6 +318,13 @@ def test_jobs_of_a_lost_reply_are_delivered_again_in_the_same_attempt(room: Stor
     assert told_what(room, 1, third, last) == []
 
 
+def test_a_lost_reply_with_long_memories_is_delivered_again_with_few_others(room: StoreRoom) -> None:
+    for number in range(12):
+        room.remember(f"Memory number {number} {'x' * 900_000}")
+    unheard = told_what(room, 1, limit=64)
+    assert told_what(room, 1, limit=64) == unheard, "both replies fit into a message of the bus"
+
+
 def test_jobs_of_another_process_are_not_delivered_again(room: StoreRoom) -> None:
     room.remember("A memory")
     (job,) = taken_by(room, "extractor-2", 1)

@@ -304,6 +304,35 @@ def test_a_forgotten_memory_leaves_the_file_and_its_versions_soon_and_no_model_i
         assert "5433" not in Path(daemon.workspace, "memory", "synthesis.json").read_text()
 
 
+LARGE = ("harbour crane ", "la grúa del puerto ", "港の大きな起重機 ", "🏗️ ", "- a line\n")
+
+
+def test_a_forgotten_memory_leaves_the_file_and_no_session_is_given_it_however_large_the_newest_ones_are() -> None:
+    with live_daemon(config="memory:\n  pipelineV2:\n    synthesis: {provider: none}\n") as daemon:
+        forgotten, kept = daemon.api.remember(PORT)["id"], daemon.api.remember(VIM)["id"]
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
+        assert PORT in text_of(daemon)
+        assert VIM in text_of(daemon)
+        for number in range(12):
+            words = LARGE[number % len(LARGE)]
+            large = f"{number} {words * (890_000 // len(words.encode()))}"
+            memory_id = daemon.api.remember(f"number {number} will be large", tags=[f"{number}-{'t' * 400}"] * 99)["id"]
+            daemon.api.request("PATCH", f"/api/memory/{memory_id}", {"content": large, "reason": "r"}).ok()
+        refused = daemon.api.get("/api/memories", limit=500).refused(413, code="payload_too_large")
+        assert "smaller limit" in refused["error"]
+        daemon.api.request("DELETE", f"/api/memory/{forgotten}?reason=r").ok()
+        record = Path(daemon.workspace, "memory", "synthesis.json")
+        eventually(lambda: "5433" not in text_of(daemon) + record.read_text(), within_s=60, what="the line leaves")
+        assert f"(id {kept[:18]})" in text_of(daemon), "the sections were made anew"
+        start = daemon.api.post("/api/hooks/session-start", {"harness": "generic", "sessionKey": "s"}).ok()
+        assert "5433" not in start["inject"]
+        assert VIM in start["inject"]
+        daemon.api.post("/api/synthesis/trigger", {}).ok()
+        eventually(lambda: not status(daemon)["running"], within_s=60, what="the end of the run")
+        assert status(daemon)["lastError"] is None
+
+
 def test_a_changed_memory_is_shown_as_it_is_now() -> None:
     with pipeline(more="    synthesis: {provider: none}\n") as (daemon, _):
         memory_id = daemon.api.remember(VIM)["id"]

@@ -13,6 +13,7 @@ from signet_actors.config.pipeline_schema import PipelineV2Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import SESSION_SCORE
 from signet_actors.domain.extraction.masking import masked
+from signet_actors.domain.extraction.prompts import MAX_JUDGED_CHARS
 from signet_actors.domain.extraction.session_score import SHORT_ID_CHARS, parse_session_score, short_ids
 from signet_actors.domain.session_summaries import SummaryPart
 from signet_actors.errors import UnusableAnswer
@@ -41,7 +42,9 @@ class ScoreSession(ModelJob):
         resources = self._resources
         part = msgspec.json.decode(run.job.payload or "", type=SummaryPart)
         found = await resources.actor.ask_searcher(
-            ListSessionMemories(part.session_key, ReadScope(part.agent_id), MAX_JUDGED, injected_only=True),
+            ListSessionMemories(
+                part.session_key, ReadScope(part.agent_id), MAX_JUDGED, injected_only=True, chars=2 * MAX_JUDGED_CHARS
+            ),
             trace_id=run.trace_id,
             timeout_ms=_READ_MS,
         )

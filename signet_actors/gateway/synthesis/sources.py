@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.dated_sections import Dated, DatedMemory, dated, short_id, shown_ids
-from signet_actors.domain.synthesis import MAX_MEMORIES, Group, Source, active_projects, group
+from signet_actors.domain.dated_sections import READ_CHARS, Dated, DatedMemory, dated, short_id, shown_ids
+from signet_actors.domain.synthesis import MAX_MEMORIES, MAX_MEMORY_CHARS, Group, Source, active_projects, group
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.searcher import FindForgetCandidates, ListMemories
 from signet_actors.protocol.session_summaries import ListSummaries
@@ -43,7 +43,7 @@ class MemorySources:
     async def sections(self, agent_id: str, trace_id: str) -> list[Dated]:
         """Return the sections by date, of no project and of those that the groups are about."""
         newest = await self._newest(agent_id, trace_id)
-        query = ListSummaries(ReadScope(agent_id), limit=MAX_SUMMARIES)
+        query = ListSummaries(ReadScope(agent_id), limit=MAX_SUMMARIES, chars=READ_CHARS)
         listed, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
         summaries = [_dated(each.memory, each.latest_at) for each in listed.summaries]
         memories = [_dated(each, each.created_at) for each in newest]
@@ -70,7 +70,8 @@ class MemorySources:
         return {memory_id: version for memory_id, version in versions if short_id(memory_id) in shown}
 
     async def _newest(self, agent_id: str, trace_id: str) -> list[Memory]:
-        newest, _ = await self._bus.ask_searcher(ListMemories(ReadScope(agent_id), limit=NEWEST), trace_id=trace_id)
+        query = ListMemories(ReadScope(agent_id), limit=NEWEST, chars=READ_CHARS)
+        newest, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
         return newest.memories
 
     async def _group(self, read: ReadScope, project: str | None, trace_id: str) -> Group:
@@ -83,6 +84,7 @@ class MemorySources:
             decay_rate=self._config().memory.decay_rate,
             min_score=0.0,
             candidates=2 * MAX_MEMORIES,
+            chars=2 * MAX_MEMORY_CHARS,
         )
         found, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
         memories = (*found.constraints, *found.memories)

@@ -243,7 +243,7 @@ class Synthesis:
             sections = await self._sections(agent_id)
             if not (parts or sections or record.made):
                 raise SignetError("there is no memory yet")
-            made = assembled([(part.project, part.text) for part in parts], sections)
+            made = _assembled(parts, sections)
             record = msgspec.structs.replace(record, dated=_sources(sections), stale=False)
             model = model or record.model
             await asyncio.to_thread(self._write, agent_id, file, made, record, by=DAEMON, parts=parts, model=model)
@@ -267,7 +267,8 @@ class Synthesis:
             sections = await self._sections(agent_id)
             record = msgspec.structs.replace(await asyncio.to_thread(file.record), dated_at=iso(now_ms))
             if sections:
-                await self._rewrite(agent_id, record, list(record.parts), sections, keep=True)
+                record = msgspec.structs.replace(record, dated=_sources(sections))
+                await self._rewrite(agent_id, record, _assembled(record.parts, sections), keep=True)
             else:
                 await asyncio.to_thread(file.store, record)
         finally:
@@ -292,7 +293,8 @@ class Synthesis:
     async def drop_forgotten(self, agent_id: str) -> None:
         """Take the lines of memories that were forgotten or changed out of the agent's file. Raises SignetError.
 
-        A file that was written anew meanwhile is left to the next check.
+        A file that was written anew meanwhile is left to the next check. If the sections by date cannot be made anew,
+        their other lines stay until they are due again.
         """
         file = self.file(agent_id)
         record = await asyncio.to_thread(file.record)
@@ -318,19 +320,24 @@ class Synthesis:
                     sources = {each: version for each, version in part.sources.items() if each not in missing}
                     part = Part("", left.text, part.project, sources)
                 parts.append(part)
-            sections = await self._sections(agent_id) if present.dated else []
-            record = msgspec.structs.replace(present, stale=stale)
-            await self._rewrite(agent_id, record, parts, sections, keep=False)
+            record = msgspec.structs.replace(present, parts=parts, stale=stale)
+            try:
+                sections = await self._sections(agent_id) if present.dated else []
+                made, dated = _assembled(parts, sections), _sources(sections)
+            except SignetError as error:
+                self.log.warning("memory_file_sections_kept", reason=error.detail)
+                made = without_memories(present.made, changed, ()).text
+                dated = {each: version for each, version in present.dated.items() if each not in changed}
+                record = msgspec.structs.replace(record, stale=True, dated_at=None)
+            record = msgspec.structs.replace(record, dated=dated)
+            await self._rewrite(agent_id, record, made, keep=False)
             await asyncio.to_thread(file.drop_from_versions, changed - live.keys())
         finally:
             self.running = None
 
-    async def _rewrite(
-        self, agent_id: str, record: Record, parts: list[Part], sections: Sequence[Dated], *, keep: bool
-    ) -> None:
+    async def _rewrite(self, agent_id: str, record: Record, made: str, *, keep: bool) -> None:
         """Write the file without a model. It counts as no run. Raises SignetError."""
-        made = assembled([(part.project, part.text) for part in parts], sections)
-        record = msgspec.structs.replace(record, parts=parts, dated=_sources(sections), by=record.by or DAEMON)
+        record = msgspec.structs.replace(record, by=record.by or DAEMON)
         file, now_ms = self.file(agent_id), self._clock.wall_ms()
         replaced = await asyncio.to_thread(file.replace, made, record, now_ms, keep=keep)
         self.log.info("memory_file_renewed", chars=len(made), edited=replaced.edited)
@@ -428,6 +435,10 @@ class Synthesis:
         if self.running is not None:
             raise Conflict("Synthesis already in progress")
         self.running = agent_id
+
+
+def _assembled(parts: Sequence[Part], sections: Sequence[Dated]) -> str:
+    return assembled([(part.project, part.text) for part in parts], sections)
 
 
 def _sources(sections: Sequence[Dated]) -> dict[str, int]:

@@ -37,7 +37,7 @@ from signet_actors.store.reads import memories as stored
 
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
     """Return a page of memories, newest or most used first, with counts over all memories that the caller may read."""
-    page = stored.Page(query.limit, query.offset, most_used=query.most_used)
+    page = stored.Page(query.limit, query.offset, most_used=query.most_used, chars=query.chars)
     matching: int | None = None
     if query.deleted:
         memories, matching = stored.deleted_page(snapshot, query.read, query.filters, page)

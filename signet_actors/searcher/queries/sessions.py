@@ -28,8 +28,6 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
 from signet_actors.store.reads.contents import memories_by_seq
 
-START_CHARS: Final = 8_000
-"""Of the text of a memory: a start shows 400 characters of it, and compares it with those of others."""
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
 
@@ -78,12 +76,12 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     recalled = recalled[recalled < len(allowed)]
     recalled = recalled[allowed[recalled] & ~binding[recalled]]
     ordinary = np.union1d(best, recalled[: query.candidates]).tolist()
-    memories = memories_by_seq(snapshot, query.read, filters, ordinary, chars=START_CHARS)
+    memories = memories_by_seq(snapshot, query.read, filters, ordinary, chars=query.chars)
     first = np.concatenate(
         [_highest(reader, binding & (ranks == rank), query, query.max_constraints) for rank in (3, 2, 1)]
     )
     first = first[: query.max_constraints]
-    constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=START_CHARS)
+    constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=query.chars)
     found = constraints | memories
     wordings = reader.columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""

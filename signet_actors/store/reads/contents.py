@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable
-from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
 
 _SAMPLED = "SELECT m.content FROM memories m WHERE m.seq IN ({}) AND m.is_deleted = 0 AND {}"
 # CROSS JOIN makes SQLite read the listed rows by their numbers, whatever indexes the rest of the condition has.
@@ -20,7 +20,7 @@ _RECALLED = (
     f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
-_SHORTENED = _MEMORIES.replace("m.content,", "substr(m.content, 1, :chars),")
+_SHORTENED = f"SELECT {SHORTENED_COLUMNS}, m.seq {_LISTED} AND {{}}"
 
 
 class RecallableRow(NamedTuple):
@@ -78,7 +78,7 @@ def memories_by_seq(
 ) -> dict[int, Memory]:
     """Return the live, readable ones of the memories that pass the filters, by ``memories.seq``.
 
-    ``chars``: how much of each content to return, None for all of it.
+    ``chars``: how much of each content to return, then also without very long tags; None for all of it.
     """
     where, bindings = conjunction(
         ("m.is_deleted = 0", {}), readable(snapshot, read), matching(snapshot.dialect, filters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from signet_actors.protocol.embeddings import EmbeddingHealth
 from signet_actors.protocol.memories import Memory, ReadScope
@@ -29,6 +29,8 @@ _ORPHANED = (
     "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
     " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
 )
+_ROWS_AT_ONCE: Final = 100
+_PAGE_CHARS: Final = 1_000_000
 
 
 class StoredVector(NamedTuple):
@@ -52,13 +54,26 @@ def page(
 ) -> tuple[list[tuple[Memory, bytes | None]], int]:
     """Return a page of the live embedded memories, newest first, and how many there are.
 
-    Each has its vector as raw float32, None unless ``vectors``.
+    Each has its vector as raw float32, None unless ``vectors``. The memory whose text reaches ``_PAGE_CHARS`` ends the
+    page.
     """
     where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot, read))
     total = snapshot.value(_COUNT.format(where), bindings)
     sql = _PAGE.format("e.vector" if vectors else "NULL", where)
-    rows = snapshot.rows(sql, {**bindings, "limit": limit, "offset": offset})
-    return [(to_memory(row), row[-1]) for row in rows], total
+    found: list[tuple[Memory, bytes | None]] = []
+    chars = 0
+    while chars < _PAGE_CHARS and len(found) < limit:
+        asked = {**bindings, "limit": min(_ROWS_AT_ONCE, limit - len(found)), "offset": offset + len(found)}
+        rows = snapshot.rows(sql, asked)
+        if not rows:
+            break
+        for row in rows:
+            memory = to_memory(row)
+            found.append((memory, row[-1]))
+            chars += len(memory.content) + sum(map(len, memory.tags))
+            if chars >= _PAGE_CHARS:
+                break
+    return found, total
 
 
 def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:

@@ -9,14 +9,14 @@ from signet_actors.domain.memories import CHUNK
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
-from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
 
 _LIVE = "m.is_deleted = 0"
 _DELETED = "m.is_deleted = 1"
 _NEWEST_FIRST = "m.created_at DESC, m.seq DESC"
 _DELETED_LAST_FIRST = "m.deleted_at DESC, m.seq DESC"
 _MOST_USED_FIRST = "m.access_count DESC, {}"
-_PAGE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT :limit OFFSET :offset"
+_PAGE = "SELECT {} FROM memories m WHERE {} ORDER BY {} LIMIT :limit OFFSET :offset"
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
 _BY_PREFIX = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
@@ -32,11 +32,15 @@ _HIGHEST_CHARACTER = "\U0010ffff"
 
 
 class Page(NamedTuple):
-    """A part of a list. With ``most_used``, memories that recalls return more often come first."""
+    """A part of a list. With ``most_used``, memories that recalls return more often come first.
+
+    ``chars``: how much of each content, None for all of it; see ``SHORTENED_COLUMNS``.
+    """
 
     limit: int
     offset: int
     most_used: bool = False
+    chars: int | None = None
 
 
 def live_page(snapshot: Snapshot, read: ReadScope, filters: Filters, page: Page) -> list[Memory]:
@@ -148,6 +152,7 @@ def _searched(snapshot: Snapshot, read: ReadScope, filters: Filters, *, deleted:
 
 
 def _page(snapshot: Snapshot, where: str, bindings: dict[str, Any], order: str, page: Page) -> list[Memory]:
-    sql = _PAGE.format(where, _MOST_USED_FIRST.format(order) if page.most_used else order)
-    rows = snapshot.rows(sql, {**bindings, "limit": page.limit, "offset": page.offset})
+    columns = MEMORY_COLUMNS if page.chars is None else SHORTENED_COLUMNS
+    sql = _PAGE.format(columns, where, _MOST_USED_FIRST.format(order) if page.most_used else order)
+    rows = snapshot.rows(sql, {**bindings, "limit": page.limit, "offset": page.offset, "chars": page.chars})
     return [to_memory(row) for row in rows]

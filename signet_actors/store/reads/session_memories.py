@@ -18,7 +18,7 @@ _OFFERED: Final = (
     " AND f.memory_id = o.memory_id WHERE {}"
 )
 _PAGE: Final = (
-    "SELECT m.id, m.content, m.type, o.source, o.rank, o.was_injected, o.fts_hit_count, o.relevance_score, f.score,"
+    "SELECT m.id, {}, m.type, o.source, o.rank, o.was_injected, o.fts_hit_count, o.relevance_score, f.score,"
     f" coalesce(f.rating_count, 0), o.created_at {_OFFERED}"
     " ORDER BY {} LIMIT :limit OFFSET :offset"
 )
@@ -36,7 +36,8 @@ def page(snapshot: Snapshot, query: ListSessionMemories) -> tuple[list[SessionMe
     """Return a page of the memories, in the order in which they were offered, and the metrics of all of them."""
     where, bindings = _of_session(snapshot, query)
     order = _BY_RANK if query.injected_only else _IN_TIME
-    rows = snapshot.rows(_PAGE.format(where, order), {**bindings, "limit": query.limit, "offset": query.offset})
+    sql = _PAGE.format("m.content" if query.chars is None else "substr(m.content, 1, :chars)", where, order)
+    rows = snapshot.rows(sql, {**bindings, "limit": query.limit, "offset": query.offset, "chars": query.chars})
     metrics = snapshot.one(_METRICS.format(where), bindings)
     assert metrics is not None, "an aggregate has one row"
     return [_memory(*row) for row in rows], SessionMetrics(*metrics)

@@ -13,14 +13,14 @@ from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.session_summaries import LinkedMemory, ListSummaries, StoredSummary
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
-from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
 
 _MAX_LINKED: Final = 25
-_COLUMNS: Final = f"{MEMORY_COLUMNS}, s.session_key, s.harness, s.earliest_at, s.latest_at, s.note"
+_BESIDE: Final = "s.session_key, s.harness, s.earliest_at, s.latest_at, s.note"
 _FROM: Final = "FROM session_summaries s JOIN memories m ON m.id = s.memory_id WHERE {}"
-_PAGE: Final = f"SELECT {_COLUMNS} {_FROM} ORDER BY s.latest_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+_PAGE: Final = f"SELECT {{}}, {_BESIDE} {_FROM} ORDER BY s.latest_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
 _COUNT: Final = f"SELECT count(*) {_FROM}"
-_ONE: Final = f"SELECT {_COLUMNS} {_FROM} LIMIT 1"
+_ONE: Final = f"SELECT {MEMORY_COLUMNS}, {_BESIDE} {_FROM} LIMIT 1"
 _LINKED: Final = (
     f"SELECT m.id, m.content, m.type, m.created_at FROM memories m WHERE {{}} ORDER BY m.seq DESC LIMIT {_MAX_LINKED}"
 )
@@ -31,7 +31,8 @@ def page(snapshot: Snapshot, query: ListSummaries) -> tuple[list[StoredSummary],
     """Return a page of the summaries, the latest session first, and the number of all."""
     project = ("1 = 1", {}) if query.project is None else ("m.project = :project", {"project": query.project})
     where, bindings = conjunction(_LIVE, project, readable_in_any_scope(snapshot, query.read.agent_id))
-    rows = snapshot.rows(_PAGE.format(where), {**bindings, "limit": query.limit, "offset": query.offset})
+    sql = _PAGE.format(MEMORY_COLUMNS if query.chars is None else SHORTENED_COLUMNS, where)
+    rows = snapshot.rows(sql, {**bindings, "limit": query.limit, "offset": query.offset, "chars": query.chars})
     return [_summary(row) for row in rows], int(snapshot.value(_COUNT.format(where), bindings))
 
 

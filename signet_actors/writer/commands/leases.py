@@ -66,7 +66,7 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
     allow_others, allow_poison = _leasable(context.tx, command.poison_jobs)
     limit = min(command.limit, MAX_LEASED)
     dropped = 0
-    handed_bytes = 0
+    handed_bytes = sum(len(job.subject.content.encode()) for job in leased if job.subject is not None)
     while len(leased) < limit and dropped < MAX_DROPPED and handed_bytes < MAX_LEASED_BYTES:
         rows = _ready_rows(
             context, command.kinds, limit - len(leased), allow_others=allow_others, allow_poison=allow_poison
