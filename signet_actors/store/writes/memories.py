@@ -54,6 +54,7 @@ class StoredRow(NamedTuple):
     source_type: str | None
     source_id: str | None
     is_deleted: int
+    updated_at: str
     deleted_at: str | None
     version: int
     updated_by: str | None

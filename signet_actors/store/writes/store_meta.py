@@ -7,6 +7,9 @@ from typing import Final
 
 from signet_actors.store.engine import WriteTransaction
 
+HIGH_WATER_MARK: Final = "retention_high_water_mark"
+"""Key of the time of the last sweep that trusted its clock."""
+
 _VALUE: Final = "SELECT s.value FROM store_meta s WHERE s.key = :key"
 _PUT_NEW: Final = "INSERT INTO store_meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO NOTHING"
 _PUT: Final = (

@@ -29,7 +29,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.writes import embeddings as embedding_rows
-from signet_actors.store.writes import entity_mentions
+from signet_actors.store.writes import entity_mentions, store_meta
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
@@ -167,7 +167,10 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
         return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    memory_rows.mark_deleted(context.tx, row.seq, deleted_at=context.now, updated_by=command.principal.changed_by)
+    # A clock that is behind now may be right again at the next sweep, which must not find a row that looks old.
+    swept_at = store_meta.value(context.tx, store_meta.HIGH_WATER_MARK) or ""
+    deleted_at = max(context.now, row.updated_at, swept_at)
+    memory_rows.mark_deleted(context.tx, row.seq, deleted_at=deleted_at, updated_by=command.principal.changed_by)
     embedding_rows.hide_all(context.tx, row.id)
     history.record(
         context,

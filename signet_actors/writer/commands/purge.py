@@ -28,8 +28,8 @@ from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import checkpoints, history, memory_changes, transcripts
 
 _CHANGES_KEPT = 50_000
-_MARK, _JUMP = "retention_high_water_mark", "retention_suspected_leap_since"
-"""Names in ``store_meta``; existing databases have the second one under its earlier name."""
+_JUMP = "retention_suspected_leap_since"
+"""Key in ``store_meta``, by its earlier name."""
 
 
 def step(context: CommandContext, command: PurgeStep) -> Purged:
@@ -135,10 +135,10 @@ _STEPS: dict[str, Callable[[CommandContext, str, int], int | tuple[int, bool]]] 
 
 def advance_high_water_mark(context: CommandContext, command: AdvanceHighWaterMark) -> HighWaterMark:
     """Advance the mark to ``now`` if accepted; store or clear a suspected jump of the clock."""
-    previous = store_meta.value(context.tx, _MARK)
+    previous = store_meta.value(context.tx, store_meta.HIGH_WATER_MARK)
     jump = store_meta.value(context.tx, _JUMP)
     if command.accept:
-        store_meta.put(context.tx, _MARK, command.now)
+        store_meta.put(context.tx, store_meta.HIGH_WATER_MARK, command.now)
     if command.suspected_jump_since is None:
         store_meta.delete(context.tx, _JUMP)
     else:
