@@ -64,6 +64,10 @@ MARKUP = [
     "[b]Password:[/b] %s",
 ]
 SIGNS = [
+    "('DB_PASSWORD', '%s')",
+    'os.getenv("DB_PASSWORD", "%s")',
+    "\u2502 password \u2502 %s \u2502",
+    'form.fill("password", "%s")',
     "password (%s)",
     "The admin password (%s) works everywhere.",
     "password [%s]",
@@ -253,6 +257,14 @@ BLOBS = [
 """Base64 beside a key word: of text (``blob(0)``), of random bytes, and wrapped into lines."""
 
 CLEAN = [
+    'fields = ["password", "username", "email2"]',
+    '["token", "session_id"]',
+    'getenv("DB_PASSWORD", "changeme")',
+    'columns("password", "password_hash")',
+    't("password", "Kennwort2 eingeben")',
+    '("secret", "topsecret.py")',
+    '["password", "/etc/passwd"]',
+    "\u2502 password \u2502 yes \u2502",
     "password reset flow",
     "PASSWORD_MIN_LENGTH=12",
     "the password is stored hashed",
