@@ -8,7 +8,7 @@ import random
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon
 from tests.support.secret_corpus import shaped
-from tests.support.written_credentials import SHAPES
+from tests.support.written_credentials import CLEAN, CODES, NOTED, SHAPES
 
 FORMS = [
     "**Password:** {}",
@@ -16,6 +16,7 @@ FORMS = [
     "creds: admin / {}",
     "Das Passwort für das WLAN ist {}",
     "数据库密码是{}。",
+    "user anna, password {}",
 ]
 
 
@@ -54,3 +55,14 @@ def test_no_way_in_brings_a_written_credential_to_the_disk(daemon: LiveDaemon, r
     assert [secret for secret in given if secret in shown] == []
     files = [file.read_bytes() for file in daemon.workspace.rglob("*") if file.is_file() and not file.is_symlink()]
     assert [secret for secret in given if any(secret.encode() in content for content in files)] == []
+
+
+def test_what_people_jot_down_is_stored_without_its_secrets_and_other_notes_whole(room: Client) -> None:
+    given = [(text, text) for text in CLEAN]
+    given += [(form.replace("%s", secret), form.replace("%s", "[REDACTED:password]")) for form, secret in NOTED]
+    given += [(form % tuple(secrets), form.replace("%s", "[REDACTED:credential]")) for form, secrets in CODES]
+    for at in range(0, len(given), 3):
+        texts, clean = zip(*given[at : at + 3], strict=True)
+        memory = room.remember("\n\n".join(texts))
+        assert room.get(f"/api/memory/{memory['id']}").json["content"] == "\n\n".join(clean).strip()
+        assert memory.get("redacted", False) is (texts != clean)

@@ -12,7 +12,7 @@ from signet_actors.domain.redaction.token_format import TokenFormat
 from signet_actors.domain.redaction.token_formats import FORMATS
 from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
 from tests.support.secret_notes import CLEAN_TEXTS, PASSWORDS
-from tests.support.written_credentials import BLOBS, CLEAN, FORMS, OTHERS
+from tests.support.written_credentials import BLOBS, CLEAN, CODES, FORMS, NOTED, OTHERS
 from tests.support.written_credentials import SHAPES as WRITTEN
 
 SEEDS = range(3)
@@ -147,6 +147,19 @@ def test_a_credential_is_replaced_in_every_written_form(shape: str) -> None:
 @pytest.mark.parametrize(("form", "secret"), OTHERS)
 def test_a_pin_a_passphrase_or_a_simple_password_is_replaced(form: str, secret: str) -> None:
     assert Redactor().clean(form.replace("%s", secret)) == (form.replace("%s", "[REDACTED:password]"), ("password",))
+
+
+def test_what_people_jot_down_is_replaced() -> None:
+    """The whole secret, with its exclamation mark, and nothing else."""
+    for form, secret in NOTED:
+        clean = form.replace("%s", "[REDACTED:password]")
+        assert Redactor().clean(form.replace("%s", secret)) == (clean, ("password",))
+
+
+def test_each_recovery_code_and_the_secret_of_an_authenticator_is_replaced() -> None:
+    for form, secrets_of_form in CODES:
+        clean = form.replace("%s", "[REDACTED:credential]")
+        assert Redactor().clean(form % tuple(secrets_of_form)) == (clean, ("credential",))
 
 
 @pytest.mark.parametrize("form", BLOBS)

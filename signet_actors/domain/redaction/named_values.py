@@ -25,7 +25,9 @@ from signet_actors.domain.redaction.values import (
     is_strong_value,
     is_symbol_password,
     is_unmistakable,
+    is_users_password,
     is_value,
+    is_word_and_number,
     may_be_value,
 )
 from signet_actors.domain.windowed_search import windowed_matches
@@ -33,7 +35,7 @@ from signet_actors.domain.windowed_search import windowed_matches
 _REACH: Final = 1024
 TAG: Final = r"(?:</?[a-z][a-z0-9]{0,9}(?:\s[^<>\n]{0,40})?>|\[/?[bi]\]|&nbsp;)"
 JOINERS: Final = (
-    r"for|of|to|on|in|at|from|f\u00fcr|von|vom|zum|zur|im|am|des|du|de|la|le|pour|para|del|do|da|per|di|voor|van|dla"
+    r"for|of|to|on|in|at|from|f\u00fcr|von|vom|zum|zur|im|am|der|des|du|de|la|le|pour|para|del|do|da|per|di|voor|van|dla"
     r"|til|k|na|f\u00f6r|ot|\u0434\u043b\u044f"
 )
 _COPULAS: Final = (
@@ -63,10 +65,14 @@ def _name_pattern(words: str) -> str:
         (?>(?:[\s_-](?:blob|data|string|value|base64|b64)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | (?<!pass)[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?
+        (?P<whose>
+            [ ](?:(?:f\u00fcr|for|of|vom|de|du|del|der)[ ](?:(?:das|den|the|la|le|el)[ ])?)?
+            (?:wi-?fi|wlan|root|admin|sudo|ssh|router|routeur)\b)?
         {CLOSE}(?>(?:[ ]\([^()\r\n]{{1,40}}\)(?=\s?[:=]))?)
         \s{{0,40}}+
         (?:(?P<sign>:=|=>|={{2}}>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=|(?<=["'])/?>|-{{1,2}}>
             | [\u2190-\u21ff\u27f0-\u27ff\u2794-\u27be\u25b6\u25ba]|\.{{3,40}}|\u2026
+            | (?<!\s)/(?=[^\s/=:]{{6,64}}(?:[\s,;)]|$))
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | (?<=["'`]),(?=\s?["'`])|(?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
             | [\u662f\u4e3a\u70ba\u306f\u304c\ub294\uc740])
@@ -111,7 +117,22 @@ _BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
 _OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
 """In capitals and alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
-_PASS_OWNERS: Final = ("root ", "admin ", "user ", "db ", "ftp ", "ssh ", "wifi ", "mail ", "router ", "server ")
+_PASS_OWNERS: Final = (
+    *("root ", "admin ", "user ", "db ", "ftp ", "ssh ", "wifi ", "wi-fi ", "wlan ", "sudo ", "mail ", "router "),
+    "server ",
+)
+_IN_PATH: Final = ("/", "-", "_", ".")
+_BETWEEN_TWO: Final = (", ", "/ ", " and ", " und ")
+_WIFI: Final = ("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3")
+_SHORT_NAMES: Final = ("pw", "psk", "mdp")
+"""Without a sign, these are in no sentence about passwords."""
+_ACCOUNT_BEFORE = re.compile(
+    r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|router|database|db|server|user|login|e?mail|e-mail)"
+    r"(?:'s)?[ -](?:(?:with|mit|avec|con)\s)?"
+    r"|(?:user(?:name)?|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
+    r"|compte|usuario|cuenta|utente)\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?)\Z"
+)
+"""Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""
 _MAX_PARAMETER_CHARS: Final = 4096
 _PASSPHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
@@ -169,17 +190,30 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
         statement = not sign and not said and (word.startswith("identified") or before.endswith(_SQL_BEFORE))
         if _is_not_secret_name(plain, begin, before, word):
             continue
-        password = is_password_name(word)
+        password = is_password_name(word) or (word.startswith("key") and before.rstrip(" _-").endswith(_WIFI))
+        if sign == "/" and (not password or before.endswith(_IN_PATH)):
+            continue
         kind = "password" if password else "credential"
         assigned = sign in _ASSIGNMENTS
         bare = not (sign or said or option or statement)
         if bare and opening is None and (joined or _is_on_next_line(plain, begin, start)):
             continue
-        prose = word in _WORDS_OF_PROSE and not before[-1:].isalnum() and before[-1:] not in {"_", "-", "."}
+        prose = (
+            word in _WORDS_OF_PROSE
+            and not before[-1:].isalnum()
+            and before[-1:] not in {"_", "-", "."}
+            and (
+                plain.startswith("PASS", begin)
+                or not (
+                    before.endswith(_PASS_OWNERS)
+                    or (before.endswith(_BETWEEN_TWO) and _ACCOUNT_BEFORE.search(before) is not None)
+                )
+            )
+        )
         if (
             prose
             and not (assigned or option or (sign and opening is not None))
-            and (plain.startswith("PASS", begin) or (bare and not before.endswith(_PASS_OWNERS)))
+            and (bare or plain.startswith("PASS", begin))
         ):
             continue
         ends_line = False
@@ -225,6 +259,14 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                 accept = is_option_value if assigned else is_value
             elif assigned:
                 accept = is_value
+            elif sign == "/":
+                accept = _is_password_after_slash
+                until = end
+            elif (bare or statement) and (
+                (until < end and password and is_word_and_number(plain[start:until]))
+                or ((spoken or ends_line) and _is_of_account(name, before))
+            ):
+                accept = _is_signed_password
             elif bare or statement or sign in _BRACKETS or (prose and said):
                 accept = is_unmistakable
             elif sign == ":" and ends_line and not prose:
@@ -351,6 +393,20 @@ def _passphrase_end(plain: str, start: int, opening: re.Match[str]) -> int | Non
     """Return the end of the passphrase of several words that begins at ``start``, or None if there is none."""
     words = _PASSPHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
     return words.end() if words is not None and is_passphrase(words[0]) else None
+
+
+def _is_of_account(name: re.Match[str], before: str) -> bool:
+    """Return whether the password is that of an account or a network: ``sudo password``, ``user anna, password``."""
+    return bool(name["whose"]) or name["name"] in _SHORT_NAMES or _ACCOUNT_BEFORE.search(before) is not None
+
+
+def ends_there(plain: str, end: int) -> bool:
+    """Return whether the line ends at ``end``, or what follows is no sentence about the value before."""
+    return _ends_line(plain, end) or _VALUE_ENDS.match(plain, end) is not None
+
+
+def _is_password_after_slash(value: str) -> bool:
+    return is_users_password(value, path=True)
 
 
 def _is_strong_or_irregular(value: str) -> bool:

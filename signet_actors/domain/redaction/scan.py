@@ -155,8 +155,11 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.cookies(plain, folded)
     if joined:
         return
+    yield from written_credentials.codes(plain, folded)
     if not folded.isascii() or any(mark in folded for mark in PAIR_MARKS):
         yield from written_credentials.pair_values(plain, folded)
+    if "/" in plain or ":" in plain:
+        yield from written_credentials.account_values(plain, folded)
     if MANIFEST_MARK in folded:
         yield from manifest_values(plain)
     if " -" in plain or "\t-" in plain or "login" in folded:

@@ -12,8 +12,9 @@ from typing import Final
 from signet_actors.domain.redaction.letters import plain_letters
 
 WORDS_FOR_PASSWORDS: Final = """
-    password passwort passwd passord passcode passphrase passe pass pwd psw psk pw mdp kennwort zugangscode
-    seed·phrase recovery·phrase mot·secret code·secret
+    password passwort passwd passord passcode passphrase passe pass pwd psw psk pw mdp mot·de·passe kennwort zugangscode
+    seed·phrase recovery·phrase mot·secret code·secret wifi·code wlan·code code·wifi clé·wifi clé·wi-fi
+    wlan-schlüssel wlan·schlüssel
     contraseña contrasenya clave·secreta clave senha palavra-passe palavra·passe
     parola·chiave parola·d'ordine parola·d'accesso parola wachtwoord toegangscode hasło hasła hasłem
     heslo jelszó jelszava parolası parolam parolă şifresi şifrem şifreniz şifre
@@ -23,10 +24,9 @@ WORDS_FOR_PASSWORDS: Final = """
     비밀번호 비번 암호 패스워드 كلمة·المرور كلمة·السر رمز·عبور סיסמה סיסמא पासवर्ड รหัสผ่าน
 """
 CREDENTIAL_WORDS: Final = """
-    secret token credentials credential jeton·d'accès jeton zugriffstoken zugangstoken wifi·code wlan·code
+    secret token credentials credential jeton·d'accès jeton zugriffstoken zugangstoken
     access·code auth·code clé·api clé·d'api clé·secrète clave·api clave·de·api chave·api
-    chave·de·api chiave·api chiave·segreta klucz·api api-schlüssel zugangsschlüssel geheimschlüssel wlan-schlüssel
-    wlan·schlüssel anahtarı
+    chave·de·api chiave·api chiave·segreta klucz·api api-schlüssel zugangsschlüssel geheimschlüssel anahtarı
     токен ключ·api апи·ключ секретный·ключ 令牌 密钥 密鑰 秘钥 トークン シークレット apiキー 토큰 시크릿 api·키
 """
 KEY_OWNERS: Final = (
@@ -44,8 +44,25 @@ PAIR_WORDS: Final = """
     utente·e·password wifi wi-fi wlan ログイン 登录 로그인
     usuario/contraseña usuário/senha utente/password utilisateur/mot·de·passe логин/пароль логин·и·пароль
     учетные·данные 账号密码 账号/密码 帳號密碼 帳號/密碼 用户名/密码 id/パスワード 아이디/비밀번호 계정
+    login·with login·as in·with in·as anmelden·mit einloggen·mit login·mit connecter·avec sesión·con entrar·con
 """
-"""Words before a user and a password: ``creds: admin / …``."""
+"""Words before a user and a password: ``creds: admin / …``, ``log in with admin / …``."""
+ACCOUNTS: Final = """
+    admin administrator administrador administrateur superadmin sysadmin root guest gast pi
+"""
+"""Users that need no word before them: ``admin/…``."""
+WORDS_FOR_PHRASES: Final = """
+    passphrase seed·phrase recovery·phrase backup·phrase mnemonic phrase·de·passe phrase·secrète phrase·de·récupération
+    frase·de·contraseña frase·secreta frase·de·recuperación frase·segreta wiederherstellungsphrase
+"""
+RECOVERY_WORDS: Final = """
+    recovery·codes recovery·code backup·codes backup·code back-up·codes scratch·codes emergency·codes emergency·code
+    2fa·codes mfa·codes wiederherstellungscodes wiederherstellungscode notfallcodes notfallcode ersatzcodes
+    codes·de·récupération code·de·récupération codes·de·secours code·de·secours códigos·de·recuperación
+    código·de·recuperación códigos·de·respaldo código·de·respaldo códigos·de·emergencia códigos·de·recuperação
+    códigos·de·backup codici·di·recupero codice·di·recupero codici·di·backup herstelcodes herstelcode
+    recovery·key wiederherstellungsschlüssel clé·de·récupération clave·de·recuperación
+"""
 
 
 def words_of(words: str, *, ascii_only: bool) -> tuple[str, ...]:
@@ -67,16 +84,16 @@ def secret_names(*, ascii_only: bool) -> tuple[str, ...]:
     return words_of(WORDS_FOR_PASSWORDS + CREDENTIAL_WORDS, ascii_only=ascii_only)
 
 
-def _marks(names: tuple[str, ...]) -> tuple[str, ...]:
+def _marks(names: tuple[str, ...], separator: str = " ") -> tuple[str, ...]:
     """Return the least words of which every ASCII text with one of ``names`` contains at least one."""
-    parts = {max(name.replace("/", " ").split(" "), key=len) for name in names}
+    parts = {max(name.replace("/", separator).split(separator), key=len) for name in names}
     return tuple(sorted(part for part in parts if not any(other in part for other in parts - {part})))
 
 
 ASCII_MARKS: Final = _marks(
     (*secret_names(ascii_only=True), "key", "auth", "pin", "wifi:", "mnemonic", "b64", "base64")
 )
-PAIR_MARKS: Final = _marks(words_of(PAIR_WORDS, ascii_only=True))
+PAIR_MARKS: Final = _marks(words_of(PAIR_WORDS, ascii_only=True), "/")
 
 _CREDENTIALS: Final = (*words_of(CREDENTIAL_WORDS, ascii_only=False), "key")
 

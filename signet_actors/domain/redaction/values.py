@@ -88,6 +88,11 @@ _NAME_IN_CODE = re.compile(
 )
 
 
+_WORD_AND_NUMBER = re.compile(r"[A-Z][a-z]{2,19}+\d{2,6}|[A-Za-z]{3,20}+\d{3,6}")  # Winter2025
+_DIGIT_FOR_LETTER = re.compile(r"[a-z]\d{1,3}(?=[a-z])")  # h0rse
+_SYMBOL = re.compile(r"[!$%^&+?]")
+_SYMBOL_OF_NO_PATH = re.compile(r"[!@$%^&*+]")
+_PART_OF_PATH = re.compile(r"[:/.=(){}\[\]#]|@v?\d")
 _BASE64_CHARS: Final = 16
 _BASE64_TEXT = re.compile(r"[A-Za-z0-9+/]{16,4096}+={0,2}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
@@ -219,6 +224,44 @@ def is_spoken_password(value: str) -> bool:
     if is_strong_value(value):
         return True
     return is_value(value) and _DIGIT.search(value) is not None and _COUNTED_OR_NUMBERED.fullmatch(value) is None
+
+
+def is_word_and_number(value: str) -> bool:
+    """Return whether ``value`` is a word and a number, as many passwords are before their ``!``: ``Winter2025``."""
+    return (
+        _WORD_AND_NUMBER.fullmatch(value) is not None
+        and _COUNTED_OR_NUMBERED.fullmatch(value) is None
+        and is_value(value)
+    )
+
+
+def is_users_password(value: str, *, path: bool) -> bool:
+    """Return whether ``value`` after ``admin:``, or after ``admin/`` (``path``), is no part of a path or a name.
+
+    The ``!`` after a word and a number is that of a password: ``Winter2025!``.
+    """
+    checked = value.rstrip("!?")
+    if not is_value(checked) or is_id_or_place(checked) or _PART_OF_PATH.search(value):
+        return False
+    if checked != value and is_word_and_number(checked):
+        return True
+    if path:
+        return (len(checked) >= 8 and _kinds(checked) == 4 and _SYMBOL_OF_NO_PATH.search(checked) is not None) or (
+            len(checked) >= 10 and checked.isalnum() and len(_DIGIT_FOR_LETTER.findall(checked)) >= 2
+        )
+    return is_irregular(checked) or (len(checked) >= 8 and _kinds(checked) >= 3 and _SYMBOL.search(checked) is not None)
+
+
+def is_recovery_code(code: str) -> bool:
+    """Return whether a word in a list of recovery codes is one: six digits and more, or mixed groups."""
+    if (number := code.replace(" ", "")).isdecimal():
+        return 6 <= len(number) <= 12
+    return (
+        len(_DIGIT.findall(code)) >= 2
+        and ("-" in code or len(_CHANGES.findall(code)) >= 2)
+        and is_value(code)
+        and _COUNTED_OR_NUMBERED.fullmatch(code) is None
+    )
 
 
 def is_symbol_password(value: str) -> bool:

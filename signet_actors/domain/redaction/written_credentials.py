@@ -1,7 +1,8 @@
 """Find credentials that are written down without a name beside each value.
 
-``creds: admin / …`` and lists of such pairs, the column of a table or of comma-separated lines,
-PINs, passphrases of plain words, Wi-Fi codes, and base64 blobs beside a key word. Each scanner reads the text once.
+``creds: admin / …`` and lists of such pairs, ``root:…``, the column of a table or of comma-separated lines, PINs,
+recovery codes, passphrases of plain words, Wi-Fi codes, and base64 blobs beside a key word. Each scanner reads the text
+once.
 
 Source: ZXing wiki "Barcode Contents" for Wi-Fi codes; RFC 4648 section 4 for base64.
 """
@@ -18,21 +19,33 @@ from signet_actors.domain.redaction.named_values import (
     JOINERS,
     NAME_WORDS,
     TAG,
+    ends_there,
     secret_end,
     trimmed_end,
 )
-from signet_actors.domain.redaction.secret_names import PAIR_WORDS, is_password_name, words_of
+from signet_actors.domain.redaction.secret_names import (
+    ACCOUNTS,
+    PAIR_WORDS,
+    RECOVERY_WORDS,
+    WORDS_FOR_PHRASES,
+    is_password_name,
+    words_of,
+)
 from signet_actors.domain.redaction.values import (
     BLOB_END,
     MAX_CHECKED_CHARS,
     SecretSpan,
+    has_digit,
     has_placeholder,
     is_base64_blob,
     is_id_or_place,
     is_passphrase,
+    is_recovery_code,
     is_spoken_password,
     is_symbol_password,
     is_unmistakable,
+    is_users_password,
+    is_word_and_number,
     may_be_value,
 )
 from signet_actors.domain.windowed_search import windowed_matches
@@ -46,14 +59,33 @@ def _pair_words(*, ascii_only: bool) -> str:
     return "|".join(map(re.escape, words_of(PAIR_WORDS, ascii_only=ascii_only))).replace("/", r"\s?/\s?")
 
 
+def _any_of(words: str) -> str:
+    return "|".join(map(re.escape, words_of(words, ascii_only=False))).replace(r"\ ", "[ _-]")
+
+
+_OF: Final = (
+    rf"(?:[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?"
+    rf"{CLOSE}\s{{0,3}}"
+)
+"""What may stand between a word and its sign: ``(GitHub)``, ``for the router``."""
 _PAIR = {
-    only: re.compile(
-        rf"(?<!\w)(?:{_pair_words(ascii_only=only)})"
-        rf"(?:(?:[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}"
-        rf"(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?{CLOSE}\s{{0,3}}(?P<sign>{_SIGN})|(?=\s)){_OPEN}"
-    )
+    only: re.compile(rf"(?<!\w)(?:{_pair_words(ascii_only=only)})(?:{_OF}(?P<sign>{_SIGN})|(?=\s)){_OPEN}")
     for only in (True, False)
 }
+_SURE_PAIR: Final = re.compile(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
+"""These need no sign before ``admin:Winter2025``."""
+_ACCOUNT = re.compile(rf"(?:{_any_of(ACCOUNTS)})[\"'`*]{{0,3}}(?:(?P<glued>:)|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])")
+_INSIDE: Final = tuple("_./@:\\-")
+"""After one of these, ``admin`` is a part of a path, an address or a name."""
+_ACCOUNT_MARKS: Final = ("admin", "root", "guest", "gast", "pi:", "pi/", "pi /")
+_TO_LOG_IN = re.compile(
+    r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
+    r"|para (?:entrar|acceder|iniciar|el login)|per (?:accedere|entrare))(?!\w)"
+)
+_PURPOSES: Final = ("to log", "to sign", "zum ", "pour se ", "pour entrer", "para ", "per acc", "per entr")
+_PAIR_BEFORE = re.compile(
+    r"(?:^|\s)[\"'`*]{0,3}[\w.@+-]{1,32}[\"'`*]{0,3} ?[/:] ?[\"'`*]{0,3}(?P<value>[^\s/:\"'`*]{6,48})[\"'`*]{0,3}\s\Z"
+)
 _USER = re.compile(
     r"[ \t]{0,16}(?:[-*+\u2022][ \t]{1,3}|\d{1,2}[.)][ \t]{1,3})?[\"'`*_]{0,3}[^\s\"'`*:/|,;=]{1,64}[\"'`*]{0,3}"
     r"(?:(?P<glued>:(?=\S))|[ \t]{0,3}(?://|[:/|]|->|\u2192)[ \t]{0,3}"
@@ -87,13 +119,40 @@ _SAID_BEFORE = re.compile(
 )
 _AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
 _PIN = re.compile(
-    r"(?<![\w-])(?:PIN|[Pp]in[ -]?(?:[Cc]ode|[Nn]umber|[Nn]ummer)|[Cc]ode PIN|Geheimzahl|\u6697\u8a3c\u756a\u53f7)"
-    rf"{CLOSE}\s{{0,3}}(?:{_SIGN}|\u306f){_OPEN}(?P<value>\d{{4,8}})(?!\w|\.\d)"
+    r"(?<!\w)(?:(?P<sure>puk|passcode|(?:my|our|card|sim|phone|bank|door|voicemail) pin|t(?:\u00fc|u\u0308|ue)rcode"
+    r"|digicode|(?:handy|iphone|tresor)[ -]?code|(?:door|gate|garage|keypad|lockbox|unlock)[ -]code)"
+    r"|(?P<alone>pin)|pin[ -]?(?:code|number|nummer)|code pin"
+    r"|geheimzahl|\u6697\u8a3c\u756a\u53f7|code de (?:la )?porte"
+    r"|c(?:\u00f3|o\u0301?)digo de (?:la )?(?:puerta|entrada|alarma)"
+    r"|(?:the|your|his|her|die|[dms]eine|unsere|mon|ton|son|le|mi|tu|su|el|meu|o|mio|il) (?:[a-z]{2,12} )?pin)"
+    rf"{_OF}(?:(?P<sign>{_SIGN}|\u306f){_OPEN}|(?(sure)(?<= )|(?!)))"
+    r"(?P<value>\d{4,8})(?![\w-]|[.:]\d| ?(?:[\u00b5cmk]?m|ms|px|m?[av]|[kmg]?hz|of|lines|times)\b)"
 )
+_PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
+_DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
 _PASSPHRASE = re.compile(
-    rf"(?:passphrase|(?:seed|recovery|backup)[ _-]phrase|mnemonic){CLOSE}\s{{0,3}}{_SIGN}{_OPEN}"
-    r"(?P<value>[a-z]{3,12}+(?:[ -][a-z]{3,12}+){3,24})(?=[*_~`\"'.]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
+    rf"(?:{_any_of(WORDS_FOR_PHRASES)}){_OF}"
+    rf"(?:{_SIGN}|(?<=\s)(?=[\"'`\u201e\u201c\u00ab])){_OPEN}(?P<value>[a-z]{{3,12}}+(?:[ -][a-z]{{3,12}}+){{3,24}})"
+    r"(?=[ ]?[\"'`\u201c\u201d\u00bb](?!\w)|[*_~.!]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
 )
+_OTP = re.compile(
+    r"(?:(?:[th]?otp|2fa|mfa|a2f|authenticator(?:[ -]app)?|two-factor)[ _-]?"
+    r"(?:seed|secret|(?:(?:setup|secret)[ _-]?)?key|schl(?:\u00fc|u\u0308?|ue)ssel|geheimnis)"
+    r"|(?:cl(?:\u00e9|e\u0301?)|clave|secreto?|semilla|chave|chiave|seed)"
+    r" (?:(?:for|de|del|pour) )?(?:totp|otp|2fa|mfa|a2f))"
+    rf"{_OF}(?:{_SIGN}|(?<=\s)){_OPEN}"
+    r"(?P<value>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15}|[a-z2-7]{16,128}={0,6})(?![\w=])"
+)
+_RECOVERY = re.compile(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|(?<=\s)){_OPEN}")
+_CODE = re.compile(
+    r"[\s,;|*\u2022`\"'+-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
+    r"(?P<code>\d{4} \d{4}|[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){0,7})(?![\w@:=-]|[./]\w)"
+)
+_RECOVERY_MARKS: Final = (
+    *("recover", "backup", "back-up", "scratch", "emergenc", "2fa", "mfa", "wieder", "notfall", "ersatz", "secours"),
+    *("r\u00e9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
+)
+_MAX_CODES: Final = 64
 _WIFI = re.compile(r"wifi:(?:[^\n]{0,160};)?p:(?P<value>(?:\\.|[^;\\\n]){1,128})(?=;)")
 _BLOB = re.compile(
     rf"(?<![a-z0-9])(?<!public[ _-])(?<!host[ _-])(?:auth|key|base64|b64|blob|basic){CLOSE}"
@@ -112,23 +171,49 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             start = user.end()
             stop = BARE_STOP.search(plain, start, start + _REACH)
             run = stop.start() if stop else min(len(plain), start + _REACH)
-            until = trimmed_end(plain, start, run)
-            while until > start and plain[until - 1] in "*_~":
-                until -= 1
+            end = secret_end(plain, start, run)
+            while end > start and plain[end - 1] in "*_~":
+                end -= 1
+            until = trimmed_end(plain, start, end)
             value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
             loose = user["loose"] or not pair["sign"]
             done = start + len(value)  # further words in the same run are parts of this value
-            if (
-                (pair["sign"] or user["glued"])
-                and may_be_value(plain, start, start + len(value))
-                and (is_unmistakable(value) or (not loose and is_spoken_password(value) and not is_id_or_place(value)))
+            sure = not loose or (user["glued"] and _SURE_PAIR.match(pair[0]))
+            if may_be_value(plain, start, start + len(value)) and (
+                ((pair["sign"] or user["glued"]) and is_unmistakable(value))
+                or (sure and is_spoken_password(value) and not is_id_or_place(value))
+                or (not (pair["sign"] or user["loose"]) and is_users_password(plain[start:end], path=not user["glued"]))
             ):
-                yield "password", start, max(until, secret_end(plain, start, until))
+                yield "password", start, end
             line = _LINE_END.match(plain, start)
             if not pair["sign"] or line is None or line.end() == len(plain):
                 break
             at = line.end()
         done = max(done, at)
+
+
+def account_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the passwords of ``admin / …`` and ``root:…``, and of ``… / … to log in``."""
+    if any(mark in folded for mark in _ACCOUNT_MARKS):
+        for account in windowed_matches(_ACCOUNT, folded, _REACH):
+            start = account.end()
+            if (before := folded[account.start() - 1 : account.start()]).isalnum() or before in _INSIDE:
+                continue
+            stop = BARE_STOP.search(plain, start, start + _REACH)
+            end = secret_end(plain, start, stop.start() if stop else min(len(plain), start + _REACH))
+            if end - start <= MAX_CHECKED_CHARS and is_users_password(plain[start:end], path=not account["glued"]):
+                yield "password", start, end
+    if any(mark in folded for mark in _PURPOSES):
+        for purpose in windowed_matches(_TO_LOG_IN, folded, _REACH):
+            near = max(0, purpose.start() - 2 * _CONTEXT_CHARS)
+            if pair := _PAIR_BEFORE.search(plain, near, purpose.start()):
+                start, end = pair.span("value")
+                until = trimmed_end(plain, start, end)
+                value = plain[start:until]
+                if is_users_password(plain[start:end], path=True) or (
+                    value[0].isupper() and value[-4:].isdecimal() and is_word_and_number(value)
+                ):
+                    yield "password", start, secret_end(plain, start, end)
 
 
 def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
@@ -192,14 +277,7 @@ def values_said_first(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def other_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield PINs, passphrases of plain words, passwords of Wi-Fi codes, and base64 blobs beside a key word."""
-    if "pin" in folded or "geheimzahl" in folded or "\u6697\u8a3c\u756a\u53f7" in folded:
-        for found in windowed_matches(_PIN, plain, _REACH):
-            yield "password", *found.span("value")
-    if "phrase" in folded or "mnemonic" in folded:
-        for found in windowed_matches(_PASSPHRASE, folded, _REACH):
-            if is_passphrase(found["value"].replace("-", " ")):
-                yield "password", *found.span("value")
+    """Yield passwords of Wi-Fi codes, and base64 blobs beside a key word."""
     if "wifi:" in folded:
         for found in windowed_matches(_WIFI, folded, _REACH):
             yield "password", *found.span("value")
@@ -211,3 +289,41 @@ def other_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             and (rest := BLOB_END.match(plain, end))
         ):
             yield "credential", start, rest.end()
+
+
+def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield PINs, passphrases of plain words, recovery codes, and the secrets of one-time passwords."""
+    coded = "code" in folded
+    if any(mark in folded for mark in _PIN_MARKS) or (coded and any(door in folded for door in _DOORS)):
+        for found in windowed_matches(_PIN, folded, _REACH):
+            named = not found["alone"] or plain[found.start() : found.end("alone")] == "PIN"
+            if named and (found["sign"] or ends_there(plain, found.end())):
+                yield "password", *found.span("value")
+    if "phrase" in folded or "frase" in folded or "mnemonic" in folded:
+        for found in windowed_matches(_PASSPHRASE, folded, _REACH):
+            if is_passphrase(found["value"].replace("-", " ")):
+                yield "password", *found.span("value")
+    if any(mark in folded for mark in ("otp", "2fa", "mfa", "a2f", "authenticator", "two-factor")):
+        for found in windowed_matches(_OTP, folded, _REACH):
+            start, end = found.span("value")
+            if has_digit(plain[start:end]) or plain[start:end].isupper():
+                yield "credential", start, end
+    if (coded or "codi" in folded or "key" in folded or not folded.isascii()) and any(
+        mark in folded for mark in _RECOVERY_MARKS
+    ):
+        for found in windowed_matches(_RECOVERY, folded, _REACH):
+            yield from _recovery_codes(plain, folded, found)
+
+
+def _recovery_codes(plain: str, folded: str, name: re.Match[str]) -> Iterator[SecretSpan]:
+    spans: list[tuple[int, int]] = []
+    at = name.end()
+    while len(spans) < _MAX_CODES and (code := _CODE.match(folded, at)):
+        alike = spans and "-" in code["code"] and len(code["code"]) == spans[-1][1] - spans[-1][0]
+        if not (alike or is_recovery_code(code["code"])):
+            break
+        spans.append(code.span("code"))
+        at = code.end()
+    if len(spans) > 1 or (spans and name["sign"] and ("-" in plain[slice(*spans[0])] or ends_there(plain, at))):
+        for span in spans:
+            yield "credential", *span
