@@ -74,6 +74,8 @@ WORD_MATCHES: Final = ("hybrid", "keyword")
 TIMELINE_SOURCE: Final = "temporal_"
 ANSWERS: Final = 0.5
 """The relevance from which on a memory answers a question."""
+LISTED: Final = 0.3
+"""The relevance of what is listed for its time although the question has a topic."""
 _HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
 """What is valid for long did not happen at a time."""
 LONG_CHARS: Final = 400
@@ -340,10 +342,12 @@ async def _with_window(call: Call[Any], fields: RecallFields, intent: Intent, fo
         return found
     everything = intent._replace(mode="timeline", search_text="", facets=_HAPPENED)
     listed, _ = await _timeline(call, fields, everything)
-    if not listed.rows:
+    if not listed.rows or (words and _min_relevance(fields) > LISTED):
         return found
     shown = {row.id for row in answers}
     happened = [row for row in listed.rows if row.time is None or row.time.subject_id not in shown]
+    if words:
+        happened = [msgspec.structs.replace(row, relevance=min(row.relevance, LISTED)) for row in happened]
     rows = [*happened, *answers] if intent.mode == "filter" else [*answers, *happened]
     return msgspec.structs.replace(found, rows=rows[: fields.limit])
 

@@ -52,7 +52,7 @@ _HOOKS: Final = Scenario(
         post(
             "a fact",
             "/api/memory/remember",
-            {"content": "The staging database listens on port 5433", "project": _PROJECT},
+            {"content": "The staging database listens on port 5433", "project": _PROJECT, "importance": 0.6},
         ),
         post("a rule", "/api/memory/remember", {"content": "Never deploy on Fridays", "project": _PROJECT}),
         post("of another project", "/api/memory/remember", {"content": "The oven is on port 80", "project": "/other"}),
