@@ -94,7 +94,7 @@ _END_OF_LINE = re.compile(r"[.,;)\]}\"'`*_~]{0,5}(?:</[a-z0-9]{1,10}>){0,3}[ \t|
 _VALUE_ENDS = re.compile(
     r"[,;)\]}\u201c-\u201e\u00bb\u3000-\u9fff\uac00-\ud7a3]|</|[*_~]{1,3}[\s.,;]|[ \t]{1,8}(?:[(|/\u2013\u2014-]"
     r"|(?:for|on|at|in|to|of|from|and|or|with|as|if|when|until|but|user|username|login|host|db"
-    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit)\b)",
+    r"|f\u00fcr|auf|bei|im|zum|zur|und|oder|mit|works|geht|funktioniert|marche|funciona)\b)",
     re.IGNORECASE,
 )
 """What comes after ``password: hunter2``, and not after the first noun of a sentence about passwords."""
@@ -123,13 +123,13 @@ _PASS_OWNERS: Final = (
 )
 _IN_PATH: Final = ("/", "-", "_", ".")
 _BETWEEN_TWO: Final = (", ", "/ ", " and ", " und ")
-_WIFI: Final = ("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3")
+_WIFI: Final = ("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3", "network", "hotspot")
 _SHORT_NAMES: Final = ("pw", "psk", "mdp")
 """Without a sign, these are in no sentence about passwords."""
 _ACCOUNT_BEFORE = re.compile(
     r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|router|database|db|server|user|login|e?mail|e-mail)"
     r"(?:'s)?[ -](?:(?:with|mit|avec|con)\s)?"
-    r"|(?:user(?:name)?|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
+    r"|root|sudo|wlan|(?:user(?:name)?|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
     r"|compte|usuario|cuenta|utente)\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?)\Z"
 )
 """Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""

@@ -14,7 +14,7 @@ from signet_actors.domain.redaction.letters import plain_letters
 WORDS_FOR_PASSWORDS: Final = """
     password passwort passwd passord passcode passphrase passe pass pwd psw psk pw mdp mot·de·passe kennwort zugangscode
     seed·phrase recovery·phrase mot·secret code·secret wifi·code wlan·code code·wifi clé·wifi clé·wi-fi
-    wlan-schlüssel wlan·schlüssel
+    wlan-schlüssel wlan·schlüssel netzwerkschlüssel clé·wpa
     contraseña contrasenya clave·secreta clave senha palavra-passe palavra·passe
     parola·chiave parola·d'ordine parola·d'accesso parola wachtwoord toegangscode hasło hasła hasłem
     heslo jelszó jelszava parolası parolam parolă şifresi şifrem şifreniz şifre
@@ -44,7 +44,8 @@ PAIR_WORDS: Final = """
     utente·e·password wifi wi-fi wlan ログイン 登录 로그인
     usuario/contraseña usuário/senha utente/password utilisateur/mot·de·passe логин/пароль логин·и·пароль
     учетные·данные 账号密码 账号/密码 帳號密碼 帳號/密碼 用户名/密码 id/パスワード 아이디/비밀번호 계정
-    login·with login·as in·with in·as anmelden·mit einloggen·mit login·mit connecter·avec sesión·con entrar·con
+    login·with login·as in·with in·as anmelden·mit anmeldung·mit einloggen·mit login·mit connecter·avec connexion·avec
+    sesión·con entrar·con
 """
 """Words before a user and a password: ``creds: admin / …``, ``log in with admin / …``."""
 ACCOUNTS: Final = """
@@ -61,6 +62,7 @@ RECOVERY_WORDS: Final = """
     codes·de·récupération code·de·récupération codes·de·secours code·de·secours códigos·de·recuperación
     código·de·recuperación códigos·de·respaldo código·de·respaldo códigos·de·emergencia códigos·de·recuperação
     códigos·de·backup codici·di·recupero codice·di·recupero codici·di·backup herstelcodes herstelcode
+    rescue·codes one-time·codes notfall-codes sicherungscodes codes·de·sauvegarde
     recovery·key wiederherstellungsschlüssel clé·de·récupération clave·de·recuperación
 """
 

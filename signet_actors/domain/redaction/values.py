@@ -245,10 +245,10 @@ def is_users_password(value: str, *, path: bool) -> bool:
         return False
     if checked != value and is_word_and_number(checked):
         return True
+    if len(checked) >= 8 and _kinds(checked) == 4 and _SYMBOL_OF_NO_PATH.search(checked):
+        return True
     if path:
-        return (len(checked) >= 8 and _kinds(checked) == 4 and _SYMBOL_OF_NO_PATH.search(checked) is not None) or (
-            len(checked) >= 10 and checked.isalnum() and len(_DIGIT_FOR_LETTER.findall(checked)) >= 2
-        )
+        return len(checked) >= 10 and checked.isalnum() and len(_DIGIT_FOR_LETTER.findall(checked)) >= 2
     return is_irregular(checked) or (len(checked) >= 8 and _kinds(checked) >= 3 and _SYMBOL.search(checked) is not None)
 
 

@@ -64,20 +64,36 @@ def _any_of(words: str) -> str:
 
 
 _OF: Final = (
-    rf"(?:[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?"
+    rf"(?P<of>[ ]\([^()\r\n]{{1,40}}\)|[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?"
     rf"{CLOSE}\s{{0,3}}"
 )
 """What may stand between a word and its sign: ``(GitHub)``, ``for the router``."""
+_NO_SIGN: Final = r"(?(of)(?!)|(?<=\s))"
 _PAIR = {
     only: re.compile(rf"(?<!\w)(?:{_pair_words(ascii_only=only)})(?:{_OF}(?P<sign>{_SIGN})|(?=\s)){_OPEN}")
     for only in (True, False)
 }
 _SURE_PAIR: Final = re.compile(r"cred|zugangsdaten|anmeldedaten|logindaten|identifiant|inloggegevens")
 """These need no sign before ``admin:Winter2025``."""
-_ACCOUNT = re.compile(rf"(?:{_any_of(ACCOUNTS)})[\"'`*]{{0,3}}(?:(?P<glued>:)|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])")
+_ACCOUNT = re.compile(
+    rf"(?:{_any_of(ACCOUNTS)}|(?:user(?:name)?|(?:be)?nutzer|utilisateur|usuario):? [\w.@-]{{1,32}})"
+    rf"[\"'`*]{{0,3}}(?:(?P<glued>:)|[ ]?/[ ]?)[\"'`*]{{0,3}}(?=[^\s/:])"
+)
 _INSIDE: Final = tuple("_./@:\\-")
 """After one of these, ``admin`` is a part of a path, an address or a name."""
-_ACCOUNT_MARKS: Final = ("admin", "root", "guest", "gast", "pi:", "pi/", "pi /")
+_ACCOUNT_MARKS: Final = (
+    "user",
+    "nutzer",
+    "utilisateur",
+    "usuario",
+    "admin",
+    "root",
+    "guest",
+    "gast",
+    "pi:",
+    "pi/",
+    "pi /",
+)
 _TO_LOG_IN = re.compile(
     r"(?<=\s)(?:to (?:log|sign)[ -]?(?:in|on)|zum (?:anmelden|einloggen|login)|pour (?:se connecter|entrer)"
     r"|para (?:entrar|acceder|iniciar|el login)|per (?:accedere|entrare))(?!\w)"
@@ -89,7 +105,7 @@ _PAIR_BEFORE = re.compile(
 _USER = re.compile(
     r"[ \t]{0,16}(?:[-*+\u2022][ \t]{1,3}|\d{1,2}[.)][ \t]{1,3})?[\"'`*_]{0,3}[^\s\"'`*:/|,;=]{1,64}[\"'`*]{0,3}"
     r"(?:(?P<glued>:(?=\S))|[ \t]{0,3}(?://|[:/|]|->|\u2192)[ \t]{0,3}"
-    r"|[ \t]{0,3}(?P<loose>[,;]|(?<=\s)(?:and|und|et|y|e)(?=\s))[ \t]{0,3})"
+    r"|[ \t]{0,3}(?P<loose>[,;]|(?<=\s)(?:and|und|et|y|e)(?=\s)|(?<=\s))[ \t]{0,3})"
     r"[\"'`*_]{0,3}"
 )
 _LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
@@ -119,37 +135,55 @@ _SAID_BEFORE = re.compile(
 )
 _AROUND: Final = "*_~`\"',.()<>[]\u201c\u201d\u201e\u00ab\u00bb"
 _PIN = re.compile(
-    r"(?<!\w)(?:(?P<sure>puk|passcode|(?:my|our|card|sim|phone|bank|door|voicemail) pin|t(?:\u00fc|u\u0308|ue)rcode"
+    r"(?<!\w)(?:(?P<sure>puk|passcode|(?:karten|handy)-pin|(?:my|our|card|sim|phone|bank|door|voicemail) pin"
+    r"|t(?:\u00fc|u\u0308|ue)rcode"
     r"|digicode|(?:handy|iphone|tresor)[ -]?code|(?:door|gate|garage|keypad|lockbox|unlock)[ -]code)"
     r"|(?P<alone>pin)|pin[ -]?(?:code|number|nummer)|code pin"
     r"|geheimzahl|\u6697\u8a3c\u756a\u53f7|code de (?:la )?porte"
     r"|c(?:\u00f3|o\u0301?)digo de (?:la )?(?:puerta|entrada|alarma)"
-    r"|(?:the|your|his|her|die|[dms]eine|unsere|mon|ton|son|le|mi|tu|su|el|meu|o|mio|il) (?:[a-z]{2,12} )?pin)"
-    rf"{_OF}(?:(?P<sign>{_SIGN}|\u306f){_OPEN}|(?(sure)(?<= )|(?!)))"
+    r"|(?:the|your|his|her|die|[dms]eine?|unsere?|mon|ton|son|le|mi|tu|su|el|meu|o|mio|il) (?:[a-z]{2,12} )?pin)"
+    rf"{_OF}(?:(?P<sign>{_SIGN}|\u306f){_OPEN}|(?(sure){_NO_SIGN}|(?!)))"
     r"(?P<value>\d{4,8})(?![\w-]|[.:]\d| ?(?:[\u00b5cmk]?m|ms|px|m?[av]|[kmg]?hz|of|lines|times)\b)"
 )
 _PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
 _DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
 _PASSPHRASE = re.compile(
     rf"(?:{_any_of(WORDS_FOR_PHRASES)}){_OF}"
-    rf"(?:{_SIGN}|(?<=\s)(?=[\"'`\u201e\u201c\u00ab])){_OPEN}(?P<value>[a-z]{{3,12}}+(?:[ -][a-z]{{3,12}}+){{3,24}})"
+    rf"(?:{_SIGN}|{_NO_SIGN}(?=[\"'`\u201e\u201c\u00ab]|[a-z]{{3,12}}-)){_OPEN}"
+    rf"(?P<value>[a-z]{{3,12}}+(?:[ -][a-z]{{3,12}}+){{3,24}})"
     r"(?=[ ]?[\"'`\u201c\u201d\u00bb](?!\w)|[*_~.!]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
 )
 _OTP = re.compile(
-    r"(?:(?:[th]?otp|2fa|mfa|a2f|authenticator(?:[ -]app)?|two-factor)[ _-]?"
-    r"(?:seed|secret|(?:(?:setup|secret)[ _-]?)?key|schl(?:\u00fc|u\u0308?|ue)ssel|geheimnis)"
-    r"|(?:cl(?:\u00e9|e\u0301?)|clave|secreto?|semilla|chave|chiave|seed)"
+    r"(?:(?:[th]?otp|2fa|mfa|a2f|authenticator(?:[ -]app)?|two-factor)"
+    r"(?P<part>[ _-]?(?:seed|secret|(?:(?:setup|secret)[ _-]?)?key|schl(?:\u00fc|u\u0308?|ue)ssel|geheimnis))?"
+    r"|(?P<word>cl(?:\u00e9|e\u0301?)|clave|secreto?|semilla|graine|chave|chiave|seed)"
     r" (?:(?:for|de|del|pour) )?(?:totp|otp|2fa|mfa|a2f))"
-    rf"{_OF}(?:{_SIGN}|(?<=\s)){_OPEN}"
+    rf"{_OF}(?:{_SIGN}|{_NO_SIGN}){_OPEN}"
     r"(?P<value>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15}|[a-z2-7]{16,128}={0,6})(?![\w=])"
 )
-_RECOVERY = re.compile(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|(?<=\s)){_OPEN}")
+_RECOVERY = re.compile(rf"(?:{_any_of(RECOVERY_WORDS)}){_OF}(?:(?P<sign>{_SIGN})|{_NO_SIGN}){_OPEN}")
 _CODE = re.compile(
-    r"[\s,;|*\u2022`\"'+-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
+    r"[\s,;/|*\u2022`\"'+\[({-]{0,12}(?:\d{1,2}[.)] {1,3})?(?:(?:and|und|et|y|e|or) )?[`\"'*]{0,3}"
     r"(?P<code>\d{4} \d{4}|[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){0,7})(?![\w@:=-]|[./]\w)"
 )
 _RECOVERY_MARKS: Final = (
-    *("recover", "backup", "back-up", "scratch", "emergenc", "2fa", "mfa", "wieder", "notfall", "ersatz", "secours"),
+    *(
+        "recover",
+        "rescue",
+        "one-time",
+        "sicherung",
+        "sauvegarde",
+        "backup",
+        "back-up",
+        "scratch",
+        "emergenc",
+        "2fa",
+        "mfa",
+        "wieder",
+        "notfall",
+        "ersatz",
+        "secours",
+    ),
     *("r\u00e9cup", "re\u0301cup", "recup", "respaldo", "herstel"),
 )
 _MAX_CODES: Final = 64
@@ -176,17 +210,21 @@ def pair_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 end -= 1
             until = trimmed_end(plain, start, end)
             value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
-            loose = user["loose"] or not pair["sign"]
+            loose, blank = user["loose"] is not None or not pair["sign"], user["loose"] == ""
             done = start + len(value)  # further words in the same run are parts of this value
             sure = not loose or (user["glued"] and _SURE_PAIR.match(pair[0]))
             if may_be_value(plain, start, start + len(value)) and (
-                ((pair["sign"] or user["glued"]) and is_unmistakable(value))
+                (not blank and (pair["sign"] or user["glued"]) and is_unmistakable(value))
                 or (sure and is_spoken_password(value) and not is_id_or_place(value))
-                or (not (pair["sign"] or user["loose"]) and is_users_password(plain[start:end], path=not user["glued"]))
+                or (blank and is_users_password(plain[start:end] if pair["sign"] else value, path=True))
+                or (
+                    not (pair["sign"] or user["loose"] is not None)
+                    and is_users_password(plain[start:end], path=not user["glued"])
+                )
             ):
                 yield "password", start, end
             line = _LINE_END.match(plain, start)
-            if not pair["sign"] or line is None or line.end() == len(plain):
+            if not pair["sign"] or blank or line is None or line.end() == len(plain):
                 break
             at = line.end()
         done = max(done, at)
@@ -201,6 +239,8 @@ def account_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 continue
             stop = BARE_STOP.search(plain, start, start + _REACH)
             end = secret_end(plain, start, stop.start() if stop else min(len(plain), start + _REACH))
+            while end > start and plain[end - 1] in "*_~":
+                end -= 1
             if end - start <= MAX_CHECKED_CHARS and is_users_password(plain[start:end], path=not account["glued"]):
                 yield "password", start, end
     if any(mark in folded for mark in _PURPOSES):
@@ -296,8 +336,9 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
     coded = "code" in folded
     if any(mark in folded for mark in _PIN_MARKS) or (coded and any(door in folded for door in _DOORS)):
         for found in windowed_matches(_PIN, folded, _REACH):
-            named = not found["alone"] or plain[found.start() : found.end("alone")] == "PIN"
-            if named and (found["sign"] or ends_there(plain, found.end())):
+            sign = found["sign"] or ""
+            named = not found["alone"] or sign.isalpha() or plain[found.start() : found.end("alone")] == "PIN"
+            if named and (sign or ends_there(plain, found.end())):
                 yield "password", *found.span("value")
     if "phrase" in folded or "frase" in folded or "mnemonic" in folded:
         for found in windowed_matches(_PASSPHRASE, folded, _REACH):
@@ -306,7 +347,7 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
     if any(mark in folded for mark in ("otp", "2fa", "mfa", "a2f", "authenticator", "two-factor")):
         for found in windowed_matches(_OTP, folded, _REACH):
             start, end = found.span("value")
-            if has_digit(plain[start:end]) or plain[start:end].isupper():
+            if has_digit(plain[start:end]) or (plain[start:end].isupper() and (found["part"] or found["word"])):
                 yield "credential", start, end
     if (coded or "codi" in folded or "key" in folded or not folded.isascii()) and any(
         mark in folded for mark in _RECOVERY_MARKS
@@ -324,6 +365,8 @@ def _recovery_codes(plain: str, folded: str, name: re.Match[str]) -> Iterator[Se
             break
         spans.append(code.span("code"))
         at = code.end()
-    if len(spans) > 1 or (spans and name["sign"] and ("-" in plain[slice(*spans[0])] or ends_there(plain, at))):
+    first = plain[slice(*spans[0])] if spans else ""
+    alone = "-" in first and (name["sign"] or (ends_there(plain, at) and len(set(map(len, first.split("-")))) == 1))
+    if len(spans) > 1 or alone or (spans and name["sign"] and ends_there(plain, at)):
         for span in spans:
             yield "credential", *span
