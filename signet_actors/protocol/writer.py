@@ -141,14 +141,15 @@ class RememberChunks(KeyedRequest[ChunksRemembered | Remembered], frozen=True, t
     """Store an oversized content as chunks, all or none, or return what it duplicates.
 
     ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` are the parts; ``vectors`` has one
-    per chunk or is empty. The duplicate may be a single memory with the same source. A conflict is
-    ``Failure(CONFLICT)``.
+    per chunk or is empty. The duplicate may be a single memory. A conflict is ``Failure(CONFLICT)``; with
+    ``may_repeat`` it is none that chunks are stored already, or the whole text under another key.
     """
 
     memory: NewMemory
     chunks: tuple[str, ...]
     principal: Principal
     vectors: tuple[Vector, ...] = ()
+    may_repeat: bool = False
 
 
 class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from signet_actors.domain.normalization import content_hash
@@ -18,11 +19,12 @@ from signet_actors.protocol.writer import (
     ModifyMemory,
     NewMemory,
     RememberChunks,
+    Vector,
 )
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.check import check_database
-from tests.support.store_room import SetClock, StoreRoom
+from tests.support.store_room import DIMENSIONS, MODEL, SetClock, StoreRoom
 
 ME = Principal()
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -85,6 +87,52 @@ def test_a_long_text_with_other_chunk_boundaries_is_the_same(room: StoreRoom) ->
         stored = remember(room, "One.", "two, three.", scope=str(fields), **fields)
         again = remember(room, "one. two,", "THREE.", scope=str(fields), **fields)
         assert (again.ids, again.group_id, again.deduped) == (stored.ids, stored.group_id, True)
+
+
+@pytest.mark.parametrize(
+    ("stored", "chunks", "expected"),
+    [
+        (["a.", "b."], ["a.", "c."], ["a.\nc."]),
+        (["a.", "b."], ["c.", "a.", "d.", "e."], ["c.", "a.\nd.", "e."]),
+        (["a.", "b."], ["c.", "d.", "b."], ["c.", "d.\nb."]),
+        (["a.", "b."], ["a.", "b.", "c."], ["a.\nb.", "c."]),
+        (["a.", "b."], ["c.", "a.", "b."], ["c.", "a.\nb."]),
+        (["a.", "a.\nb."], ["a.", "b.", "c.", "d."], ["a.\nb.\nc.", "d."]),
+        (["b.", "c."], ["x.", "b.", "c.", "b."], ["x.", "b.\nc.\nb."]),
+        (["a.", "b."], ["c.", "d."], ["c.", "d."]),
+    ],
+)
+def test_a_text_that_may_repeat_others_is_stored_whole_in_chunks_of_its_own(
+    room: StoreRoom, stored: list[str], chunks: list[str], expected: list[str]
+) -> None:
+    for text in stored:
+        room.remember(text)
+    memory = NewMemory("\n".join(chunks), "fact", 0.8)
+    answer = room.ask(RememberChunks(memory, tuple(chunks), ME, may_repeat=True))
+    contents = dict(room.connection.execute("SELECT id, content FROM memories").fetchall())
+    assert [contents[chunk] for chunk in answer.ids] == expected
+    again = room.ask(RememberChunks(memory, tuple(chunks), ME, may_repeat=True))
+    assert (again.ids, again.deduped) == (answer.ids, True)
+
+
+def test_a_text_that_may_repeat_others_and_is_one_memory_is_that_memory(room: StoreRoom) -> None:
+    for text in ("a.", "b.", "a.\nb."):
+        whole = room.remember(text)
+    answer = room.ask(RememberChunks(NewMemory("a.\nb.", "fact", 0.8), ("a.", "b."), ME, may_repeat=True))
+    assert (answer.id, answer.deduped) == (whole.id, True)
+
+
+def test_a_chunk_keeps_its_vector_and_a_joined_one_is_embedded_by_a_job(room: StoreRoom) -> None:
+    room.remember("a.", vector=[1.0])
+    raw = [bytes(np.eye(DIMENSIONS, dtype="<f4")[index]) for index in range(3)]
+    vectors = tuple(Vector(MODEL, DIMENSIONS, index) for index in range(3))
+    command = RememberChunks(NewMemory("c.\na.\nd.", "fact", 0.8), ("c.", "a.", "d."), ME, vectors, may_repeat=True)
+    first, joined = room.ask(command, raw).ids
+    assert room.value("SELECT embedding_seq IS NOT NULL FROM memories WHERE id = ?", first) == 1
+    assert room.value("SELECT embedding_seq IS NULL FROM memories WHERE id = ?", joined) == 1
+    assert room.connection.execute(
+        "SELECT memory_id FROM memory_jobs WHERE job_type = 'embed' AND status = 'pending'"
+    ).fetchall() == [(joined,)]
 
 
 def test_chunks_of_an_earlier_release_get_a_group(tmp_path: Path) -> None:

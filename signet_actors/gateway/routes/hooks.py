@@ -299,7 +299,7 @@ async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
         text = await prepare_remembered_text(call.state, fields.content)
         stored: RememberReply | RememberChunksReply | None = await _repeated(call, text)
         if stored is None:
-            stored = await store_text(call.with_request(fields, session_id=session.key), text)
+            stored = await store_text(call.with_request(fields, session_id=session.key), text, may_repeat=True)
         await note_remembered(call, stored)
         return _saved(stored)
 
@@ -476,7 +476,7 @@ async def _store_summary(call: Call[CompactionCompleteRequest], session: HookSes
     # Prefixes such as "critical:" do not count in a text that a model wrote.
     chunks = chunks_of(text.content, state.config.memory.pipeline_v2.guardrails)
     prepared = PreparedMemory(text.content, text.redactions, pinned=False, tags=(), type=SUMMARY_TYPE, chunks=chunks)
-    stored = await store_text(call.with_request(fields, session_id=session.key), prepared)
+    stored = await store_text(call.with_request(fields, session_id=session.key), prepared, may_repeat=True)
     return stored.group_id if isinstance(stored, RememberChunksReply) else stored.id
 
 

@@ -109,15 +109,20 @@ async def note_remembered(call: Call[Any], stored: RememberReply | RememberChunk
         call.state.checkpoints.remembered(call.session_key, call.agent_id, ids)
 
 
-async def store_text(call: Call[RememberRequest], text: PreparedMemory) -> RememberReply | RememberChunksReply:
-    """Store the prepared text with the fields of the request; an oversized one as chunks. Raises SignetError."""
+async def store_text(
+    call: Call[RememberRequest], text: PreparedMemory, *, may_repeat: bool = False
+) -> RememberReply | RememberChunksReply:
+    """Store the prepared text with the fields of the request; an oversized one as chunks. Raises SignetError.
+
+    ``may_repeat``: a long text is stored although a part of it is stored already.
+    """
     state = call.state
     if not text.content:
         raise InvalidRequest("content is required", field="content")
     memory = _new_memory(call, text)
     redaction = redaction_fields(text.redactions + call.redactions)
     if text.chunks:
-        return await _remember_chunks(call, memory, text.chunks, redaction)
+        return await _remember_chunks(call, memory, text.chunks, redaction, may_repeat=may_repeat)
     frames: list[bytes] = []
     (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.trace_id)
     stored = await call.ask_writer(
@@ -165,7 +170,12 @@ async def _remember_reply(
 
 
 async def _remember_chunks(
-    call: Call[RememberRequest], memory: NewMemory, chunks: tuple[str, ...], redaction: RedactionFields
+    call: Call[RememberRequest],
+    memory: NewMemory,
+    chunks: tuple[str, ...],
+    redaction: RedactionFields,
+    *,
+    may_repeat: bool,
 ) -> RememberReply | RememberChunksReply:
     state = call.state
     frames: list[bytes] = []
@@ -180,6 +190,7 @@ async def _remember_chunks(
                 chunks=chunks,
                 vectors=tuple(vectors),
                 principal=call.principal,
+                may_repeat=may_repeat,
             ),
             frames=frames,
         )

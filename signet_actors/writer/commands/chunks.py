@@ -9,7 +9,7 @@ Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from signet_actors.domain.extraction.injected_text import injected_parts
 from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
-from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
+from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
 from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
 from signet_actors.writer.command_context import CommandContext
@@ -34,8 +34,8 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
     """Store every chunk as a row of one group, or return what the content duplicates.
 
     A duplicate has the same source id, else the same idempotency key, else the same text (unless the caller names
-    another key). Only a source id may match a memory that is not a group. Raises ``Conflict`` with the documented
-    texts; the caller's savepoint then undoes the inserts.
+    another key). Raises ``Conflict`` with the documented texts; the caller's savepoint then undoes the inserts. A text
+    that ``may_repeat`` others is stored although some of its chunks are stored already.
     """
     memory = command.memory
     found: ChunksRemembered | Remembered | None = by_source(context, memory) or memories.by_source(context, memory)
@@ -43,7 +43,13 @@ def remember(context: CommandContext, command: RememberChunks) -> ChunksRemember
         found = _replay(context, command, memory.idempotency_key)
     if found is None:
         found = _group_of_same_text(context, command)
-    return found or _insert(context, command)
+    if found is not None:
+        return found
+    vectors: Sequence[Vector | None] = command.vectors or [None] * len(command.chunks)
+    chunks = list(zip(command.chunks, vectors, strict=True))
+    if command.may_repeat:
+        chunks = _distinct_from_stored(context, memory, chunks)
+    return _insert(context, command, chunks) if chunks else memories.of_same_text(context, memory)
 
 
 def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | None:
@@ -80,14 +86,49 @@ def refuse_chunked_key(context: CommandContext, key: str, memory: NewMemory) -> 
         raise Conflict("idempotency key was already used for chunked content")
 
 
-def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembered:
+def _distinct_from_stored(
+    context: CommandContext, memory: NewMemory, chunks: Iterable[tuple[str, Vector | None]]
+) -> list[tuple[str, Vector | None]]:
+    """Return the text in chunks of which none is stored, in text order; none if the whole text is one stored memory.
+
+    As in ``distinct_chunks``, a chunk that is stored also takes the chunks after it until it differs, and if the text
+    ends before that, the last chunks become one. Such a chunk has no vector yet.
+    """
+    text = memory.content
+    distinct: dict[str, tuple[int, int, Vector | None]] = {}
+
+    def is_new(digest: str) -> bool:
+        return digest not in distinct and memories.live_by_hash(context, memory, digest) is None
+
+    begin, end = None, 0
+    for chunk, vector in chunks:
+        context.heartbeat()
+        first = text.index(chunk, end)
+        end = first + len(chunk)
+        is_joined, begin = begin is not None, first if begin is None else begin
+        digest = content_hash(text[begin:end])
+        if is_new(digest):
+            distinct[digest] = begin, end, None if is_joined else vector
+            begin = None
+    while begin is not None and distinct:
+        _, (begin, _, _) = distinct.popitem()
+        digest = content_hash(text[begin:end])
+        if is_new(digest):
+            distinct[digest] = begin, end, None
+            begin = None
+    return [(text[begin:end], vector) for begin, end, vector in distinct.values()]
+
+
+def _insert(
+    context: CommandContext, command: RememberChunks, chunks: Sequence[tuple[str, Vector | None]]
+) -> ChunksRemembered:
     memory, key = command.memory, command.memory.idempotency_key
     if memory.agent_id not in context.row_cache.agents:
         agents.register(context, memory.agent_id)
-    group_id = _new_group(context, memory, len(command.chunks))
+    group_id = _new_group(context, memory, len(chunks))
     ids: list[str] = []
-    injected = injected_parts(memory.content, command.chunks)
-    for index, text in enumerate(command.chunks):
+    injected = injected_parts(memory.content, [text for text, _ in chunks])
+    for index, (text, vector) in enumerate(chunks):
         context.heartbeat()
         part = msgspec.structs.replace(
             memory,
@@ -95,12 +136,12 @@ def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembere
             source_type=CHUNK,
             source_id=group_id,
             idempotency_key=None if key is None else f"{key}:chunk:{index}",
-            vector=command.vectors[index] if command.vectors else None,
+            vector=vector,
         )
         digest = content_hash(text)
         if memories.live_by_hash(context, part, digest) is not None:
             raise Conflict(_EXISTS)
-        metadata = {"groupId": group_id, "chunk": index, "chunks": len(command.chunks)}
+        metadata = {"groupId": group_id, "chunk": index, "chunks": len(chunks)}
         metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
         chunk_id = memories.insert(
             context, part, command.principal, digest, metadata=metadata, injected=injected[index]
@@ -166,7 +207,7 @@ def _group_of_same_text(context: CommandContext, command: RememberChunks) -> Chu
             continue  # only white space differs, which may be all that two commands differ in
         live = [part for part in _parts(context, memory, group_id) if not part.is_deleted]
         if _same_letters(live, command.chunks):
-            if memory.idempotency_key is not None:
+            if memory.idempotency_key is not None and not command.may_repeat:
                 raise Conflict(_EXISTS)
             return ChunksRemembered(ids=[part.id for part in live], group_id=group_id, deduped=True)
     return None

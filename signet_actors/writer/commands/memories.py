@@ -236,6 +236,14 @@ def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
 
 
+def of_same_text(context: CommandContext, memory: NewMemory) -> Remembered:
+    """Return the live memory that holds the text, of which it is known that there is one."""
+    digest = content_hash(memory.content)
+    row = live_by_hash(context, memory, digest)
+    assert row is not None
+    return _deduplicated(context, row, memory, digest)
+
+
 def row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
     if memory.source_id is None or memory.session_bound:
         return None
