@@ -39,7 +39,7 @@ JOINERS: Final = (
     r"|til|k|na|f\u00f6r|ot|\u0434\u043b\u044f"
 )
 _COPULAS: Final = (
-    r"(?:(?:is|was|are|has\sbeen|(?:will|should|must|can)\sbe|ist|war|wurde|lautet|hei(?:\u00df|ss)t|est|es|fue|foi"
+    r"(?:(?:is|was|are|has\sbeen|(?:will|should|must|can)\sbe|ist|war|wurde|lautet|hei(?:\u00df|ss)t|(?:c')?est|es|fue|foi"
     r"|era|byl)"
     r"(?:\s(?:now|still|currently|set\sto|changed\sto|reset\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz))?)"
     r"|now|set\sto|changed\sto|reset\sto|jetzt|(?(owner)to(?!\s[^\s:=]{1,30}[:=])|(?:to|as))|equals"
@@ -127,9 +127,9 @@ _WIFI: Final = ("wifi", "wi-fi", "wlan", "wpa", "wpa2", "wpa3", "network", "hots
 _SHORT_NAMES: Final = ("pw", "psk", "mdp")
 """Without a sign, these are in no sentence about passwords."""
 _ACCOUNT_BEFORE = re.compile(
-    r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|router|database|db|server|user|login|e?mail|e-mail)"
+    r"(?<!\w)(?:(?:sudo|root|admin|wi-?fi|wlan|ssh|ftp|smtp|vpn|nas|pi|zip|pdf|master|router|database|db|server|user|login|e?mail|e-mail)"
     r"(?:'s)?[ -](?:(?:with|mit|avec|con)\s)?"
-    r"|root|sudo|wlan|(?:user(?:name)?|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
+    r"|root|sudo|wlan|(?:user(?:name)?|ssh|login|account|ssid|wi-?fi|wlan|benutzer(?:name)?|nutzer|konto|utilisateur|identifiant"
     r"|compte|usuario|cuenta|utente)\s?[:=]?\s[^\s:=]{1,32}[\s,;/]{1,3}(?:(?:and|with|und|mit|et|avec|y|con|e)\s)?)\Z"
 )
 """Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""

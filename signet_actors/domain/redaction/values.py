@@ -60,6 +60,9 @@ _TEXT_ABOUT_PASSWORDS: Final = """
     provide random read repeat required reset rotate rotated rules salt salted secret see sent set short should so
     special store stored string strong symbol symbols text than that the then this to token too type update updated
     use used user users value variable vault was weak were when will with without word words wrong you your
+    bitte eingeben falsch haben ist kennwort mindestens muss nicht passwort wiederholen zeichen
+    contenir doit est merci moins obligatoire saisir votre
+    contener debe es incorrecta letras menos obligatoria por repita tener tu
 """
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
