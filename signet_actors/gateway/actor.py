@@ -116,6 +116,7 @@ class Gateway:
         self.state: GatewayState | None = None
         self.server: InProcessServer | None = None
         self._embedder_task: asyncio.Task[None] | None = None
+        self._token_task: asyncio.Task[None] | None = None
         self._stopped_before_ready = False
         self._descriptors = 0
         self._preloaded = preloaded
@@ -141,15 +142,15 @@ class Gateway:
         except ConfigError as error:
             listener.close()
             return self._exit(ExitCode.PROVIDER_CONFIG, error.detail)
+        key = await asyncio.to_thread(self._load_signing_key)  # a sync may take many seconds
+        token = await asyncio.to_thread(self._owner_token, self.bus.config)
         if self._stopped_before_ready:
             listener.close()
             return ExitCode.OK
-        key = self._load_signing_key()
         self._descriptors = available() - ACCEPTS_PER_ITERATION
         # The configuration may have changed since the process started. Nothing is awaited from here to on_reload.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
-        self._read_owner_token(state)
         application = Application(state, ROUTES)
         server_context = state.server_context = ServerContext(
             self._limits(config.gateway), lambda: new_id(self.clock, self.rng), application.has_effect
@@ -160,6 +161,7 @@ class Gateway:
         self.bus.on_reload = self._reload
         self.bus.extra_counters = self._counter_values
         self.bus.idle_trimmer.before_trim = lambda: self._release_idle_memory(state)
+        state.owner_token = token
         self._apply_embedding_config(state)
         for session in state.sessions.bypassed():  # before the first hook; the writer may not have had it
             state.ledger.switch_off(session.key, session.agent_id, session.first_ms)
@@ -213,14 +215,19 @@ class Gateway:
             self.log.warning("confirm_key_not_stored", exc_info=error)
             return secrets.token_bytes(KEY_BYTES)
 
-    def _read_owner_token(self, state: GatewayState) -> None:
-        """Read the owner token if the configuration requires one. Without it, owner routes reject requests."""
-        if not state.config.gateway.require_owner or state.owner_token is not None:
-            return
+    def _owner_token(self, config: Config) -> str | None:
+        """Return the owner token if one is required. Without it, owner routes reject requests. Blocks."""
+        if not config.gateway.require_owner:
+            return None
         try:
-            state.owner_token = owner_token(self._workspace.owner_token_file)
+            return owner_token(self._workspace.owner_token_file)
         except (ConfigError, OSError) as error:
             self.log.warning("owner_token_not_read", reason=str(error))
+            return None
+
+    async def _take_owner_token(self, state: GatewayState) -> None:
+        """Read the owner token if the configuration requires one now, and did not before."""
+        state.owner_token = state.owner_token or await asyncio.to_thread(self._owner_token, state.config)
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(
@@ -258,7 +265,7 @@ class Gateway:
         self.server.server_context.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
-        self._read_owner_token(self.state)
+        self._token_task = asyncio.create_task(self._take_owner_token(self.state))
         self._apply_embedding_config(self.state)
         self.log.info("reloaded")
 

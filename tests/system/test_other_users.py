@@ -207,8 +207,11 @@ def test_a_reload_can_enable_and_disable_the_token(own: LiveDaemon) -> None:
         own.configure("gateway: {requireOwner: true}\n")
         os.kill(own.process.pid if own.process else 0, 1)
         eventually(lambda: own.api.post(FORGET, wish).status == 403, what="a refusal without the token")
-        token = (own.workspace / ".daemon" / "owner-token").read_text()
-        assert own.api.request("POST", FORGET, wish, {TOKEN: token}).status == 200
+        token = own.workspace / ".daemon" / "owner-token"
+        eventually(
+            lambda: token.exists() and own.api.request("POST", FORGET, wish, {TOKEN: token.read_text()}).status == 200,
+            what="an answer with the token",
+        )
     finally:
         own.configure("gateway: {requireOwner: false}\n")
         os.kill(own.process.pid if own.process else 0, 1)

@@ -1,18 +1,21 @@
 """A disk whose syncs take seconds delays writes and is reported by health; it ends no process and loses no write.
 
-The real syncs of the writer's process are delayed, by a library that is loaded before the C library.
+The real syncs of files whose path has a word are delayed, by a library that is loaded before the C library.
 
 Source: docs/reliability.md R21, R22, R27.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +48,7 @@ static void delay(int fd) {
     length = readlink(link, path, sizeof path - 1);
     if (length < 0) return;
     path[length] = 0;
-    if (strstr(path, "memories.db")) {
+    if (strstr(path, getenv("SLOW_SYNC_PATH"))) {
         struct timespec time = {ms / 1000, (ms % 1000) * 1000000L};
         nanosleep(&time, 0);
     }
@@ -65,14 +68,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def slow(daemon: LiveDaemon, ms: int) -> None:
-    """Delay every sync of the database by ``ms`` from now on."""
+    """Delay every sync of the files by ``ms`` from now on."""
     draft = daemon.root / "slow.new"
     draft.write_text(f"{ms}\n")
     draft.replace(daemon.root / "slow")
 
 
-def start_with(daemon: LiveDaemon, library: Path) -> None:
-    daemon.start(LD_PRELOAD=str(library), SLOW_SYNC_FILE=str(daemon.root / "slow"))
+def start_with(daemon: LiveDaemon, library: Path, path: str = "memories.db") -> None:
+    daemon.start(LD_PRELOAD=str(library), SLOW_SYNC_FILE=str(daemon.root / "slow"), SLOW_SYNC_PATH=path)
 
 
 def says(daemon: LiveDaemon, status: str, words: str) -> Callable[[], bool]:
@@ -135,5 +138,90 @@ def test_a_writer_stopped_during_a_slow_sync_is_replaced(library: Path) -> None:
         daemon.api.remember("a note on a fast disk")
         died = [line for line in daemon.log() if line.get("event") == "child_exited"]
         assert [line["cause"] for line in died] == ["stopped sending heartbeats"]
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+PROMPT, START = "/api/hooks/user-prompt-submit", "/api/hooks/session-start"
+FACT = "The fox tunnel is locked at nine"
+
+
+def prompt(key: str, text: str = "when is the fox tunnel locked?") -> dict[str, Any]:
+    return {"harness": "codex", "sessionKey": key, "userMessage": text}
+
+
+def bypassed_in_file(daemon: LiveDaemon) -> set[str]:
+    claims = json.loads((daemon.workspace / ".daemon" / "claims.json").read_text())
+    return {claim["key"] if isinstance(claim, dict) else claim[0] for claim in claims if "true" in json.dumps(claim)}
+
+
+def test_memory_is_off_at_once_and_the_session_is_told_if_that_is_not_on_disk_yet(library: Path) -> None:
+    with live_daemon(started=False) as daemon:
+        start_with(daemon, library, str(daemon.workspace))
+        daemon.api.remember(FACT)
+        lives = daemon.children()
+        fast = daemon.api.post(PROMPT, prompt("fast", "[signet off] please")).ok()["inject"]
+        assert "switched it off for this session]" in fast
+        slow(daemon, 6000)
+        keys = [f"slow-{number}" for number in range(6)]
+        with ThreadPoolExecutor(len(keys)) as threads:
+            told = list(threads.map(lambda key: daemon.api.post(PROMPT, prompt(key, "[signet off] please")).ok(), keys))
+        for reply in told:
+            assert "switched it off for this session; this is not on disk yet" in reply["inject"], reply
+        for key in keys:
+            later = daemon.api.post(PROMPT, prompt(key)).ok()
+            assert (later["skipped"], later["reason"]) == (True, "bypassed")
+        assert FACT in daemon.api.post(PROMPT, prompt("another")).ok()["inject"]
+        assert daemon.api.post(START, {"harness": "codex", "sessionKey": "new", "runtimePath": "plugin"}).status == 200
+        assert daemon.api.get("/health").status == 200
+        assert daemon.children() == lives, "a process was restarted"
+        slow(daemon, 0)
+        again = daemon.api.post(PROMPT, prompt(keys[0], "[signet off]"))
+        assert "switched it off for this session" in again.ok()["inject"]
+        eventually(lambda: bypassed_in_file(daemon) >= {*keys, "fast"}, within_s=60, what="the file has all of them")
+        daemon.kill("gateway")
+        daemon.wait_ready()
+        for key in (*keys, "fast"):
+            assert daemon.api.post(PROMPT, prompt(key)).ok()["reason"] == "bypassed"
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_no_file_that_the_gateway_writes_ends_it_on_a_slow_disk(library: Path) -> None:
+    with live_daemon(started=False) as daemon:
+        start_with(daemon, library, str(daemon.root))
+        daemon.api.remember(FACT)
+        for key in ("known", "renewed", "over"):
+            daemon.api.post(START, {"harness": "codex", "sessionKey": key, "runtimePath": "plugin"}).ok()
+        lives = daemon.children()
+        slow(daemon, 2500)
+        hook = {"harness": "codex", "runtimePath": "plugin"}
+        writes: list[tuple[str, dict[str, Any]]] = [
+            (PROMPT, prompt("off", "[signet off]")),
+            (START, {**hook, "sessionKey": "claimed"}),
+            ("/api/hooks/session-end", {**hook, "sessionKey": "over", "transcript": ""}),
+            ("/api/sessions/known/bypass", {"enabled": True}),
+            ("/api/sessions/renewed/renew", {}),
+            ("/api/config", {"file": "SOUL.md", "content": "Be brief.\n"}),
+            ("/api/config", {"file": "AGENTS.md", "content": "Be kind.\n"}),
+            ("/api/hooks/synthesis/complete", {"content": "- a line", "harness": "codex"}),
+            ("/api/synthesis/trigger", {}),
+            ("/api/memory/codex-native-note", {"content": "a note"}),
+        ]
+        with ThreadPoolExecutor(len(writes)) as threads:
+            asked = [(target, threads.submit(daemon.api.post, target, body)) for target, body in writes]
+            while not all(answer.done() for _, answer in asked):
+                assert daemon.api.get("/health").status == 200
+        statuses = [(target, answer.result().status) for target, answer in asked]
+        assert {status for _, status in statuses} <= {200, 202, 503, 504}, statuses
+        token = daemon.workspace / ".daemon" / "owner-token"
+        daemon.configure((daemon.workspace / "agent.yaml").read_text() + "gateway: {requireOwner: true}\n")
+        assert daemon.process is not None
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        eventually(
+            lambda: daemon.api.get("/health").status == 200 and token.exists(), within_s=60, what="the token is made"
+        )
+        assert daemon.children() == lives, "a process was restarted"
+        slow(daemon, 0)
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from signet_actors.domain.session_keys import canonical_session_key
-from signet_actors.gateway.sessions.table import CLAIM_MS, Ending, SessionTable
+from signet_actors.gateway.sessions.table import CLAIM_MS, Ending, SessionTable, Stored
 from tests.support.store_room import SetClock
+
+
+def written(stored: Stored | None) -> None:
+    assert stored is None or stored.result(60)
 
 
 def test_the_first_path_claims_and_the_other_conflicts() -> None:
@@ -22,7 +26,7 @@ def test_the_first_path_claims_and_the_other_conflicts() -> None:
 
 def test_a_caller_without_a_path_neither_claims_nor_conflicts() -> None:
     table = SessionTable(SetClock())
-    assert table.enter("s", None) == (table.find("s"), False, None)
+    assert table.enter("s", None) == (table.find("s"), False, None, None)
     assert table.enter("s", "legacy").claimed_by is None
     entered = table.enter("s", None)
     assert (entered.known, entered.claimed_by, entered.session.path) == (True, None, "legacy")
@@ -90,7 +94,7 @@ def test_a_session_key_has_one_canonical_form() -> None:
 )
 def test_a_claim_in_the_file_lasts_as_long_as_it_would_have(tmp_path: Path, minutes: int, path: str | None) -> None:
     clock, file = SetClock(), tmp_path / "claims.json"
-    SessionTable(clock, file=file).enter("s", "plugin")
+    written(SessionTable(clock, file=file).enter("s", "plugin").stored)
     clock.advance(minutes * 60_000)
     found = SessionTable(clock, file=file).find("s")
     assert (None if found is None else found.path) == path
@@ -101,7 +105,7 @@ def test_a_bypass_is_in_the_file_until_memory_is_on_again(tmp_path: Path) -> Non
     table = SessionTable(clock, file=file)
     session = table.enter("s", None).session
     table.enter("other", "plugin")
-    table.bypass(session, bypassed=True)
+    written(table.bypass(session, bypassed=True))
     clock.advance(2 * CLAIM_MS)
     assert [each.key for each in SessionTable(clock, file=file).bypassed()] == ["s"]
     assert SessionTable(clock, file=file).find("s") is None
@@ -109,15 +113,30 @@ def test_a_bypass_is_in_the_file_until_memory_is_on_again(tmp_path: Path) -> Non
     table = SessionTable(clock, file=file)
     known = table.enter("s", None)
     assert (known.known, known.session.bypassed) == (True, True)
-    table.bypass(known.session, bypassed=False)
+    written(table.bypass(known.session, bypassed=False))
     assert SessionTable(clock, file=file).bypassed() == []
+
+
+def test_a_file_that_cannot_be_written_is_tried_again_with_the_next_change(tmp_path: Path) -> None:
+    clock, file = SetClock(), tmp_path / "none" / "claims.json"
+    table = SessionTable(clock, file=file)
+    entry = table.enter("s", None)
+    lost = table.bypass(entry.session, bypassed=True)
+    assert lost is not None
+    assert lost.result(60) is False
+    assert entry.session.bypassed, "it holds as long as this process"
+    file.parent.mkdir()
+    written(table.bypass(entry.session, bypassed=True))
+    assert SessionTable(clock, file=file).bypassed() != []
 
 
 def test_each_minute_of_a_claimed_session_is_stored(tmp_path: Path) -> None:
     clock, file = SetClock(), tmp_path / "claims.json"
     table = SessionTable(clock, file=file)
     for _ in range(20):
-        active = table.enter("s", "plugin").session.active_ms
+        entry = table.enter("s", "plugin")
+        active = entry.session.active_ms
+        written(entry.stored)
         found = SessionTable(clock, file=file).find("s")
         assert found is not None
         assert active - found.active_ms < 60_000
@@ -130,7 +149,7 @@ def test_a_file_of_claims_in_another_form_counts_as_none(tmp_path: Path, content
     file.write_text(content)
     table = SessionTable(SetClock(), file=file)
     assert len(table) == 0
-    table.enter("s", "plugin")
+    written(table.enter("s", "plugin").stored)
     assert len(SessionTable(SetClock(), file=file)) == 1
 
 

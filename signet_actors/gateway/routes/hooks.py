@@ -145,7 +145,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         if switches_off and session.key is None:
             raise Skipped("no_session")
         if switches_off:
-            told = hook_runner.SWITCHED_OFF
+            told = hook_runner.SWITCHED_OFF if session.is_switch_stored else hook_runner.SWITCHED_OFF_UNSTORED
             return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         if session.context is not None:
             session.context.awaits_summary = False
@@ -176,7 +176,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    budget_ms = READ_BUDGET_MS if request.with_start else PROMPT_BUDGET_MS
+    budget_ms = READ_BUDGET_MS if request.with_start or switches_off else PROMPT_BUDGET_MS
     return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=switches_off)
 
 

@@ -13,6 +13,7 @@ from signet_actors.errors import InvalidRequest, NotFound
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.sessions.table import Session as KnownSession
+from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.operations.request_fields import AgentField
 from signet_actors.operations.sessions import (
     BYPASS,
@@ -47,14 +48,14 @@ async def bypass(call: Call[BypassRequest]) -> HttpResponse:
         raise InvalidRequest("enabled (boolean) is required", field="enabled")
     command = SetBypass(session.key, call.agent_id, iso(session.first_ms), bypassed=enabled)
     await call.state.ledger.store_bypass(command, trace_id=call.trace_id)
-    call.state.sessions.bypass(session, bypassed=enabled)
+    await on_disk(call.state.sessions.bypass(session, bypassed=enabled), wait_s=None)
     return HttpResponse(BypassReply(key=session.key, bypassed=enabled))
 
 
 async def renew(call: Call[AgentField]) -> HttpResponse:
     """Keep the claim of the session for as long as that of a new one."""
     session = _session(call)
-    call.state.sessions.renew(session)
+    await on_disk(call.state.sessions.renew(session))
     shown = _shown(session)
     return HttpResponse(
         RenewedSession(

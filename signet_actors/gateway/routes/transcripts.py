@@ -34,6 +34,7 @@ from signet_actors.gateway.sessions.hook_runner import (
     runtime_path,
 )
 from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.transcript_capture import (
     Capture,
     capture_for,
@@ -157,7 +158,7 @@ async def _ended(call: Call[SessionEndRequest]) -> HttpResponse:
     if stored is None:
         return _nothing_stored("the transcript of this session was forgotten")
     await note_losses(call, key, found)
-    _release(call, key, path)
+    await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return HttpResponse(
@@ -192,7 +193,7 @@ async def _end_without_turns(
     request = call.request
     if key is None:
         return HttpResponse(SessionEndReply(skipped=skipped, reason=reason, **read))
-    _release(call, key, path)
+    await _release(call, key, path)
     checkpoint = await _end_checkpoint(call, key)
     job_id: str | None = None
     if request.reason != BACKFILL:
@@ -221,13 +222,13 @@ async def _end_without_turns(
     )
 
 
-def _release(call: Call[SessionEndRequest], key: str, path: str | None) -> None:
+async def _release(call: Call[SessionEndRequest], key: str, path: str | None) -> None:
     """End the session for other hooks, unless it goes on, went on after a report that is late, or is past."""
     captured_at = call.request.captured_at
     is_late = parse_flag(call.headers.get(LATE_HEADER, "")) and captured_at is not None
     ended_ms = epoch_ms(captured_at or "") if is_late else None
     if call.request.reason not in (BACKFILL, STOPPED):
-        call.state.sessions.end(key, path, ended_ms=ended_ms)
+        await on_disk(call.state.sessions.end(key, path, ended_ms=ended_ms).stored)
 
 
 async def _end_checkpoint(call: Call[SessionEndRequest], key: str) -> str | None:

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.sessions.ledger import Context
+from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
 
@@ -32,7 +33,13 @@ OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
 OFF_MARK: Final = "[signet off]"
 """How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
+OFF_WAIT_S: Final = 0.4
+"""Longest wait for the switch to be on disk."""
 SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"
+SWITCHED_OFF_UNSTORED: Final = (
+    "[signet: memory does not work now, because the user has switched it off for this session; this is not on disk yet,"
+    " so if the daemon restarts soon, the user must switch it off again]"
+)
 MAX_HARNESSES: Final = 64
 """Names of harnesses of which the last hook is noted."""
 
@@ -68,11 +75,15 @@ class Skipped(Exception):
 
 
 class HookSession(NamedTuple):
-    """The session of a hook: its key, None without one; whether an earlier hook named it; what it has received."""
+    """The session of a hook: its key, None without one; whether an earlier hook named it; what it has received.
+
+    ``is_switch_stored``: that memory is off for it is on disk.
+    """
 
     key: str | None = None
     known: bool = False
     context: Context | None = None
+    is_switch_stored: bool = True
 
 
 async def run_hook(
@@ -130,13 +141,14 @@ async def _enter(call: Call[Any], key: str | None, *, stores: bool, switches_off
     if key is None:
         return Skip(OTHER_PROJECT) if await is_elsewhere(call, None) else HookSession()
     is_late = bool(parse_flag(call.headers.get(LATE_HEADER, "")))
-    session, known, claimed_by = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
+    session, known, claimed_by, stored = state.sessions.enter(key, runtime_path(call), agent_id, late=is_late)
     if claimed_by is not None:
         return Skip("claimed", known=True, claimed_by=claimed_by)
     if switches_off:  # before anything is waited for
-        state.sessions.bypass(session, bypassed=True)
+        stored = state.sessions.bypass(session, bypassed=True)
         state.ledger.switch_off(key, agent_id, session.first_ms)
-        return HookSession(key, known)
+        return HookSession(key, known, is_switch_stored=await on_disk(stored, OFF_WAIT_S))
+    await on_disk(stored)
     context: Context | None = None
     try:
         async with asyncio.timeout(CONTEXT_WAIT_S):

@@ -3,15 +3,19 @@
 A harness may be connected by two paths, a plugin and the older hooks. The first path that names a session claims it,
 and hooks of the other do nothing. Callers without a path neither claim nor conflict. A claim ends with the session
 (``end``), or ``CLAIM_MS`` after its last hook. Claims, bypasses, and which path ended a session, are in a file that
-outlives the process, with the time of the last hook to the minute. Other sessions are known to this one only.
+outlives the process, with the time of the last hook to the minute. Other sessions are known to this one only. A thread
+writes the file, one state at a time and the newest one next, because a sync may take many seconds.
 
 Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,6 +33,8 @@ MAX_SESSIONS: Final = 4096
 _MAX_FILE_BYTES: Final = 64 << 20
 STORED_MS: Final = 60_000
 """The stored time of a session's last hook is not older."""
+STORE_WAIT_S: Final = 0.3
+"""Longest wait of a hook for its claim to be stored; without it, another path may have the session after a kill."""
 SECOND_MS: Final = 1000
 """Programs tell the time of an end in whole seconds."""
 
@@ -72,12 +78,20 @@ class StoredClaim(NamedTuple):
     bypassed: bool = False
 
 
+Stored = Future[bool]
+"""Whether a change is in the file, once that is known."""
+
+
 class Entry(NamedTuple):
-    """The session that a hook entered. ``known``: an earlier hook named it. ``claimed_by``: another path has it."""
+    """The session that a hook entered. ``known``: an earlier hook named it. ``claimed_by``: another path has it.
+
+    ``stored``: None if nothing is to be stored.
+    """
 
     session: Session
     known: bool
     claimed_by: str | None
+    stored: Stored | None = None
 
 
 class Ending(NamedTuple):
@@ -86,6 +100,15 @@ class Ending(NamedTuple):
     accepted: bool
     claimed_by: str | None = None
     ended_by: str | None = None
+    stored: Stored | None = None
+
+
+class _Unstored(NamedTuple):
+    """What the file is to hold next. ``active``: the sessions in it with their last hooks."""
+
+    claims: bytes
+    active: list[tuple[Session, int]]
+    durable: bool
 
 
 class SessionTable:
@@ -96,6 +119,10 @@ class SessionTable:
         self._max_sessions = max_sessions
         self._file = file
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._thread = ThreadPoolExecutor(1, "claims")
+        self._lock = threading.Lock()
+        self._unstored: _Unstored | None = None
+        self._storing: Stored | None = None
         if file is not None:
             # A lost claim is claimed again.
             with contextlib.suppress(OSError, ConfigError, ValueError, RecursionError):
@@ -138,9 +165,8 @@ class SessionTable:
             session.active_ms = now_ms
         self._sessions.move_to_end(key)
         is_old = session.path is not None and session.active_ms >= session.stored_ms + STORED_MS
-        if is_old or before != (session.path, session.ended_by):
-            self._store()
-        return Entry(session, known, conflict)
+        is_stored_now = is_old or before != (session.path, session.ended_by)
+        return Entry(session, known, conflict, self._store() if is_stored_now else None)
 
     def find(self, key: str, *, ended: bool = False) -> Session | None:
         """Return the session, None if it is not known, has expired, or has ended (unless ``ended``)."""
@@ -166,19 +192,17 @@ class SessionTable:
             return Ending(accepted=False, claimed_by=session.path)
         session.ended_by = path or session.path or ""
         session.path = None
-        if session.ended_by:
-            self._store()
-        return Ending(accepted=True)
+        return Ending(accepted=True, stored=self._store() if session.ended_by else None)
 
-    def renew(self, session: Session) -> None:
+    def renew(self, session: Session) -> Stored | None:
         """Begin the time of the session again."""
         session.active_ms = self._clock.wall_ms()
-        self._store()
+        return self._store()
 
-    def bypass(self, session: Session, *, bypassed: bool) -> None:
-        """Switch memory off or on for the session; that is on disk afterwards, also if the writer is away."""
+    def bypass(self, session: Session, *, bypassed: bool) -> Stored | None:
+        """Switch memory off or on for the session, at once. Return whether that is on disk; no writer is needed."""
         session.bypassed = bypassed
-        self._store(durable=True)
+        return self._store(durable=True)
 
     def bypassed(self) -> list[Session]:
         """Return the sessions with a bypass, also those that have expired since an earlier process stored it."""
@@ -189,10 +213,10 @@ class SessionTable:
         found = (self.find(key) for key in list(self._sessions))
         return [session for session in found if session is not None][::-1]
 
-    def _store(self, *, durable: bool = False) -> None:
-        """Replace the file; it survives a kill. One that cannot be written is tried again with the next change."""
+    def _store(self, *, durable: bool = False) -> Stored | None:
+        """Replace the file soon; it survives a kill. One that cannot be written is tried again with the next change."""
         if self._file is None:
-            return
+            return None
         now_ms = self._clock.wall_ms()
         kept = [
             each
@@ -203,11 +227,36 @@ class SessionTable:
             StoredClaim(each.key, each.first_ms, each.active_ms, each.agent_id, each.path, each.ended_by, each.bypassed)
             for each in kept
         ]
-        with contextlib.suppress(OSError):
-            replace_file(self._file, msgspec.json.encode(claims), durable=durable)
-            for each in kept:
-                each.stored_ms = each.active_ms
+        active = [(each, each.active_ms) for each in kept]
+        with self._lock:
+            durable = durable or (self._unstored is not None and self._unstored.durable)
+            self._unstored = _Unstored(msgspec.json.encode(claims), active, durable)
+            if self._storing is None:
+                self._storing = self._thread.submit(self._replace)
+            return self._storing
+
+    def _replace(self) -> bool:
+        """Write what the file is to hold next. Blocks."""
+        with self._lock:
+            unstored, self._unstored, self._storing = self._unstored, None, None
+        assert self._file is not None
+        assert unstored is not None, "the thread writes only what it was given"
+        try:
+            replace_file(self._file, unstored.claims, durable=unstored.durable)
+        except OSError:
+            return False
+        for session, active_ms in unstored.active:
+            session.stored_ms = active_ms
+        return True
 
     def _drop_oldest(self) -> None:
         while len(self._sessions) > self._max_sessions:
             self._sessions.popitem(last=False)
+
+
+async def on_disk(stored: Stored | None, wait_s: float | None = STORE_WAIT_S) -> bool:
+    """Wait for a change to be stored, at most for ``wait_s``; return whether it is."""
+    if stored is None:
+        return True
+    await asyncio.wait({asyncio.wrap_future(stored)}, timeout=wait_s)
+    return stored.done() and stored.result()
