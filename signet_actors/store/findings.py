@@ -21,6 +21,8 @@ UNCHECKED: Final = "unchecked"
 """In the output of ``--check`` only: the text says why the check could not be carried out."""
 
 
+HISTORY_PURGED: Final = "history_purged"
+"""Key in ``store_meta`` that is there once events of the history were purged by their age."""
 MOST_FINDINGS: Final = 200
 """A check stops after this many findings; more would not change what follows."""
 

@@ -86,6 +86,7 @@ KEPT: dict[str, Steps] = {
     "behind": (SWEEP, ("set", -60), FORGET, ("set", 60)),
     "behind by little more than the window": (SWEEP, ("set", -31), FORGET, ("set", 31)),
     "behind by half a year": (SWEEP, ("set", -179), FORGET, ("set", 179)),
+    "in 1971": (SWEEP, ("set", -20_000), FORGET, ("set", 20_000)),
     "behind, many at once": (SWEEP, ("set", -60), FORGET_MANY, ("set", 60)),
     "behind before the first sweep of all": (("set", -60), FORGET, ("set", 60)),
     "behind at a sweep that purged nothing": (SWEEP, ("set", -60), SWEEP, FORGET, SWEEP, ("set", 60)),

@@ -18,7 +18,16 @@ import apsw
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash, former_content_hash
 from signet_actors.errors import CheckIncomplete
-from signet_actors.store.findings import CONTENT, INDEX, MOST_FINDINGS, ROWS, STRUCTURE, Finding, incomplete
+from signet_actors.store.findings import (
+    CONTENT,
+    HISTORY_PURGED,
+    INDEX,
+    MOST_FINDINGS,
+    ROWS,
+    STRUCTURE,
+    Finding,
+    incomplete,
+)
 from signet_actors.store.sqlite.errors import UNCHECKABLE
 from signet_actors.store.sqlite.page_checks import is_unread_page
 from signet_actors.store.sqlite.schema import differences, load_migrations
@@ -34,8 +43,12 @@ class Invariant(NamedTuple):
     since: int = 1
 
 
-NO_HISTORY_PURGED: Final = "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
-"""SQL condition: no history was purged. History is purged from the oldest event on, so the first event proves it."""
+NO_HISTORY_PURGED: Final = (
+    "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
+    f" AND NOT EXISTS (SELECT 1 FROM store_meta WHERE key = '{HISTORY_PURGED}')"
+)
+"""SQL condition: no history was purged. Earlier releases noted no purge. It begins with the oldest event, which is the
+first one unless the clock was wrong."""
 
 MAX_COUNT: Final = 1 << 53
 """The highest allowed count: the next one must still be exact in SQLite and in every JSON parser."""

@@ -14,6 +14,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.findings import HISTORY_PURGED
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions, provider_usage, request_replies, store_meta
 from signet_actors.store.writes import history as history_rows
@@ -98,7 +99,9 @@ def _history(context: CommandContext, cutoff: str, limit: int) -> tuple[int, boo
             break
         rows.append(seq)
         budget.spend(size)
-    history_rows.delete_events(context.tx, rows)
+    if rows:
+        history_rows.delete_events(context.tx, rows)
+        store_meta.put_if_new(context.tx, HISTORY_PURGED, context.now)
     return len(rows), len(rows) < len(found) or len(found) >= limit
 
 
