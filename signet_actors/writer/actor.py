@@ -52,7 +52,7 @@ from signet_actors.store.sqlite.writer import write_engine
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler
 from signet_actors.writer.command_context import QueueChanges
-from signet_actors.writer.disk_failure import disk_failed
+from signet_actors.writer.disk_failure import disk_failed, request_whole_check
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import (
     GroupCommit,
@@ -420,12 +420,11 @@ class Writer:
         self._record_damage(found)
 
     def _record_damage(self, found: str) -> None:
+        request_whole_check(self.workspace)
         if self.damage is None:
             self.damage = f"the database is damaged ({found}); {REMEDY}"
             self.log.critical("database_damaged", found=found, remedy=REMEDY)
         self._close_without_checkpoint()
-        with contextlib.suppress(OSError):
-            self.workspace.integrity_check_file.touch(mode=0o600)
 
     def _notify_job_waiters(self) -> float | None:
         """Reply to the waiters whose jobs may be leased now; return the seconds until the next check, or None."""

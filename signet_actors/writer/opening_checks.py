@@ -36,6 +36,8 @@ def take_writer_lock(path: Path, loop: ActorLoop, clock: Clock) -> int:
         descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     except ConfigError as error:
         raise ActorExit(ExitCode.CONFIG, error.detail) from error
+    except OSError as error:
+        raise ActorExit(ExitCode.IO_ERROR, f"{path} cannot be opened: {error.strerror}") from error
     until_ns = clock.monotonic_ns() + _LOCK_WAIT_NS
     loop.starting("opening the database")
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.sqlite import connect
 from signet_actors.store.sqlite.connect import open_writer
-from signet_actors.writer import wal_checkpointer
+from signet_actors.writer import disk_failure, wal_checkpointer
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_script import ScriptedWriter
 
@@ -148,6 +149,22 @@ def test_damage_reported_of_a_truncated_database_counts_as_truncation(scripted: 
     refused = sent(note("afterwards"), "3")
     handle(scripted, refused)
     assert refused.answer.code is ErrorCode.NOT_APPLIED
+
+
+@pytest.mark.parametrize("failure", [errno.EIO, errno.EROFS])
+def test_damage_reported_while_the_disk_fails_is_a_failure_of_the_disk(
+    scripted: ScriptedWriter, monkeypatch: pytest.MonkeyPatch, failure: int
+) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(failure, os.strerror(failure))
+
+    monkeypatch.setattr(disk_failure.os, "fsync", fail)
+    before, reported = sent(note("before"), "1"), sent(ReportDamage("database disk image is malformed"), "2")
+    with pytest.raises(ActorExit, match=os.strerror(failure)) as stopped:
+        handle(scripted, before, reported)
+    assert stopped.value.exit_code is ExitCode.IO_ERROR
+    assert not reported.answered
+    assert scripted.writer.damage is None
 
 
 def test_a_slow_commit_sends_heartbeats_until_one_row_takes_too_long(
