@@ -41,8 +41,6 @@ _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
 _REJECTED_ENDING = ".rejected"
 _ABANDONED_DRAFT_S = 60
-_REPLACED_BYTES = 90
-"""Of the name of a session, in the name of a file."""
 
 
 class SpoolFull(Exception):
@@ -95,9 +93,7 @@ class Spool:
         content = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         self._refuse_excess(len(content))
-        source = (
-            f"{replaces.encode('utf-8', 'surrogatepass')[-_REPLACED_BYTES:].hex()}" if replaces else f"{os.getpid()}"
-        )
+        source = _digest(replaces) if replaces else f"{os.getpid()}"
         name = f"{time.time_ns():020d}-{source}{_ENDING}"
         draft = os.path.join(self.directory, name + _DRAFT_ENDING)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -230,6 +226,12 @@ class Spool:
                     used += found.st_size
         if count >= MAX_ENTRIES or used + size > MAX_BYTES or size > MAX_ENTRY_BYTES:
             raise SpoolFull
+
+
+def _digest(text: str) -> str:
+    from hashlib import blake2b  # noqa: PLC0415 - takes milliseconds, and is needed only while the daemon is away
+
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _parsed_name(name: str) -> tuple[int, str, int]:

@@ -776,7 +776,10 @@ def test_the_newest_state_of_a_session_replaces_what_waits_of_it_and_nothing_els
     path = "/api/hooks/session-checkpoint-extract"
     other = [
         kept.put("/api/hooks/session-end", {"sessionKey": "s", "idempotencyKey": "e"}),
-        *(kept.put(path, {"sessionKey": key}, replaces=key) for key in (":s2", ":t", "ada:s", ":S", ":ß", ":s" * 200)),
+        *(
+            kept.put(path, {"sessionKey": key}, replaces=key)
+            for key in (":s2", ":t", "ada:s", ":S", ":ß", ":s" * 200, "ann" + ":s" * 200, "x" * 90 + ":s")
+        ),
     ]
     for number in range(5):
         name = kept.put(path, {"number": number}, replaces=":s")
