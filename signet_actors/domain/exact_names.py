@@ -15,7 +15,7 @@ from typing import Final
 
 ENOUGH: Final = 1.0
 """A memory whose names of a text weigh so much together is about it."""
-MAX_NAMES: Final = 100
+MAX_NAMES: Final = 400
 _HALF: Final = 0.5
 _ERROR: Final = 0.6
 _SYMBOL: Final = 0.4

@@ -19,7 +19,8 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import Recall
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, KeywordHits
-from signet_actors.searcher.postings import MATCH, Postings
+from signet_actors.searcher.postings import MATCH
+from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import contents_by_seq
 
@@ -28,6 +29,7 @@ _MAX_IDENTIFIERS: Final = 64
 _MAX_COMPARED: Final = 64
 _MAX_COMPARED_CHARS: Final = 2_000_000
 """Of all rows of a query together: their comparison takes a tenth of a second at most."""
+_LOOKUPS_NS: Final = 150_000_000
 _RARE_ROWS: Final = 10
 _RARE_SHARE: Final = 0.01
 """A name that more rows have does not tell one from the others."""
@@ -35,16 +37,22 @@ _RARE_SHARE: Final = 0.01
 Scores = npt.NDArray[np.float64]
 
 
-def rows_with_names(snapshot: Snapshot, postings: Postings, command: Recall, allowed: Mask) -> Seqs:
-    """Return the allowed rows that have enough of the command's names, ascending."""
+def rows_with_names(reader: Reader, snapshot: Snapshot, command: Recall, allowed: Mask) -> Seqs:
+    """Return the allowed rows that have enough of the command's names, ascending.
+
+    The most telling names come first; those that are left after ``_LOOKUPS_NS`` are not looked up.
+    """
     if not command.names:
         return NO_ROWS
     rare = max(_RARE_ROWS, _RARE_SHARE * int(np.count_nonzero(allowed)))
     names_of: dict[int, dict[str, float]] = defaultdict(dict)
+    until_ns = reader.clock.monotonic_ns() + _LOOKUPS_NS
     for name, weight in command.names.items():
         snapshot.check_preempted()
+        if reader.clock.monotonic_ns() > until_ns:
+            break
         # The text index stores parts of words only, so its rows may have the name.
-        rows = postings.lookup(snapshot, MATCH, phrase_expression(name))
+        rows = reader.postings.lookup(snapshot, MATCH, phrase_expression(name))
         rows = rows[allowed[rows]]
         if len(rows) <= rare:
             for seq in rows.tolist():

@@ -103,7 +103,7 @@ def recall(
     # 4. The candidates: what the legs found, rows of the day that the query names, and in conversations the rows beside
     #    these. Every candidate gets its true strength in each leg, so that fusion compares like with like.
     reader.sync_context(snapshot)
-    named = rows_with_names(snapshot, reader.postings, command, allowed)
+    named = rows_with_names(reader, snapshot, command, allowed)
     seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits, named)
     bm25 = _strengths(reader, keyword_hits, seqs)
     cosine = _cosines(reader, snapshot, vector_queries, vector_hits, seqs)
