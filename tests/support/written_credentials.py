@@ -64,6 +64,15 @@ MARKUP = [
     "[b]Password:[/b] %s",
 ]
 SIGNS = [
+    '"environment":[{"name":"DB_PASSWORD","value":"%s"}]',
+    '{"Key":"password","Value":"%s"}',
+    "ParameterKey=DBPassword,ParameterValue=%s",
+    "- name: DB_PASSWORD\n  value: %s",
+    'gh secret set DB_PASSWORD --body "%s"',
+    "aws ssm put-parameter --name /db/password --value %s",
+    'conn.setPassword("%s")',
+    'props.setProperty("password","%s")',
+    'variable "db_password" {\n  type = string\n  default = "%s"\n}',
     "('DB_PASSWORD', '%s')",
     'os.getenv("DB_PASSWORD", "%s")',
     "\u2502 password \u2502 %s \u2502",
@@ -596,6 +605,20 @@ BLOBS = [
 """Base64 beside a key word: of text (``blob(0)``), of random bytes, and wrapped into lines."""
 
 CLEAN = [
+    '{"name":"password","value":"string"}',
+    "name: password\nvalue: 12 characters",
+    'hash_password("text")',
+    'get_token("production")',
+    '{"name": "token", "value": true}',
+    'check_password("user-input")',
+    "columns: password, value: text",
+    '"key": "password_min_length", "value": "12"',
+    "secret --value required",
+    "the password value: see the vault",
+    'token_count("gpt-4o-mini")',
+    "def set_password(self, value):",
+    'getSecret("projects/p1/secrets/db")',
+    'variable "password_length" { default = 16 }',
     'fields = ["password", "username", "email2"]',
     '["token", "session_id"]',
     'getenv("DB_PASSWORD", "changeme")',
