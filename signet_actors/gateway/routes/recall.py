@@ -74,7 +74,7 @@ WORD_MATCHES: Final = ("hybrid", "keyword")
 TIMELINE_SOURCE: Final = "temporal_"
 ANSWERS: Final = 0.5
 """The relevance from which on a memory answers a question."""
-LISTED: Final = 0.3
+LISTED: Final = 0.25
 """The relevance of what is listed for its time although the question has a topic."""
 _HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
 """What is valid for long did not happen at a time."""
