@@ -175,6 +175,19 @@ def test_any_captures_of_the_ends_of_a_session_make_up_the_whole(
         assert turns_of(room, session) == said[:end]
 
 
+def test_the_end_of_a_very_long_session_is_compared_with_its_last_turns(room: StoreRoom) -> None:
+    turns = [
+        Turn("user" if number % 2 == 0 else "assistant", f"Turn {number} of the harbour") for number in range(3000)
+    ]
+    for begin in range(0, len(turns), 500):
+        store(room, *turns[: begin + 500])
+    more = [Turn("user", "And the ferry?"), Turn("assistant", "It sails.")]
+    assert store(room, *turns[-5:], *more).added == 2
+    assert store(room, *turns[100:140]).added == 0, "long known, although far from the end"
+    assert store(room, *turns[-800:], *more).added == 0
+    assert room.connection.execute("SELECT count(*) FROM session_turns").get == 3002
+
+
 def test_two_agents_may_use_one_session_key_and_read_only_their_own(room: StoreRoom) -> None:
     store(room, A, agent="ann")
     store(room, B, agent="bob")

@@ -602,6 +602,9 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "model answer in a number": lambda text: llm_output.read_json('{"facts": [1' + text + "x]}", ("facts",)),
     "junk": junk_filter.junk_reason,
     "injected blocks": injected_text.without_injected,
+    "injected parts of chunks": lambda text: injected_text.injected_parts(
+        "</memory-feedback>m{n:x}. " * len(text), ["</memory-feedback>m{n:x}."] * len(text)
+    ),
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
     "instructions": lambda text: injection_detector.detect_injection(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),

@@ -119,11 +119,16 @@ def injected_parts(text: str, chunks: Sequence[str]) -> list[list[Span]]:
     """
     blocks = injected_spans(text)
     parts: list[list[Span]] = []
-    end = 0
+    end = first = 0
     for chunk in chunks:
         begin = text.index(chunk, end)
         end = begin + len(chunk)
-        parts.append([(max(a, begin) - begin, min(b, end) - begin) for a, b in blocks if a < end and begin < b])
+        while first < len(blocks) and blocks[first][1] <= begin:
+            first += 1
+        after = first
+        while after < len(blocks) and blocks[after][0] < end:
+            after += 1
+        parts.append([(max(a, begin) - begin, min(b, end) - begin) for a, b in blocks[first:after]])
     return parts
 
 

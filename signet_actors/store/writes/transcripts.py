@@ -84,6 +84,9 @@ _IN_ORDER: Final = (
     "SELECT u.seq, u.turn_key, u.role, u.content, u.continues, u.said_at FROM session_turns u"
     f" WHERE u.transcript_seq = :transcript AND u.seq > :after ORDER BY u.seq LIMIT {_TURNS_AT_ONCE}"
 )
+_BEFORE_LAST: Final = (
+    "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript ORDER BY u.seq DESC LIMIT 1 OFFSET :count"
+)
 _LAST: Final = (
     "SELECT u.seq, u.turn_key, u.role, u.content, u.continues, u.said_at FROM session_turns u"
     " WHERE u.transcript_seq = :transcript ORDER BY u.seq DESC LIMIT 1"
@@ -154,9 +157,10 @@ def first_keys(tx: WriteTransaction, transcript: int, limit: int) -> list[bytes]
     return [key for (key,) in tx.rows(_FIRST_KEYS, {"transcript": transcript, "limit": limit})]
 
 
-def turns_in_order(tx: WriteTransaction, transcript: int) -> Iterator[KeyedTurn]:
-    """Yield all turns of the transcript."""
-    after = 0
+def last_turns(tx: WriteTransaction, transcript: int, count: int) -> Iterator[KeyedTurn]:
+    """Yield the last ``count`` turns of the transcript, in their order."""
+    before = tx.one(_BEFORE_LAST, {"transcript": transcript, "count": count})
+    after = 0 if before is None else before[0]
     while rows := tx.rows(_IN_ORDER, {"transcript": transcript, "after": after}):
         yield from map(KeyedTurn._make, rows)
         after = rows[-1][0]

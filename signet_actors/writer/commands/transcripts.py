@@ -35,6 +35,8 @@ from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import session_summaries
 
 _HEARTBEAT_TURNS: Final = 1000
+_COMPARED_TURNS: Final = 1000
+"""Stored turns that a short capture is compared with, besides twice its own number."""
 _ERASED_AT_ONCE: Final = 1000
 """Turns that one commit erases; short ones, as long ones use up the budget of bytes first."""
 
@@ -143,7 +145,9 @@ def _begin(context: CommandContext, transcript: int, turns: tuple[CapturedTurn, 
         return 0  # the capture has the beginning of the session
     seqs: list[int] = []
     found = overlap(
-        _bases(context, transcript, seqs), [turn.basis for turn in turns], lambda at: _is_longer_form(turns[at], last)
+        _bases(context, transcript, seqs, 2 * len(turns) + _COMPARED_TURNS),
+        [turn.basis for turn in turns],
+        lambda at: _is_longer_form(turns[at], last),
     )
     if found is not None:
         return seqs[found]
@@ -151,9 +155,9 @@ def _begin(context: CommandContext, transcript: int, turns: tuple[CapturedTurn, 
     return 0 if 2 * known > len(keys) else last.seq + 1
 
 
-def _bases(context: CommandContext, transcript: int, seqs: list[int]) -> Iterator[bytes]:
-    """Yield the basis of each stored turn, and append its row to ``seqs``."""
-    for turn in rows.turns_in_order(context.tx, transcript):
+def _bases(context: CommandContext, transcript: int, seqs: list[int], count: int) -> Iterator[bytes]:
+    """Yield the basis of each of the last ``count`` stored turns, and append its row to ``seqs``."""
+    for turn in rows.last_turns(context.tx, transcript, count):
         if not len(seqs) % _HEARTBEAT_TURNS:
             context.heartbeat()
         seqs.append(turn.seq)
