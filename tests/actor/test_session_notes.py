@@ -97,6 +97,20 @@ def test_a_file_that_is_not_what_was_written_stays_and_is_named_in_the_log(tmp_p
     assert elsewhere.read_bytes() == TEXT
 
 
+@pytest.mark.parametrize(
+    "name", ["../elsewhere.md", "{absolute}", "sub/../../elsewhere.md", "../memory/../elsewhere.md"]
+)
+def test_a_name_outside_of_the_directory_deletes_nothing(tmp_path: Path, name: str) -> None:
+    directory, elsewhere = tmp_path / "memory", tmp_path / "elsewhere.md"
+    (directory / "sub").mkdir(parents=True)
+    elsewhere.write_bytes(TEXT)
+    shown = name.format(absolute=elsewhere)
+    room = Room(directory, ForgottenNote("1", shown, DIGEST))
+    assert room.rounds() == []
+    assert room.events() == [("note_kept", shown)]
+    assert elsewhere.read_bytes() == TEXT
+
+
 @pytest.mark.parametrize("refused", [FindForgottenNotes, DropNotes])
 def test_a_round_that_the_writer_refuses_is_done_again(tmp_path: Path, refused: type) -> None:
     (tmp_path / "a.md").write_bytes(TEXT)

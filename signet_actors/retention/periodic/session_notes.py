@@ -65,6 +65,9 @@ class SessionNotes:
 
     def _delete_one(self, note: ForgottenNote) -> bool:
         """Delete the file unless it was changed; return False if that is to be tried again."""
+        if note.note != os.path.basename(note.note):  # a restored backup may name any file
+            self._log.warning("note_kept", file=note.note, reason="it is no name of a note")
+            return True
         try:
             if not delete_unchanged(self._directory / note.note, note.digest):
                 self._log.warning("note_kept", file=note.note, reason="it was changed since it was written")

@@ -52,6 +52,8 @@ first one unless the clock was wrong."""
 
 MAX_COUNT: Final = 1 << 53
 """The highest allowed count: the next one must still be exact in SQLite and in every JSON parser."""
+MAX_COLUMN: Final = (1 << 31) - 1
+"""The highest number in a column of a searcher."""
 MAX_FIELD_BYTES: Final = 1 << 20
 """Far above the limit for requests; a row with a longer field could not be returned in a reply."""
 _SHORT_FIELDS: Final = (
@@ -60,6 +62,8 @@ _SHORT_FIELDS: Final = (
     " updated_by"
 )
 _LENGTHS: Final = ", ".join(f"coalesce(octet_length({name}), 0)" for name in _SHORT_FIELDS.split())
+
+_SHORT_TEXTS: Final = " || ' ' || ".join(f"coalesce({name}, '')" for name in _SHORT_FIELDS.split())
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant(
@@ -157,6 +161,12 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
             f" OR update_count NOT BETWEEN 0 AND {MAX_COUNT} OR access_count NOT BETWEEN 0 AND {MAX_COUNT}"
             f" OR injected_count NOT BETWEEN 0 AND {MAX_COUNT}"
         ),
+    ),
+    Invariant(
+        ROWS,
+        "a memory has its words since a version that it never had",
+        f"SELECT id FROM memories WHERE content_version NOT BETWEEN 1 AND min(version, {MAX_COLUMN})",
+        since=19,
     ),
     Invariant(
         ROWS,
@@ -405,8 +415,9 @@ def _schema(connection: apsw.Connection) -> int:
 
 
 def _contents(connection: apsw.Connection) -> Iterator[Finding]:
-    for memory_id, content, checksum, digest in connection.execute(
-        "SELECT CAST(id AS BLOB), CAST(content AS BLOB), content_sha256, CAST(content_hash AS BLOB) FROM memories"
+    for memory_id, content, checksum, digest, fields in connection.execute(
+        "SELECT CAST(id AS BLOB), CAST(content AS BLOB), content_sha256, CAST(content_hash AS BLOB),"
+        f" CAST({_SHORT_TEXTS} AS BLOB) FROM memories"
     ):
         name = "?" if memory_id is None else memory_id.decode(errors="replace")
         if memory_id is None or content is None:  # both columns are NOT NULL, so the page is torn
@@ -415,6 +426,16 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
             yield Finding(CONTENT, f"memory {name}: the content does not match its checksum")
         elif content_hash(text := content.decode()).encode() != digest and former_content_hash(text).encode() != digest:
             yield Finding(CONTENT, f"memory {name}: the content does not match its hash")
+        elif not _is_utf8(fields):
+            yield Finding(ROWS, f"memory {name}: a field is no valid text")
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _invariants(connection: apsw.Connection) -> Iterator[Finding]:

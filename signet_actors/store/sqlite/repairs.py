@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from signet_actors.store.sqlite.vector_checks import MAX_SEQ, numbered_tables
+from signet_actors.store.sqlite.vector_checks import MAX_SEQ, largest_number, numbered_tables
 from signet_actors.store.sqlite.vectors import create_vec_table
 
 
@@ -76,7 +76,8 @@ def _renumber(connection: apsw.Connection) -> list[str]:
     for table in numbered_tables(connection):
         highest = connection.execute(f'SELECT coalesce(max(rowid), 0) FROM "{table}"').get
         rows = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchall()
-        right = len(rows) == 1 and isinstance(rows[0][0], int) and highest <= rows[0][0] <= MAX_SEQ
+        stored = rows[0][0] if len(rows) == 1 else None
+        right = isinstance(stored, int) and highest <= stored <= largest_number(connection, table, stored)
         if right or (not rows and not highest) or highest > MAX_SEQ:
             continue
         connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))

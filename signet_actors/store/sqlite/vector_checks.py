@@ -18,6 +18,8 @@ import apsw
 
 MAX_SEQ: Final = (1 << 62) - 1
 """The highest allowed row number; beyond it arithmetic would overflow 64 bits, and SQLite would report a full disk."""
+_SPARSE_ROWS: Final = 1 << 24
+_SPARSE_FACTOR: Final = 64
 MAX_CHUNK_ROWS: Final = 1 << 16
 
 
@@ -35,8 +37,21 @@ def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
             yield f"the sequence number of {table} is stored {len(found)} times"
         elif not found and highest is not None:
             yield f"the sequence number of {table} is missing; the highest row number is {highest}"
-        elif found and (not isinstance(found[0], int) or not (highest or 0) <= found[0] <= MAX_SEQ):
+        elif found and (
+            not isinstance(found[0], int)
+            or not (highest or 0) <= found[0] <= largest_number(connection, table, found[0])
+        ):
             yield f"the sequence number of {table} is {str(found[0])[:40]}; the highest row number is {highest}"
+
+
+def largest_number(connection: apsw.Connection, table: str, given: int) -> int:
+    """Return the largest number that a row of ``table`` may have; ``given``: its largest one. Raises apsw errors.
+
+    Searchers keep columns by the numbers of memories, so these may not be much larger than their count.
+    """
+    if table != "memories" or given <= _SPARSE_ROWS:
+        return MAX_SEQ
+    return int(_SPARSE_FACTOR * connection.execute("SELECT count(*) FROM memories").get + _SPARSE_ROWS)
 
 
 def numbered_tables(connection: apsw.Connection) -> list[str]:
