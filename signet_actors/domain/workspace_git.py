@@ -15,6 +15,9 @@ GitAction = Literal["status", "commit", "pull", "push", "sync"]
 
 EXCLUDE_BEGIN: Final = "# signet: begin (kept by Signet)"
 EXCLUDE_END: Final = "# signet: end"
+CONFIG_FILE: Final = "agent.yaml"
+ATTRIBUTES: Final = (f"/{CONFIG_FILE} !working-tree-encoding !filter !ident !text !eol",)
+"""Git writes the file as it is in the commit, whatever attributes that commit has: the incoming text is checked."""
 EXCLUDED: Final = (
     "/.daemon/",
     "/.secrets/",
@@ -32,7 +35,6 @@ EXCLUDED: Final = (
     ".env",
 )
 """What a person's own ``git add`` leaves out, too."""
-CONFIG_FILE: Final = "agent.yaml"
 _PRIVATE_DIRECTORIES: Final = (".daemon", ".secrets", "secrets")
 _PRIVATE_ENDS: Final = (".db", ".db-wal", ".db-shm", ".sqlite", ".sqlite3", ".sock")
 _LEFT_OUT: Final = ("secrets", "export", "exports", "backups", "spool", "node_modules")
@@ -124,13 +126,13 @@ def comparable(path: str) -> str:
     return "".join(each for each in folded if unicodedata.category(each) != "Cf")
 
 
-def with_exclusions(text: str) -> str:
-    """Return the text of ``info/exclude`` with our block as it is to be; every other line stays."""
+def with_block(text: str, block: Sequence[str]) -> str:
+    """Return the text of a file in ``info`` with our block as it is to be; every other line stays."""
     lines = text.splitlines()
     if EXCLUDE_BEGIN in lines and EXCLUDE_END in lines[lines.index(EXCLUDE_BEGIN) :]:
         begin = lines.index(EXCLUDE_BEGIN)
         del lines[begin : lines.index(EXCLUDE_END, begin) + 1]
-    return "\n".join((*lines, EXCLUDE_BEGIN, *EXCLUDED, EXCLUDE_END)) + "\n"
+    return "\n".join((*lines, EXCLUDE_BEGIN, *block, EXCLUDE_END)) + "\n"
 
 
 def commit_message(paths: Sequence[str], at: str) -> str:

@@ -26,7 +26,9 @@ import msgspec
 from signet_actors.config.git_schema import GitConfig
 from signet_actors.config.regular_file import read_regular
 from signet_actors.domain.workspace_git import (
+    ATTRIBUTES,
     CONFIG_FILE,
+    EXCLUDED,
     GitAction,
     GitOutcome,
     GitState,
@@ -35,7 +37,7 @@ from signet_actors.domain.workspace_git import (
     comparable,
     is_private,
     is_versioned,
-    with_exclusions,
+    with_block,
     without_credentials,
 )
 from signet_actors.errors import ConfigError
@@ -123,7 +125,7 @@ class Repository:
         """Commit what has changed; make the repository if there is none."""
         if not self.find():
             self._run("init", "--quiet", "--template=")
-        self._write_exclusions()
+        self._write_block("info/exclude", EXCLUDED)
         reason = self._blocked()
         if reason is not None:
             raise GitProblem(reason)
@@ -168,6 +170,7 @@ class Repository:
                 raise GitProblem(f"{_shown(path)} of the remote is {_LINK_MODES[mode]}, which the daemon does not pull")
             if path == CONFIG_FILE:
                 self._check_config(facts.split(" ")[3])
+        self._write_block("info/attributes", ATTRIBUTES)
         self._run("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", "--no-verify-signatures", "FETCH_HEAD")
         return f"Pulled {branch} from {self._remote}"
 
@@ -269,19 +272,19 @@ class Repository:
             return True
         return Redactor().clean(text)[0] != text
 
-    def _write_exclusions(self) -> None:
-        """Keep our block in ``info/exclude``, which is not part of any commit."""
-        path = self._git_path("info/exclude")
+    def _write_block(self, name: str, block: Sequence[str]) -> None:
+        """Keep our block in a file of ``info``, which is not part of any commit and precedes what is."""
+        path = self._git_path(name)
         try:
             before = read_regular(path, _MAX_CONFIG_BYTES).decode(errors="surrogateescape") if path.exists() else ""
-            after = with_exclusions(before)
+            after = with_block(before, block)
             if after != before:
                 path.parent.mkdir(exist_ok=True)
                 replace_file(path, after.encode(errors="surrogateescape"))
         except OSError as error:
-            raise GitProblem(f"info/exclude cannot be written: {error.strerror}") from None
+            raise GitProblem(f"{name} cannot be written: {error.strerror}") from None
         except ConfigError as error:
-            raise GitProblem(f"info/exclude cannot be read: {error}") from None
+            raise GitProblem(f"{name} cannot be read: {error}") from None
 
     def _exchanged_branch(self, *, checked_out: bool) -> str:
         """Return the branch to pull or push. Raises GitProblem if that is not possible."""

@@ -571,6 +571,37 @@ def test_the_configuration_is_committed_without_secrets_and_pulled_like_over_htt
     assert config.read_text() == "search: {alpha: 0.6}"
 
 
+RECODED = 'description: "\\ngateway:\\n  allowedHosts: [evil.example]\\nzz: "\n'.replace("\\n", "\n")
+"""One quoted text as it is checked; in UTF-7 its quotation marks are letters, and its lines are settings."""
+
+
+@pytest.mark.parametrize("when", ["with the file", "before the file"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "agent.yaml working-tree-encoding=UTF-7",
+        "* working-tree-encoding=UTF-7",
+        "agent.yaml working-tree-encoding=UTF-16",
+    ],
+)
+def test_the_configuration_is_written_as_it_was_checked_whatever_attributes_come_with_it(
+    tmp_path: Path, attributes: str, when: str
+) -> None:
+    exchange = Exchange(tmp_path)
+    config = exchange.here.workspace / "agent.yaml"
+    repository = Repository(exchange.here.workspace, author="Ada <ada@example.com>", remote="origin", branch="")
+    hostile = f"100644 {exchange.blob(attributes + chr(10))}\t.gitattributes"
+    settings = f"100644 {exchange.blob(RECODED)}\tagent.yaml"
+    if when == "before the file":
+        exchange.push(hostile)
+        repository.pull()
+        exchange.push(settings)
+    else:
+        exchange.push(hostile, settings)
+    repository.pull()
+    assert config.read_text() == RECODED
+
+
 def test_no_filter_of_the_configuration_runs(harness: CommitHarness, tmp_path: Path) -> None:
     harness.git("init", "--quiet")
     ran = tmp_path / "ran"

@@ -10,10 +10,11 @@ import pytest
 from signet_actors.domain.workspace_git import (
     EXCLUDE_BEGIN,
     EXCLUDE_END,
+    EXCLUDED,
     commit_message,
     is_private,
     is_versioned,
-    with_exclusions,
+    with_block,
     without_credentials,
 )
 
@@ -72,12 +73,12 @@ def test_private_files_are_known(path: str) -> None:
 
 
 def test_the_exclusions_are_renewed_and_the_other_lines_stay() -> None:
-    first = with_exclusions("# mine\n*.tmp\n")
+    first = with_block("# mine\n*.tmp\n", EXCLUDED)
     assert first.startswith("# mine\n*.tmp\n" + EXCLUDE_BEGIN)
-    assert with_exclusions(first) == first
+    assert with_block(first, EXCLUDED) == first
     old = f"a\n{EXCLUDE_BEGIN}\n/former/\n{EXCLUDE_END}\nb\n"
-    assert with_exclusions(old) == "a\nb\n" + first.removeprefix("# mine\n*.tmp\n")
-    assert EXCLUDE_BEGIN in with_exclusions(f"{EXCLUDE_BEGIN}\nthe end is missing\n").split("missing\n")[1]
+    assert with_block(old, EXCLUDED) == "a\nb\n" + first.removeprefix("# mine\n*.tmp\n")
+    assert EXCLUDE_BEGIN in with_block(f"{EXCLUDE_BEGIN}\nthe end is missing\n", EXCLUDED).split("missing\n")[1]
 
 
 def test_a_message_has_the_time_and_the_files() -> None:
