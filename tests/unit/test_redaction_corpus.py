@@ -188,3 +188,46 @@ def test_joined_notes_without_secrets_are_unchanged(seed: int) -> None:
     texts = random.Random(seed).sample(CLEAN_TEXTS, len(CLEAN_TEXTS))
     note = "\n\n".join(texts)
     assert Redactor().clean(note) == (note, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["seed phrase: ", "Recovery phrase: ", "mnemonic: ", 'MNEMONIC="', "backup phrase is "]
+)
+def test_every_seed_phrase_of_a_wallet_is_replaced(name: str) -> None:
+    words = [
+        "witch",
+        "salt",
+        "key",
+        "feed",
+        "length",
+        "again",
+        "open",
+        "change",
+        "must",
+        "road",
+        "than",
+        "letter",
+        "symbol",
+        "page",
+        "text",
+        "only",
+        "use",
+        "wrong",
+    ]
+    words += ["random", "empty", "field", "long", "match", "type"]
+    for count in (12, 15, 18, 21, 24):
+        phrase = " ".join(words[:count])
+        assert phrase not in redact(f"{name}{phrase}" + ('"' if name.endswith('"') else "")).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "recovery phrase: the words are printed on the card that came with the box",
+        "seed phrase: keep the twelve words safe and never show them to anyone else ever",
+        "mnemonic: every good boy does fine",
+        "seed phrase: required",
+    ],
+)
+def test_a_sentence_about_seed_phrases_stays(text: str) -> None:
+    assert redact(text).text == text

@@ -66,6 +66,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
 """
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
+_SEED_WORDS: Final = (12, 15, 18, 21, 24)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
 _ALGORITHM = re.compile(
@@ -283,6 +284,14 @@ def is_passphrase(value: str) -> bool:
         value.islower()
         and _WORDS_ABOUT_PASSWORDS.isdisjoint(words)
         and (words[-1].isdecimal() or (len(words) >= 4 and not has_digit(value)))
+    )
+
+
+def is_seed_phrase(value: str) -> bool:
+    """Return whether words are the seed phrase of a wallet: as many, and as long, as BIP-39 has them."""
+    words = value.split(" ")
+    return len(words) in _SEED_WORDS and all(
+        3 <= len(word) <= 8 and word.isalpha() and word.islower() for word in words
     )
 
 

@@ -41,6 +41,7 @@ from signet_actors.domain.redaction.values import (
     is_id_or_place,
     is_passphrase,
     is_recovery_code,
+    is_seed_phrase,
     is_spoken_password,
     is_symbol_password,
     is_unmistakable,
@@ -342,7 +343,8 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "password", *found.span("value")
     if "phrase" in folded or "frase" in folded or "mnemonic" in folded:
         for found in windowed_matches(_PASSPHRASE, folded, _REACH):
-            if is_passphrase(found["value"].replace("-", " ")):
+            words = found["value"].replace("-", " ")
+            if is_seed_phrase(words) or is_passphrase(words):
                 yield "password", *found.span("value")
     if any(mark in folded for mark in ("otp", "2fa", "mfa", "a2f", "authenticator", "two-factor")):
         for found in windowed_matches(_OTP, folded, _REACH):
