@@ -16,7 +16,9 @@ _ALIKE: Final = 0.42
 _MUCH_ALIKE: Final = 0.6
 """The share of the words of both texts that each has."""
 _MOST_CHARS: Final = 4_000
-"""Of long texts the beginning is compared; a longer one is no fact with one value."""
+"""Of long texts the beginning is compared."""
+_LONGEST_FACT: Final = 600
+"""A longer text is no fact with one value."""
 _MOST_CHANGED: Final = 4
 """Words of the value in either text."""
 _LEAST_SAID: Final = 3
@@ -74,7 +76,7 @@ def _differ_in_a_value(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    if len(text) > _MOST_CHARS:
+    if len(text) > _LONGEST_FACT:
         return []
     if MAYBE_CJK.search(text):
         return list(text)

@@ -136,7 +136,8 @@ async def _full_start(
         ),
         recovery_section(call, session),
     )
-    newest = newest_versions([(memory.content, epoch_ms(memory.created_at) or 0) for memory in found.memories])
+    texts = [(memory.content, epoch_ms(memory.created_at) or 0) for memory in found.memories]
+    newest = await asyncio.to_thread(newest_versions, texts)
     candidates = [found.memories[at] for at in newest]
     notices = notifications_now(state)
     wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None

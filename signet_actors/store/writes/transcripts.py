@@ -65,9 +65,12 @@ _UPDATE: Final = (
     " project = coalesce(:project, project) WHERE seq = :seq"
 )
 _BY_KEY: Final = "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.turn_key = :key"
+_MOST_NAMESAKES: Final = 64
+"""A name is that of one turn and its parts; of one that more rows have, the first are compared."""
 _ORIGINAL: Final = (
-    "SELECT u.seq FROM session_turns u JOIN session_transcripts t ON t.seq = u.transcript_seq"
-    " WHERE u.name = :name AND u.role = :role AND u.content = :content AND t.agent_id = :agent_id"
+    "SELECT u.seq FROM (SELECT n.seq, n.transcript_seq, n.role, n.content FROM session_turns n WHERE n.name = :name"
+    f" ORDER BY n.seq LIMIT {_MOST_NAMESAKES}) u JOIN session_transcripts t ON t.seq = u.transcript_seq"
+    " WHERE u.role = :role AND u.content = :content AND t.agent_id = :agent_id"
     " AND t.session_key <> :session_key AND t.forgotten_at IS NULL ORDER BY u.seq LIMIT 1"
 )
 _COPIED_THROUGH: Final = (
