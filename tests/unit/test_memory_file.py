@@ -226,6 +226,24 @@ def test_each_agent_has_a_file_of_its_own_and_is_given_nothing_that_was_made_for
     assert "private" not in working_memory(tmp_path, "writer", None)
 
 
+@pytest.mark.parametrize(
+    "event", ["a clone without a record", "an older version of the file", "a line that a tool added"]
+)
+def test_another_agent_is_given_nothing_from_below_the_line(tmp_path: Path, event: str) -> None:
+    root = MemoryFile(tmp_path, "default")
+    root.path.write_text("# For all\n")
+    written(root, "- private of default")
+    before = root.text()
+    if event == "a clone without a record":
+        (tmp_path / "memory" / "synthesis.json").unlink()
+    elif event == "an older version of the file":
+        written(root, "- made later")
+        root.path.write_text(before)
+    else:
+        root.path.write_text(f"{before}- private, too\n")
+    assert working_memory(tmp_path, "reviewer", None) == "# For all"
+
+
 def test_the_record_can_be_read_by_another_release(tmp_path: Path) -> None:
     file = MemoryFile(tmp_path, "default")
     file.store(Record(made="x"))

@@ -269,8 +269,9 @@ class MemoryFile:
 def working_memory(workspace: Path, agent_id: str, project: str | None) -> str:
     """Return what a session of the agent that works on ``project`` is given; empty if there is nothing. Blocks.
 
-    An agent without a file of its own is given what a person wrote into that of the workspace. What was made from the
-    memories of another agent it is never given. A file that cannot be read is skipped; links are followed.
+    An agent without a file of its own is given what a person wrote into that of the workspace: what stands above the
+    line there, because a record of what was made below it may be missing (a clone of the workspace, an older version of
+    the file). A file that cannot be read is skipped; links are followed.
     """
     if agent_id == DEFAULT_AGENT:
         return for_session(_read(workspace / FILE_NAME), project).strip()
@@ -278,8 +279,11 @@ def working_memory(workspace: Path, agent_id: str, project: str | None) -> str:
         own = for_session(_read(Workspace(workspace).agents_dir / agent_id / FILE_NAME), project).strip()
         if own:
             return own
+    above, made = split(_read(workspace / FILE_NAME))
+    if made:
+        return above.strip()
     record = MemoryFile(workspace, DEFAULT_AGENT).record()
-    return own_part(_read(workspace / FILE_NAME), (record.made, record.pending)).strip()
+    return own_part(above, (record.made, record.pending)).strip()
 
 
 def agents_with_file(workspace: Path) -> list[str]:
