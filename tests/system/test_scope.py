@@ -211,7 +211,7 @@ def test_a_start_tells_each_memory_once(daemon: LiveDaemon, room: Client) -> Non
     lines = [f"- 2026-11-24: {text[:130]}{'…' if len(text) > 130 else ''} (id {ids[text]})" for text in told]
     again = "- never push to the  branch **main** of the quarry\n- The quarry is watched by three cameras."
     own = daemon.workspace / "agents" / agent
-    own.mkdir(parents=True)
+    own.mkdir(parents=True, exist_ok=True)
     (own / "MEMORY.md").write_text(
         f"# Mine\n{again}\n- The quarry has a dog\n\n## Temporal Index\n" + "\n".join(lines) + "\n"
     )

@@ -602,9 +602,6 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "model answer in a number": lambda text: llm_output.read_json('{"facts": [1' + text + "x]}", ("facts",)),
     "junk": junk_filter.junk_reason,
     "injected blocks": injected_text.without_injected,
-    "injected parts of chunks": lambda text: injected_text.injected_parts(
-        "</memory-feedback>m{n:x}. " * len(text), ["</memory-feedback>m{n:x}."] * len(text)
-    ),
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
     "instructions": lambda text: injection_detector.detect_injection(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
@@ -664,6 +661,15 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
 def test_many_messages_of_programs_are_read_in_linear_time_whole_and_without_their_end(message: str) -> None:
     for unit in (f"{message}\n", f"{message}\n\n", *(f"{message[:-cut]}\n" for cut in (1, 4, len(message) // 2))):
         assert growth(program_text.said_by_user, unit, 8 * SHORT) < MOST_GROWTH, unit
+
+
+def test_the_injected_parts_of_many_chunks_are_found_in_linear_time() -> None:
+    def parts(chunks: str) -> object:
+        return injected_text.injected_parts(
+            "</memory-feedback>said. " * len(chunks), ["</memory-feedback>said."] * len(chunks)
+        )
+
+    assert growth(parts, "x", SHORT) < MOST_GROWTH
 
 
 @pytest.mark.parametrize("name", SCANNERS)
