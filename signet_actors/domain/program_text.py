@@ -175,7 +175,7 @@ _MESSAGES: Final = {
         r"(?: If there's no follow-ups needed, [^\n.]{0,100}\.)?"
     ),
 }
-"""How the messages of a program begin, and how they go on to their end. What follows is somebody's words."""
+"""How the messages of a program begin, and how they go on to their end. What follows is a person's words."""
 _MESSAGE: Final = re.compile("|".join(f"(?:{begin}){rest}" for begin, rest in _MESSAGES.items()))
 _MESSAGE_BEGIN: Final = re.compile("|".join(_MESSAGES))
 _INTERRUPTION: Final = re.compile(_INTERRUPTED)

@@ -340,9 +340,11 @@ async def _with_window(call: Call[Any], fields: RecallFields, intent: Intent, fo
         row.time is not None or window.start_ms <= (epoch_ms(row.created_at) or 0) < window.end_ms for row in answers
     ):
         return found
+    if words and _min_relevance(fields) > LISTED:
+        return found
     everything = intent._replace(mode="timeline", search_text="", facets=_HAPPENED)
     listed, _ = await _timeline(call, fields, everything)
-    if not listed.rows or (words and _min_relevance(fields) > LISTED):
+    if not listed.rows:
         return found
     shown = {row.id for row in answers}
     happened = [row for row in listed.rows if row.time is None or row.time.subject_id not in shown]
