@@ -28,8 +28,8 @@ from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
+    below_home,
     counted,
-    on_terminal,
     print_json,
     print_message,
     print_result,
@@ -295,10 +295,9 @@ def _list(invocation: Invocation) -> None:
         names = ("harness", "found", "state", "file")
         print_json({"harnesses": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    home = Path(invocation.environ.get("HOME") or "~").expanduser()
     print_table(
         ("harness", "found", Column("state", wrap=True), Column("file", drop=1, wrap=True)),
-        [(*row, _below_home(path, home)) for *row, path in rows],
+        [(*row, below_home(path, invocation.environ)) for *row, path in rows],
     )
     for found in HARNESSES:
         try:
@@ -309,13 +308,6 @@ def _list(invocation: Invocation) -> None:
         for note in notes:
             print_message(note)
     _print_spool(invocation)
-
-
-def _below_home(path: str, home: Path) -> str:
-    """Return the path as a terminal shows it, with ``~`` for the home directory; on a pipe the whole path."""
-    if not on_terminal() or not Path(path).is_relative_to(home):
-        return path
-    return f"~/{Path(path).relative_to(home)}"
 
 
 def _print_spool(invocation: Invocation) -> None:

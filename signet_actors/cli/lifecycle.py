@@ -93,7 +93,7 @@ def start(invocation: Invocation, timeout: float) -> None:
 def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
     """Stop the daemon after it has finished running work."""
     workspace = invocation.workspace
-    pid = _stop(workspace, timeout or _stop_timeout_s(invocation), now=now)
+    pid = stop_daemon(workspace, timeout or stop_timeout_s(invocation), now=now)
     if invocation.as_json:
         print_json({"stopped": pid is not None, "pid": pid})
     elif pid is None:
@@ -112,7 +112,7 @@ def restart(invocation: Invocation, timeout: float) -> None:
     Workspace(invocation.workspace).refuse_other_owner()  # nor may a user that could not start it again
     if supervisor_pid(invocation.workspace) == 1:
         raise Unavailable("nothing was stopped: the daemon is process 1 of this container; restart the container")
-    pid = _stop(invocation.workspace, _stop_timeout_s(invocation))
+    pid = stop_daemon(invocation.workspace, stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
         print_result(f"Stopped (pid {pid}).")
     _start(invocation, timeout)
@@ -133,7 +133,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
     load_config(workspace, invocation.settings)
     child, start_log = launch(workspace, invocation.environment)
     try:
-        with _spinner("Starting the daemon"):
+        with spinner("Starting the daemon"):
             ended = wait_until_ready(workspace, child, began + timeout)
     except Unavailable:
         _print_tail(invocation, start_log)
@@ -241,7 +241,7 @@ def _print_start_failure(invocation: Invocation, start_log: Path, exit_code: int
     print_message(invocation.advice(f"More details are in {start_log.parent}; `signet doctor` looks for the cause."))
 
 
-def _stop_timeout_s(invocation: Invocation) -> float:
+def stop_timeout_s(invocation: Invocation) -> float:
     """Return the configured drain time and a margin; a configuration error does not prevent a stop."""
     try:
         drain_ms = load_config(invocation.workspace, invocation.settings).config.supervision.drain_ms
@@ -250,7 +250,7 @@ def _stop_timeout_s(invocation: Invocation) -> float:
     return drain_ms / 1000 + STOP_MARGIN_S
 
 
-def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
+def stop_daemon(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
     """Stop the daemon and wait until its lock is free; return its pid, None if none ran.
 
     Raises WorkspaceLocked if a restore or check holds the workspace: it is not stopped.
@@ -280,7 +280,7 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
         time.sleep(POLL_S)
         _signal(pid, signal.SIGTERM)
     kill_at = time.monotonic() + min(KILL_AFTER_S, timeout / 2) if now else None
-    with _spinner("Stopping the daemon"):
+    with spinner("Stopping the daemon"):
         while lock_held(workspace):
             if kill_at is not None and time.monotonic() > kill_at and supervisor_pid(workspace) == pid:
                 _signal(pid, signal.SIGKILL)  # it is stopped or hangs; its processes exit with it
@@ -303,7 +303,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 @contextlib.contextmanager
-def _spinner(text: str) -> Iterator[None]:
+def spinner(text: str) -> Iterator[None]:
     """Show a spinner if standard error is a terminal."""
     if not can_animate():
         yield

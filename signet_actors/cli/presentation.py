@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rich.console import Console
 
@@ -125,6 +125,14 @@ def size_text(count: Any) -> str:
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def below_home(path: str, environ: Mapping[str, str]) -> str:
+    """Return the path as a terminal shows it, with ``~`` for the home directory; on a pipe the whole path."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    if not on_terminal() or not path.startswith(f"{home}/"):
+        return path
+    return f"~{path[len(home) :]}"
 
 
 def print_message(text: str) -> None:

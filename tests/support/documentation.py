@@ -29,6 +29,7 @@ from pathlib import Path
 
 from tests.support.bus_harness import REPOSITORY
 from tests.support.live_daemon import private_root
+from tests.support.service_manager import install_stand_ins
 
 WIDTH = 80
 SHOWN_HOME, SHOWN_PORT = "/home/you", "3850"
@@ -79,9 +80,10 @@ class Home:
         """Whether to show what was printed now, with its times and its layout, even if the page shows the same."""
         self.ids: dict[str, str] = {}
         """The id of this run for each id that the page shows."""
+        stand_ins = install_stand_ins(root / "stand-ins", "systemctl", "loginctl")
         self.environment = {
             "HOME": str(root),
-            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{stand_ins}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "NO_COLOR": "1",

@@ -1,0 +1,232 @@
+"""The command service: have the service manager of this machine run the daemon.
+
+Source: docs/guides/service.md; docs/cli.md "The daemon".
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_actors.cli.daemon_process import supervisor_pid
+from signet_actors.cli.exit_codes import NOT_RUNNING
+from signet_actors.cli.installed_program import installed_program, is_program, same_program
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.lifecycle import POLL_S, spinner, stop_daemon, stop_timeout_s, wait_until_ready
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    below_home,
+    print_json,
+    print_message,
+    print_result,
+    printable,
+)
+from signet_actors.cli.service_managers import Service, ServiceManager, Systemd, home_of, service_manager
+from signet_actors.config.daemon_address import recorded_address
+from signet_actors.config.load import load_config
+from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE, Workspace
+from signet_actors.config.workspace_holder import lock_held
+from signet_actors.errors import ConfigError, ErrorCode, NotFound, RequestRefused, Unavailable
+
+if TYPE_CHECKING:
+    from signet_actors.cli.invocation import Invocation
+
+LISTEN_VARIABLES = ("SIGNET_HOST", "SIGNET_PORT")
+READY_S = 120
+
+
+@click.group()
+@shared_options
+def service() -> None:
+    """Run the daemon as a service, which starts when you log in.
+
+    A service of your user, by systemd on Linux and by launchd on macOS.
+    """
+
+
+@service.command()
+@click.option("--dry-run", "--print", "dry_run", is_flag=True, help="Print what would be written and run; do nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before another installation's service is replaced.")
+@shared_options
+@click.pass_obj
+def install(invocation: Invocation, dry_run: bool, yes: bool) -> None:
+    """Install the service, and have it start the daemon now.
+
+    The service runs this `signet` on this workspace, with SIGNET_HOST and SIGNET_PORT of the environment. A daemon that
+    runs already is stopped first. Again after an upgrade, it writes the service anew.
+    """
+    if dry_run:
+        _print_plan(invocation)
+    else:
+        install_service(invocation, yes=yes)
+
+
+@service.command()
+@shared_options
+@click.pass_obj
+def uninstall(invocation: Invocation) -> None:
+    """Stop the daemon, and remove the service. The memories stay."""
+    manager = service_manager(invocation.environ)
+    found = manager.installed()
+    if found is None:
+        _tell(invocation, {"installed": False, "file": str(manager.file)}, "No service is installed.")
+        return
+    manager.remove()
+    _tell(
+        invocation,
+        {"installed": False, "file": str(manager.file)},
+        f"✓ The service is removed ({below_home(str(manager.file), invocation.environ)}), and the daemon has ended.",
+    )
+    if manager.drop_ins is not None and manager.drop_ins.is_dir():
+        print_message(f"Your changes of it are still in {manager.drop_ins}.")
+
+
+@service.command()
+@shared_options
+@click.pass_obj
+def status(invocation: Invocation) -> None:
+    """Show whether the service is installed, whether it runs, and what it runs.
+
+    Exit code 3 if it does not run.
+    """
+    manager = service_manager(invocation.environ)
+    found = manager.installed()
+    state = manager.state()
+    if invocation.as_json:
+        print_json(
+            {
+                "manager": manager.title,
+                "file": str(manager.file),
+                "installed": found is not None,
+                "startsByItself": state.starts_by_itself,
+                "state": state.state,
+                "pid": state.pid,
+                "program": found.program if found else None,
+                "workspace": workspace_of(found, invocation) if found else None,
+            }
+        )
+    elif found is None:
+        print_result("✗ No service is installed: `signet service install` installs it.")
+    else:
+        start = "starts when you log in" if state.starts_by_itself else "does not start by itself"
+        print_result(f"✓ installed  {below_home(str(manager.file), invocation.environ)} ({start})")
+        problem = service_problem(found)
+        print_result(f"✗ program    {problem}" if problem else f"✓ program    {found.program}")
+        print_result(f"✓ workspace  {workspace_of(found, invocation)}")
+        print_result(
+            f"✓ runs       pid {state.pid}" if state.pid else f"✗ runs not   {state.state}: {manager.log_command}"
+        )
+    if state.pid is None:
+        click.get_current_context().exit(NOT_RUNNING)
+
+
+def service_problem(found: Service) -> str:
+    """Return what keeps the service from starting; empty if nothing is known."""
+    if is_program(found.program):
+        return ""
+    return f"{found.program} does not exist → `signet service install`"
+
+
+def workspace_of(found: Service, invocation: Invocation) -> str:
+    """Return the workspace that the service serves."""
+    return found.variables.get(WORKSPACE_VARIABLE) or str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME)
+
+
+def wanted_service(invocation: Invocation) -> Service:
+    """Return the service of this installation and this workspace."""
+    workspace = str(invocation.workspace)
+    variables = {name: value for name in LISTEN_VARIABLES if (value := invocation.environ.get(name))}
+    if workspace != str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME):
+        variables = {WORKSPACE_VARIABLE: workspace, **variables}
+    return Service(installed_program("signet", invocation.environ), variables)
+
+
+def install_service(invocation: Invocation, *, yes: bool) -> None:
+    """Install the service, start it, and print where the daemon listens.
+
+    Raises NotFound, ConfigError, Unavailable, and RequestRefused if the user does not want it.
+    """
+    manager = service_manager(invocation.environ)
+    wanted, found, state = wanted_service(invocation), manager.installed(), manager.state()
+    if not is_program(wanted.program):
+        raise ConfigError(f"{wanted.program} is not a program; install Signet first")
+    load_config(invocation.workspace, invocation.settings)
+    Workspace(invocation.workspace).refuse_other_owner()
+    text = manager.text(wanted)
+    is_same = found is not None and manager.file.read_text(encoding="utf-8", errors="replace") == text
+    if is_same and state.pid is not None:
+        _print_running(invocation, manager, "is installed already")
+        return
+    if found is not None and not yes:
+        _refuse_unless_wanted(found, wanted, invocation)
+    if lock_held(invocation.workspace) and (pid := supervisor_pid(invocation.workspace)) != state.pid:
+        stop_daemon(invocation.workspace, stop_timeout_s(invocation))
+        if not invocation.as_json:
+            print_message(f"Stopped the daemon (pid {pid}); the service starts it again.")
+    with spinner("Starting the service"):
+        manager.start(text)
+        stays = manager.stays_after_logout()
+        _wait_until_ready(invocation, manager)
+    _print_running(invocation, manager, "is installed")
+    if isinstance(manager, Systemd) and not stays:
+        print_message("It ends when you log out: `loginctl enable-linger` was refused.")
+
+
+def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocation) -> None:
+    """Ask before the service of another installation or workspace is replaced. Raises RequestRefused."""
+    questions = []
+    if is_program(found.program) and not same_program(found.program, wanted.program):
+        questions.append(f"The service runs another installation ({found.program}); replace it?")
+    if (other := workspace_of(found, invocation)) != workspace_of(wanted, invocation):
+        questions.append(f"The service serves the workspace {other}; replace it by {invocation.workspace}?")
+    for question in questions:
+        if not ask_confirmation(question):
+            raise RequestRefused("the service was not changed", code=ErrorCode.CONFIRM_REQUIRED)
+
+
+def _wait_until_ready(invocation: Invocation, manager: ServiceManager) -> None:
+    """Wait until the daemon of the service is ready. Raises Unavailable, DaemonNotRunning."""
+    deadline = time.monotonic() + READY_S
+    while not lock_held(invocation.workspace):
+        state = manager.state()
+        if state.has_failed or time.monotonic() > deadline:
+            raise Unavailable(f"the service does not start ({state.state}); `{manager.log_command}` shows why")
+        time.sleep(POLL_S)
+    wait_until_ready(invocation.workspace, None, deadline)
+
+
+def _print_running(invocation: Invocation, manager: ServiceManager, how: str) -> None:
+    address, pid = recorded_address(invocation.workspace), supervisor_pid(invocation.workspace)
+    body = {"installed": True, "file": str(manager.file), "pid": pid, "url": str(address)}
+    _tell(
+        invocation,
+        body,
+        f"✓ The service {how}: {below_home(str(manager.file), invocation.environ)}\n"
+        f"✓ The daemon runs and starts by itself: {address} (pid {pid})",
+    )
+
+
+def _print_plan(invocation: Invocation) -> None:
+    """Print the unit, and the commands that would be run; for systemd where there is no manager."""
+    try:
+        manager = service_manager(invocation.environ)
+    except NotFound as error:
+        manager = Systemd(invocation.environ)
+        print_message(f"{error.detail}. For systemd:")
+    text = manager.text(wanted_service(invocation))
+    if invocation.as_json:
+        print_json({"file": str(manager.file), "text": text, "commands": manager.commands})
+        return
+    print_result(f"# {manager.file}")
+    click.echo(printable(text))
+    for command in manager.commands:
+        print_result(f"$ {command}")
+
+
+def _tell(invocation: Invocation, body: dict[str, object], text: str) -> None:
+    if invocation.as_json:
+        print_json(body)
+    else:
+        print_result(text)
