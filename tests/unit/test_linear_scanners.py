@@ -155,7 +155,8 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
-        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS"), SEARCHED),
+        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS", "_SUDO_INPUT", "_AUTH_PAIR"), SEARCHED),
+        **dict.fromkeys(("_VARIABLE", "_NO_WORD", "_TOKEN_AS_USER"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
         **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD"), MATCHED),
         **dict.fromkeys(("_BEFORE_COMMAND", "_PORTS", "_WORD"), WHOLE),
@@ -172,6 +173,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_ACCOUNT", "_TO_LOG_IN", "_PAIR_BEFORE", "_OTP", "_RECOVERY"), SEARCHED),
         **dict.fromkeys(("_USER", "_LINE_END", "_SURE_PAIR", "_CODE"), MATCHED),
         **dict.fromkeys(("_COLUMN", "_CELL"), WHOLE),
+        "_BETWEEN_WORDS": SEARCHED,
     },
     "domain.redaction.token_formats": {
         "FORMATS": MATCHED,

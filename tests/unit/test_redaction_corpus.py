@@ -231,3 +231,87 @@ def test_every_seed_phrase_of_a_wallet_is_replaced(name: str) -> None:
 )
 def test_a_sentence_about_seed_phrases_stays(text: str) -> None:
     assert redact(text).text == text
+
+
+LETTERS_ALONE = ("OpHHdNOwDQ", "kvQwErTyUi", "aBcXyZpQrLm", "GhTTrewQsA")
+
+
+def test_a_variable_of_the_environment_may_have_a_value_of_letters_alone() -> None:
+    forms = [
+        *("DB_PASSWORD=%s", "export PGPASSWORD=%s", "POSTGRES_PASSWORD='%s'", 'ADMIN_PASSWD="%s"', "JWT_SECRET=%s"),
+        *("docker run -e MYSQL_ROOT_PASSWORD=%s mysql:8", "MAIL_PASS=%s\nMAIL_HOST=mx", "API_KEY=%s", "REDIS_PWD=%s"),
+        *("set it with `NPM_TOKEN=%s npm publish`", "SECRET_KEY=%s", "SIGNING_PASSPHRASE=%s make release"),
+    ]
+    for form in forms:
+        for value in LETTERS_ALONE:
+            clean, kinds = redact(form % value).text, redact(form % value).kinds
+            assert clean == form % f"[REDACTED:{kinds[0]}]"
+    for text in (
+        *("DB_PASSWORD=changeme", "PASSWORD=required", "PASS=TestRedact", "TOKEN=fromKeychain", "API_KEY=$OTHER"),
+        *("SECRET=", "PASSWORD=string", "db_password=OurVault", "HASH=OpHHdNOwDQ", "MAX_TOKENS=fooBarBaz"),
+    ):
+        assert redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('requests.get(url, auth=("anna", "s3cr3tpw"))', "s3cr3tpw"),
+        ("session.auth = ('anna@example.de', 'correcthorse')", "correcthorse"),
+        ('HTTPBasicAuth("anna", "winterlake")', "winterlake"),
+        ('new PasswordAuthentication("anna", "winterlake")', "winterlake"),
+        ("echo hunter22 | sudo -S apt update", "hunter22"),
+        ("printf 'swordfish' | sudo -S true", "swordfish"),
+        ('curl -H "Authorization: Bearer Winter2025xyz" https://x', "Winter2025xyz"),
+        ("Authorization: Bearer tops3cret", "tops3cret"),
+        ("git clone https://8d7f6a5b4c3d2e1f8d7f6a5b4c3d2e1f8d7f6a5b@git.example.org/x.git", "8d7f6a5b4c3d2e1f"),
+        ("token: MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "ZnCjm1XVW7vRze4b7Cq4se7kKWs"),
+    ],
+)
+def test_a_password_that_is_an_argument_or_has_no_name_beside_it_is_replaced(text: str, secret: str) -> None:
+    assert secret not in redact(text).text
+    assert "[REDACTED:" in redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'auth=("user", "password")',
+        "auth=(user, password)",
+        'basicAuth("anna", "changeme")',
+        "echo y | sudo -S",
+        "echo $PW | sudo -S ls",
+        "Authorization: Bearer TOKEN",
+        "Authorization: Bearer <token>",
+        "Authorization: Bearer required",
+        "https://8d7f6a5b4c3d2e1f8d7f6a5b4c3d2e1f@o12.ingest.sentry.io/1",
+        "password: settings.createHash256And.fooBar",
+    ],
+)
+def test_a_name_or_a_placeholder_in_these_places_is_unchanged(text: str) -> None:
+    assert redact(text).text == text
+
+
+@pytest.mark.parametrize("form", ["seed phrase: %s", "Seed phrase:\n%s\n", "mnemonic:\n\n%s", "recovery phrase is %s"])
+@pytest.mark.parametrize("between", ["%d. %s ", "%d. %s\n", "%d) %s, ", "%d: %s\n"])
+def test_a_seed_phrase_with_its_words_numbered_is_replaced(form: str, between: str) -> None:
+    words = [
+        "witch",
+        "collapse",
+        "practice",
+        "feed",
+        "shame",
+        "open",
+        "despair",
+        "creek",
+        "road",
+        "again",
+        "ice",
+        "least",
+    ]
+    phrase = "".join(between % (at, word) for at, word in enumerate(words, 1)).rstrip(" ,\n")
+    clean = redact(form % phrase).text
+    assert not any(word in clean for word in words[1:])
+    below = redact(form % phrase + "\nplease keep this offline somewhere").text
+    assert "witch" not in below
+    assert "keep this offline" in below

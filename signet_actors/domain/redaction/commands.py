@@ -20,6 +20,7 @@ from signet_actors.domain.redaction.values import (
     is_base64_text,
     is_literal_secret,
     is_option_value,
+    is_spoken_password,
     is_url_password,
     is_value,
 )
@@ -105,9 +106,24 @@ _PGPASS = re.compile(
 
 _BEARER = re.compile(
     r"(?:\bbearer\s{1,40}+|\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+[:=]\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
-    r"(?>(?:(?:basic|token|apikey|digest|negotiate|bearer)\s{1,40}+)?))([a-z0-9\-._~+/]{16,512}+={0,2}+)"
+    r"(?>(?:(?:basic|token|apikey|digest|negotiate|bearer)\s{1,40}+)?))([a-z0-9\-._~+/]{8,512}+={0,2}+)"
 )
+_MIN_TOKEN_CHARS: Final = 16
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
+_SUDO_INPUT = re.compile(
+    r"\b(?:echo|printf)\s{1,9}+[\"']?([^\s\"'|;&]{4,256}+)[\"']?\s{0,9}+\|\s{0,9}+sudo\s{1,9}+-s\b"
+)
+_AUTH_PAIR = re.compile(
+    r"\b(?:auth\s{0,3}+=|(?:http)?basicauth|passwordauthentication|usernamepasswordcredentials)\s{0,3}+\(\s{0,9}+"
+    r"[\"'][^\"'\s]{1,128}+[\"']\s{0,9}+,\s{0,9}+[\"']([^\"'\s]{1,256}+)[\"']"
+)
+"""The literal password in ``auth=("anna", "…")`` and in the constructors of credentials."""
+_VARIABLE = re.compile(
+    r"(?:^|[\s'\"`])[A-Z0-9_]{0,64}?(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|PWD|SECRET(?:_KEY)?|TOKEN|API_?KEY|ACCESS_KEY)"
+    r"(?:_[A-Z0-9]{1,16})?=([\"']?)([A-Za-z]{8,128}+)\1(?=\s|[\"'`]|\Z)"
+)
+"""An environment variable, in capitals, with a value of letters alone; ``named_values`` finds the others."""
+_NO_WORD = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _COOKIES = re.compile(
     r"\b(?:set-)?cookie(?>(?:\\{0,8}+[\"'])?)(?:\s{0,3}+[:=]\s{0,3}+|(?<=--cookie)\s{1,3}+)(?>(?:\\{0,8}+[\"'])?)(?=[\w.\-]{1,64}=)"
 )
@@ -119,6 +135,9 @@ _KNOWN_COOKIE = re.compile(
 )
 
 _ADDRESS = re.compile(r"://[^\s/?#:@\"'<>]{0,128}+:([^\s/\"'<>]{1,2048})@(?=[^\s@])")
+_TOKEN_AS_USER = re.compile(
+    r"://([A-Za-z0-9_-]{32,256}+)@(?![\w.-]{0,64}sentry)"
+)  # what Sentry's addresses hold is public
 
 _KEY_BEGIN: Final = "-----BEGIN"
 _KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
@@ -169,7 +188,7 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
                 options, begin = {}, event.end()
             elif how := options.get(event["option"]):
                 yield from _option_value(how, event, plain, sure=sure)
-    for mark, pattern in (("pass:", _OPENSSL), ("login", _NETRC)):
+    for mark, pattern in (("pass:", _OPENSSL), ("login", _NETRC), ("sudo", _SUDO_INPUT)):
         if mark in folded:
             for start, end in [match.span(1) for match in windowed_matches(pattern, folded, _REACH)]:
                 if is_literal_secret(plain[start:end]):
@@ -206,6 +225,22 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
             yield "password", start, secret_end(plain, start, end)
 
 
+def variables(plain: str) -> Iterator[SecretSpan]:
+    """Yield values of letters alone in ``DB_PASSWORD=…`` that no word is written like: ``kvQwErTyUi``."""
+    for variable in windowed_matches(_VARIABLE, plain, _REACH):
+        start, end = variable.span(2)
+        if len(_NO_WORD.findall(plain, start, end)) >= 2 and is_literal_secret(plain[start:end]):
+            yield "password" if "PASS" in variable[0] or "PWD" in variable[0] else "credential", start, end
+
+
+def auth_pairs(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the literal passwords of pairs that a program logs in with: ``auth=("anna", "…")``."""
+    for pair in windowed_matches(_AUTH_PAIR, folded, _REACH):
+        start, end = pair.span(1)
+        if is_option_value(plain[start:end]):
+            yield "password", start, end
+
+
 def password_file_lines(plain: str) -> Iterator[SecretSpan]:
     """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password separated by colons."""
     for line in windowed_matches(_PGPASS, plain, _REACH):
@@ -219,7 +254,9 @@ def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(1)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
-        if (has_digit(value) or is_base64_text(value)) and is_literal_secret(value):
+        password = match[0].startswith("auth") and is_spoken_password(value)
+        token = len(value) >= _MIN_TOKEN_CHARS and (has_digit(value) or is_base64_text(value))
+        if (token or password) and is_literal_secret(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)
             yield "bearer-token", start, trimmed_end(plain, start, end)
@@ -243,11 +280,14 @@ def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def address_passwords(plain: str) -> Iterator[SecretSpan]:
-    """Yield the passwords in URLs: ``scheme://user:password@host``."""
+    """Yield the passwords in URLs: ``scheme://user:password@host``, ``scheme://token@host``."""
     for match in windowed_matches(_ADDRESS, plain, 4096):
         start, end = match.span(1)
         if is_url_password(plain[start : min(end, start + 256)]):
             yield "url-password", start, end
+    for match in windowed_matches(_TOKEN_AS_USER, plain, _REACH):
+        if has_digit(match[1]) and is_literal_secret(match[1]):
+            yield "url-password", *match.span(1)
 
 
 def data_source_passwords(plain: str) -> Iterator[SecretSpan]:

@@ -166,6 +166,10 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from commands.command_options(plain, folded)
     if ":" in plain and plain.count(":") >= 4:
         yield from commands.password_file_lines(plain)
+    if "auth" in folded or "usernamepasswordcredentials" in folded:
+        yield from commands.auth_pairs(plain, folded)
+    if "=" in plain:
+        yield from commands.variables(plain)
 
 
 def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[SecretSpan]:

@@ -153,11 +153,16 @@ def is_literal_secret(value: str) -> bool:
         and not has_placeholder(value)
         and _PLACEHOLDER.fullmatch(value) is None
         and _REFERENCE.fullmatch(value) is None
-        and _NAME_IN_CODE.fullmatch(value) is None
+        and (_NAME_IN_CODE.fullmatch(value) is None or _has_random_part(value))
         and not (len(value) < 20 and _ALGORITHM.fullmatch(value))
         and not (len(value) < 8 and value.isdecimal())
         and _LETTER_OR_DIGIT.search(value) is not None
     )
+
+
+def _has_random_part(value: str) -> bool:
+    """Return whether a part between dots is random, as in the tokens of bots: ``MTk4NjIyNDgz.Cl2FMQ.ZnCjm1XVW7``."""
+    return any(is_irregular(part) and len(_CHANGES.findall(part)) * 4 >= len(part) for part in value.split("."))
 
 
 def _is_base64_key(value: str) -> bool:

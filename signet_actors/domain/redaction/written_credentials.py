@@ -148,10 +148,12 @@ _PIN = re.compile(
 )
 _PIN_MARKS: Final = ("pin", "puk", "rcode", "passcode", "digicode", "geheimzahl", "\u6697\u8a3c\u756a\u53f7", "digo de")
 _DOORS: Final = ("door", "gate", "garage", "keypad", "lockbox", "unlock", "porte", "handy", "iphone", "tresor")
+_NUMBER: Final = r"(?:\d{1,2}[.):]?[ ])?"
+_BETWEEN_WORDS = re.compile(r"[^a-z]+")
 _PASSPHRASE = re.compile(
     rf"(?:{_any_of(WORDS_FOR_PHRASES)}){_OF}"
     rf"(?:{_SIGN}|{_NO_SIGN}(?=[\"'`\u201e\u201c\u00ab]|[a-z]{{3,12}}-)){_OPEN}"
-    rf"(?P<value>[a-z]{{3,12}}+(?:[ -][a-z]{{3,12}}+){{3,24}})"
+    rf"(?P<value>{_NUMBER}[a-z]{{3,12}}+(?:(?:-|,?\s{{1,4}}+){_NUMBER}[a-z]{{3,12}}+){{3,24}})"
     r"(?=[ ]?[\"'`\u201c\u201d\u00bb](?!\w)|[*_~.!]{0,4}(?:</[a-z]{1,10}>)?[ \t]{0,9}(?:[\r\n]|$))"
 )
 _OTP = re.compile(
@@ -343,9 +345,11 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
                 yield "password", *found.span("value")
     if "phrase" in folded or "frase" in folded or "mnemonic" in folded:
         for found in windowed_matches(_PASSPHRASE, folded, _REACH):
-            words = found["value"].replace("-", " ")
-            if is_seed_phrase(words) or is_passphrase(words):
-                yield "password", *found.span("value")
+            start, end = found.span("value")
+            while end > start and not _is_phrase(folded[start:end]):  # the lines below may be others
+                end = max(start, folded.rfind("\n", start, end))
+            if end > start:
+                yield "password", start, end
     if any(mark in folded for mark in ("otp", "2fa", "mfa", "a2f", "authenticator", "two-factor")):
         for found in windowed_matches(_OTP, folded, _REACH):
             start, end = found.span("value")
@@ -356,6 +360,11 @@ def codes(plain: str, folded: str) -> Iterator[SecretSpan]:
     ):
         for found in windowed_matches(_RECOVERY, folded, _REACH):
             yield from _recovery_codes(plain, folded, found)
+
+
+def _is_phrase(written: str) -> bool:
+    """Return whether words, on one line or below each other and perhaps numbered, are a passphrase or a seed phrase."""
+    return is_seed_phrase(_BETWEEN_WORDS.sub(" ", written).strip()) or is_passphrase(written.replace("-", " "))
 
 
 def _recovery_codes(plain: str, folded: str, name: re.Match[str]) -> Iterator[SecretSpan]:
