@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 from signet_actors.domain.windowed_search import WINDOW, word_windows
@@ -148,8 +149,11 @@ def comparable(text: str) -> str:
     return "".join((*parts, text[end:].lower()))
 
 
+@lru_cache(maxsize=1)
 def normalized_content(text: str) -> str:
     """Return ``comparable`` text without trailing ``. , ! ; :``; may be empty.
+
+    A write needs it for its hash and for its row, some 100 ms each for a megabyte; so the last result is kept.
 
     Departs: the specification also drops a final question mark, which makes a question and a statement one memory,
     and the case of everything, which makes one path of two. It compares code points, so one text could be stored twice.

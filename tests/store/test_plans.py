@@ -15,12 +15,14 @@ import pytest
 
 from signet_actors.protocol.leases import LeaseJobs, ReapLeases
 from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
+from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, RememberChunks
 from signet_actors.searcher.queries import embeddings, import_export, pipeline
 from signet_actors.store.reads import temporal_edges
 from tests.support.pipeline_harness import PipelineHarness, change, configured
-from tests.support.store_room import connection_of, plan_of
+from tests.support.store_room import DIMENSIONS, connection_of, plan_of
 
 ALONE = ReadScope(agent_id="alone")
 """Isolated here: what it reads is ``m.agent_id = ?``."""
@@ -108,3 +110,24 @@ def test_the_times_in_a_window_are_read_from_an_index(room: PipelineHarness) -> 
         plan = plan_of(room.connection, sql)
         assert any("idx_temporal_edges_start" in step for step in plan), plan
         assert not any(step.startswith(("SCAN t", "SCAN m")) for step in plan), plan
+
+
+def test_sources_and_deleted_contents_are_looked_up_by_all_that_the_look_up_names(room: PipelineHarness) -> None:
+    text = "\n".join(f"The build uses Make in step {number}." for number in range(40))
+    about: Any = {"type": "fact", "importance": 0.5, "source_type": "manual", "source_id": "page-1"}
+    parts = (text[:700], text[700:])
+    asked = Asked(room.connection)
+    room.ask(RememberChunks(NewMemory(text, **about), parts, Principal()))
+    lines = (
+        ImportLine(1, NewMemory("The build uses Ninja", **about)),
+        ImportLine(2, NewMemory(text, **about), chunks=parts),
+        ImportLine(3, NewMemory("The build has no source", type="fact", importance=0.5)),
+        ImportLine(4, NewMemory("The page is another", **{**about, "source_id": "page-2"})),
+    )
+    room.ask(ImportMemories(lines, Principal(), DIMENSIONS))
+    room.connection.exec_trace = None
+    sought = [sql for sql in asked.questions if ":source_id" in sql or ":group_id" in sql or ":hash" in sql]
+    assert len(sought) > 6
+    whole = "agent_id=? AND visibility=? AND <expr>=? AND <expr>=?"
+    for sql in sought:
+        assert all(whole in step or "USE TEMP" in step for step in plan_of(room.connection, sql)), sql

@@ -21,6 +21,7 @@ import apsw
 
 from signet_actors.domain.backups import backup_name, newest_first, surplus
 from signet_actors.domain.timestamps import iso
+from signet_actors.domain.written_forms import INDEXED_CHARS
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
@@ -222,7 +223,7 @@ def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
     for seq, content, raw, checksum, _ in rows:
         if hashlib.sha256(raw).digest() != checksum:
             return f"memory number {seq} had a different content"
-        word = _WHOLE_WORD.search(content)
+        word = _WHOLE_WORD.search(content[:INDEXED_CHARS])
         if (
             word
             and not connection.execute(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.memories import CHUNK
 from signet_actors.store.engine import Bindings, Insert, WriteTransaction
-from signet_actors.store.writes.memories import SAME_SCOPE, SAME_SCOPE_UNINDEXED, Scope, in_scope
+from signet_actors.store.writes.memories import SAME_SCOPE, Scope, in_scope
 
 
 class Part(NamedTuple):
@@ -59,9 +59,7 @@ _PART: Final = "SELECT m.seq, m.id, m.content, m.is_deleted, m.source_id, m.idem
 _PARTS_BY_KEY: Final = (
     f"{_PART} {SAME_SCOPE} AND m.idempotency_key >= :first AND m.idempotency_key < :end ORDER BY m.seq"
 )
-_PARTS: Final = (
-    f"{_PART} m.source_id = :group_id AND m.source_type = '{CHUNK}' AND {SAME_SCOPE_UNINDEXED} ORDER BY m.seq"
-)
+_PARTS: Final = f"{_PART} m.source_id = :group_id AND m.source_type = '{CHUNK}' AND {SAME_SCOPE} ORDER BY m.seq"
 _INSERT_ENTITY: Final = (
     "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
     " VALUES (:id, :name, :name, :type, :agent_id, :mentions, :now, :now)"

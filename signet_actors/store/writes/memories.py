@@ -19,13 +19,11 @@ from signet_actors.store.rows import decode_tags
 Scope = tuple[str, str, str, str]
 """Agent, visibility, project and scope; the last two are empty if there is none."""
 
-_REST_OF_SCOPE: Final = (
-    "m.visibility = :visibility AND coalesce(m.project, '') = :project AND coalesce(m.scope, '') = :scope"
+SAME_SCOPE: Final = (
+    "m.agent_id = :agent_id AND m.visibility = :visibility"
+    " AND coalesce(m.project, '') = :project AND coalesce(m.scope, '') = :scope"
 )
-SAME_SCOPE: Final = f"m.agent_id = :agent_id AND {_REST_OF_SCOPE}"
 """The predicate of a ``Scope`` over the alias ``m``; its bindings are ``in_scope``."""
-SAME_SCOPE_UNINDEXED: Final = f"m.agent_id || '' = :agent_id AND {_REST_OF_SCOPE}"
-"""The same. The concatenation keeps SQLite from scanning the whole scope by the index of the contents."""
 
 
 def in_scope(scope: Scope, **others: Any) -> dict[str, Any]:
@@ -120,15 +118,11 @@ _OTHER_LIVE_BY_HASH: Final = (
 _BY_IDEMPOTENCY_KEY: Final = f"{_SELECT} {SAME_SCOPE} AND m.idempotency_key = :key LIMIT 1"
 _LIVE_BY_SOURCE: Final = (
     f"{_SELECT} m.source_id = :source_id AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
-    f" AND {SAME_SCOPE_UNINDEXED} AND m.is_deleted = 0 LIMIT 1"
+    f" AND {SAME_SCOPE} AND m.is_deleted = 0 LIMIT 1"
 )
-_DELETED_BY_SOURCE: Final = (
-    f"SELECT 1 FROM memories m WHERE m.source_id = :source_id AND {SAME_SCOPE_UNINDEXED} AND m.is_deleted = 1 LIMIT 1"
-)
-_DELETED_CONTENTS: Final = (
-    "SELECT m.agent_id, m.visibility, coalesce(m.project, ''), coalesce(m.scope, ''), m.content_hash FROM memories m"
-    " WHERE m.is_deleted = 1 AND m.content_hash IN ({})"
-)
+_DELETED: Final = f"SELECT 1 FROM memories m WHERE {SAME_SCOPE} AND m.is_deleted = 1 AND"
+_DELETED_BY_SOURCE: Final = f"{_DELETED} m.source_id = :source_id LIMIT 1"
+_DELETED_BY_HASH: Final = f"{_DELETED} m.content_hash = :hash LIMIT 1"
 _EXISTS: Final = "SELECT 1 FROM memories m WHERE m.id = :id"
 _EXISTS_LIVE: Final = "SELECT 1 FROM memories m WHERE m.id = :id AND m.is_deleted = 0"
 _ID_WAS_USED: Final = (
@@ -198,12 +192,9 @@ def is_source_deleted(tx: WriteTransaction, scope: Scope, source_id: str) -> boo
     return tx.one(_DELETED_BY_SOURCE, in_scope(scope, source_id=source_id)) is not None
 
 
-def deleted_contents(tx: WriteTransaction, hashes: Iterable[str]) -> set[tuple[Scope, str]]:
-    """Return which of the contents are those of deleted memories, each with its scope."""
-    wanted = sorted(set(hashes))
-    sql = _DELETED_CONTENTS.format(tx.dialect.members("hashes"))
-    rows = tx.rows(sql, {"hashes": tx.dialect.listed(wanted)}) if wanted else []
-    return {((agent_id, visibility, project, scope), digest) for agent_id, visibility, project, scope, digest in rows}
+def is_content_deleted(tx: WriteTransaction, scope: Scope, digest: str) -> bool:
+    """Return whether a memory of the scope with this content is deleted, but still kept."""
+    return tx.one(_DELETED_BY_HASH, in_scope(scope, hash=digest)) is not None
 
 
 def exists(tx: WriteTransaction, memory_id: str) -> bool:

@@ -9,6 +9,7 @@ Source: memory-api.txt "POST /api/memory/forget"; signet_actors/domain/forget_bu
 from __future__ import annotations
 
 from signet_actors.domain import forget_budget
+from signet_actors.domain.written_forms import INDEXED_CHARS
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
 from signet_actors.store.writes import memories as memory_rows
@@ -37,7 +38,8 @@ def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
         if outcome is None:
             break
         results.append(outcome)
-        budget.spend_indexed(size)
+        budget.spend(size)
+        budget.spend_indexed(min(size, 3 * INDEXED_CHARS))  # of Chinese, three bytes each
     deleted = sum(outcome.status == "deleted" for outcome in results)
     if deleted:
         kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)

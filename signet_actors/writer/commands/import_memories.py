@@ -21,7 +21,6 @@ from signet_actors.protocol.writer import (
     Remembered,
 )
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.store.writes.memories import Scope
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import chunks, memories
 
@@ -38,12 +37,11 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
     """Import each line; a refused line leaves nothing behind."""
     context.frames = _vectors(context.frames[0], command.dimensions) if context.frames else ()
     imported = deduped = rows = forgotten = 0
-    deleted = set() if command.restore else _deleted_contents(context, command)
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
     for line in command.lines:
         context.heartbeat()
-        if not command.restore and _is_forgotten(context, line, deleted):
+        if not command.restore and _is_forgotten(context, line):
             forgotten += 1
             continue
         try:
@@ -67,13 +65,7 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
     )
 
 
-def _deleted_contents(context: CommandContext, command: ImportMemories) -> set[tuple[Scope, str]]:
-    """Return the contents of lines without an id that deleted memories have; they have no other name."""
-    hashes = (content_hash(line.memory.content) for line in command.lines if line.id is None)
-    return memory_rows.deleted_contents(context.tx, hashes)
-
-
-def _is_forgotten(context: CommandContext, line: ImportLine, deleted: set[tuple[Scope, str]]) -> bool:
+def _is_forgotten(context: CommandContext, line: ImportLine) -> bool:
     """Return whether the memory of the line was deleted here, and not stored again since.
 
     It is known by its id as long as its history is kept; else by its source or content as long as the deleted row is.
@@ -86,7 +78,7 @@ def _is_forgotten(context: CommandContext, line: ImportLine, deleted: set[tuple[
     else:
         by_source = memory.source_id is not None and not memory.session_bound
         is_deleted = (
-            (scope, digest) in deleted
+            memory_rows.is_content_deleted(context.tx, scope, digest)
             or (by_source and memory_rows.is_source_deleted(context.tx, scope, str(memory.source_id)))
             or (bool(line.chunks) and chunks.is_deleted(context, memory, digest))
         )

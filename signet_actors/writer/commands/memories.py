@@ -18,7 +18,7 @@ from signet_actors.domain.extraction.injected_text import InjectedParts, Span
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.memories import DERIVED, INTERNAL_SOURCE_TYPES, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
-from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ImportLine,
@@ -108,7 +108,7 @@ def insert(
             normalized_content=normalized_content(memory.content),
             content_hash=digest,
             content_sha256=hashlib.sha256(memory.content.encode()).digest(),
-            cjk=indexed_beside(memory.content),
+            cjk=indexed_beside(memory.content[:INDEXED_CHARS]),
             confidence=None if derived is None else derived.confidence,
             importance=memory.importance,
             source_type=memory.source_type,

@@ -16,7 +16,7 @@ from signet_actors.domain.memories import DERIVED, type_source
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.timestamps import iso
-from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
@@ -117,7 +117,7 @@ def modify(
             normalized_content=normalized_content(new_content),
             content_hash=digest,
             content_sha256=hashlib.sha256(new_content.encode()).digest(),
-            cjk=indexed_beside(new_content),
+            cjk=indexed_beside(new_content[:INDEXED_CHARS]),
             embedding_seq=seq,
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
