@@ -25,7 +25,7 @@ LIBRARY_TESTS = $(addprefix tests/,actor/test_bus_client.py actor/test_gateway_e
 	unit/test_terminal_screens.py)
 TEST_TOOLS = flit_core grimp hypothesis import-linter pytest pytest-timeout pytest-xdist tokenizers
 
-.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest test-lowest-libraries hostile chaos sim sim-pipeline harnesses check lint format lock bench bench-100k \
+.PHONY: help install install-mcp install-dev third-party wheel wheels-check run demo test test-fast test-lowest test-lowest-libraries hostile chaos soak sim sim-pipeline harnesses check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall bench-stages bench-generality bench-questions clean
 
 help: ## list the targets
@@ -118,6 +118,8 @@ test-lowest: install-dev ## the fast tests with the lowest versions that pyproje
 
 test-lowest-libraries: TESTS = $(LIBRARY_TESTS)
 test-lowest-libraries: test-lowest ## of these only tests of the modules that call the libraries, in a minute or two
+
+soak: chaos hostile sim sim-pipeline ## all long forms of the tests with random faults, before a release: hours
 
 sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=2000 runs from seed FIRST=1 on
 	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1) $(if $(JOBS),--jobs $(JOBS))

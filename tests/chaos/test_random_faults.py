@@ -11,7 +11,7 @@ from tests.chaos.random_faults import Fault, run, unexplained
 from tests.chaos.seeds import SEED
 from tests.chaos.traffic import BROKEN, Exchange
 
-SECONDS = 45
+SECONDS = 30
 
 
 @pytest.mark.system
@@ -19,8 +19,8 @@ SECONDS = 45
 def test_random_kills_and_stops_lose_duplicate_and_change_no_write() -> None:
     findings = run(SECONDS, SEED)
     assert findings.wrong == [], f"repeat with SIGNET_CHAOS_SEED={SEED}"
-    assert findings.kills >= 10
-    assert findings.book.acknowledged >= 300
+    assert findings.kills >= 7
+    assert findings.book.acknowledged >= 200
 
 
 def test_a_failed_request_is_expected_only_after_a_fault_of_the_same_time_and_kind() -> None:

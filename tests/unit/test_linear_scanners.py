@@ -231,6 +231,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.route_table": {"_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "cli.markdown_files": {"_TAG_LIKE": WHOLE, "_UNSAFE": SEARCHED},
+    "cli.service_managers": {"_PLAIN": WHOLE, "_words:sub": FIXED, "state:findall": FIXED},  # bounded parts
     "cli.past_sessions.line_files": {"_UUID": WHOLE},
     "gateway.routes.import_export": {"_UUID": WHOLE},
     "providers.byte_pairs": {"_SPECIAL": SEARCHED},
