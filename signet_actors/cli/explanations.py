@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_actors.cli.memory_rows import short_ids
 from signet_actors.cli.presentation import emphasised, on_terminal, one_line
 from signet_actors.cli.tables import print_fields, print_wrapped
 
@@ -49,11 +50,11 @@ _OUTCOMES = {
 
 def print_explained_results(results: Sequence[Mapping[str, Any]]) -> None:
     """Print each result in a line, and below it how its score came about."""
-    for rank, row in enumerate(results, start=1):
+    for rank, (row, id_) in enumerate(zip(results, short_ids(results), strict=True), start=1):
         if rank > 1:
             click.echo()
         print_wrapped(one_line(row.get("content"), 90), indent=3, lead=emphasised(f"{rank}. "))
-        click.echo(f"   {one_line(row.get('id'))}")
+        click.echo(f"   {id_ if on_terminal() else one_line(row.get('id'))}")
         _print_explanation(row.get("explanation"))
 
 

@@ -16,6 +16,7 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.memory_rows import print_memories, short_id
 from signet_actors.cli.presentation import (
     ask_confirmation,
     counted,
@@ -25,7 +26,6 @@ from signet_actors.cli.presentation import (
     print_result,
 )
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import print_memories
 from signet_actors.cli.tag_options import split_tags
 from signet_actors.cli.times import SINCE, UNTIL
 from signet_actors.errors import ErrorCode, RequestRefused
@@ -117,9 +117,10 @@ def forget(
     if len(ids) > BATCH_LIMIT:
         raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
     client = invocation.client()
-    ids = tuple(full_id(client, given, agent=agent) for given in ids)
+    given, ids = ids, tuple(full_id(client, one, agent=agent) for one in ids)
     if len(ids) == 1 and not preview and not permanently:
-        _forget_one(invocation, client, ids[0], reason, force=force, if_version=if_version, yes=yes, agent=agent)
+        shown = short_id(ids[0], given[0])
+        _forget_one(invocation, client, ids[0], shown, reason, force=force, if_version=if_version, yes=yes, agent=agent)
         return
     chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
     _forget_many(
@@ -138,6 +139,7 @@ def _forget_one(
     invocation: Invocation,
     client: DaemonClient,
     memory_id: str,
+    shown: str,
     reason: str,
     *,
     force: bool,
@@ -152,11 +154,11 @@ def _forget_one(
         memory = found.body
         if memory.get("pinned") and not force:
             raise RequestRefused(
-                f"{memory_id} is pinned; `signet forget {memory_id} --force` forgets it, and it is recoverable",
+                f"{shown} is pinned; `signet forget {shown} --force` forgets it, and it is recoverable",
                 code=ErrorCode.CONFLICT,
             )
         pinned = ", pinned" if memory.get("pinned") else ""
-        print_message(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+        print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
         if not ask_confirmation("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
@@ -167,7 +169,7 @@ def _forget_one(
     if invocation.as_json:
         print_answer(answer)
     else:
-        print_result(invocation.advice(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back."))
+        print_result(invocation.advice(f"Forgot {shown}; `signet recover {shown}` brings it back."))
 
 
 def _forget_many(

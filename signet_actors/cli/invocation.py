@@ -25,7 +25,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 AGENT_COMMANDS = frozenset(("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover"))
 LOCAL_COMMANDS = frozenset(("up", "start", "stop", "restart", "restore", "doctor", "logs", "config", "help", "service"))
 """They work on a workspace, not on a daemon's address."""
-_COMMAND = re.compile(r"((?:^|`)(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]{1,16})")
+_COMMAND = re.compile(r"((?:^|[`(])(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]{1,16})")
 
 
 @dataclass
@@ -137,6 +137,13 @@ class Invocation:
         click.get_current_context().call_on_close(client.close)
         self.last_client = client
         return client
+
+
+def advised(text: str) -> str:
+    """Return the text with the options of the running command in each command that it names (``Invocation.advice``)."""
+    context = click.get_current_context(silent=True)
+    invocation = context and context.find_object(Invocation)
+    return invocation.advice(text) if invocation else text
 
 
 def _set_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.memory_rows import SEPARATOR, print_memories, short_id
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -20,7 +21,6 @@ from signet_actors.cli.presentation import (
     tags_text,
 )
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import SEPARATOR, print_memories
 from signet_actors.cli.tag_options import split_tags
 from signet_actors.cli.times import SINCE, UNTIL
 
@@ -155,7 +155,7 @@ def remember(
     about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")).replace(",", ", "))]
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
-    print_result(f"{head} {one_line(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
+    print_result(f"{head} {short_id(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
@@ -217,19 +217,16 @@ def list_memories(
         matching = " that match" if any(value is not None for value in others.values()) else ""
         print_message(f"There are no {'more ' * bool(offset)}{'deleted ' * deleted}memories{kind}{matching}.")
         return
-    print_memories(memories, deleted=deleted)
+    print_memories(memories, lead="deleted_at" if deleted else "created_at")
     if not on_terminal():
         return
     if deleted:
         advice = invocation.advice("`signet recover ID…` brings memories back")
         print_message(f"{offset + 1}-{offset + len(memories)} shown; {advice}")
         return
-    stats: dict[str, Any] = answer.body.get("stats") or {}
-    live = counted(stats.get("total", 0), "live memory", "live memories")
-    print_message(
-        f"{offset + 1}-{offset + len(memories)} shown; the agent {one_line(agent or 'default')} may read {live},"
-        f" {stats.get('withEmbeddings', 0)} with a vector, {stats.get('critical', 0)} critical"
-    )
+    total = answer.body.get("total", offset + len(memories))
+    page = f"{offset + 1}-{offset + len(memories)} of " if total != len(memories) else ""
+    print_message(f"{page}{counted(total, 'memory', 'memories')}")
 
 
 def _stored_ids(answer: DaemonReply) -> list[str]:

@@ -15,6 +15,7 @@ from signet_actors.cli.exit_codes import REFUSED, explanation
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import read_text
 from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.memory_rows import short_id
 from signet_actors.cli.presentation import print_json, print_message, print_result
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tag_options import split_tags
@@ -73,7 +74,7 @@ def edit(
         patch["importance"] = importance
     if pinned is not None:
         patch["pinned"] = pinned
-    memory_id = full_id(client, memory_id, agent=agent)
+    given, memory_id = memory_id, full_id(client, memory_id, agent=agent)
     body = {"reason": reason, "if_version": if_version, "agentId": agent}
     if patch:
         answer = _changed(client, memory_id, {**patch, **body})
@@ -92,9 +93,9 @@ def edit(
     if invocation.as_json:
         print_answer(answer)
     elif answer.body.get("status") == "no_changes":
-        print_result(f"{memory_id} has these values already.")
+        print_result(f"{short_id(memory_id, given)} has these values already.")
     else:
-        print_result(f"Updated {memory_id} (version {answer.body.get('newVersion')}).")
+        print_result(f"Updated {short_id(memory_id, given)} (version {answer.body.get('newVersion')}).")
 
 
 @click.command()
@@ -124,7 +125,7 @@ def recover(
         if invocation.as_json:
             print_answer(answer)
         else:
-            print_result(f"Recovered {found[0]} (version {answer.body.get('newVersion')}).")
+            print_result(f"Recovered {short_id(found[0], ids[0])} (version {answer.body.get('newVersion')}).")
         return
     recovered: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []

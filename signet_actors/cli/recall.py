@@ -11,14 +11,15 @@ import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.memory_ids import full_id
+from signet_actors.cli.memory_rows import ANSWERS, TURN, print_memories, print_rule, relevance_of
 from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import print_memories
 from signet_actors.cli.tag_options import split_tags
 from signet_actors.cli.times import SINCE, UNTIL
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.reply import DaemonReply
 
 
 @click.command()
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 @click.option("--importance-min", type=click.FloatRange(0, 1), help="Minimum importance, from 0 to 1.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
 @click.option("--min-relevance", type=click.FloatRange(0, 1), help="Drop results below this relevance.")
+@click.option("--all", "everything", is_flag=True, help="Show also results below relevance 0.5 on a terminal.")
+@click.option("--turns", is_flag=True, help="Only what was said in past sessions.")
 @click.option("--explain", is_flag=True, default=None, help="Tell how the score of each result came about.")
 @click.option("--explain-id", metavar="ID", help="Tell why the memory with this id is there or not.")
 @agent_option
@@ -57,22 +60,28 @@ def recall(
     importance_min: float | None,
     min_score: float | None,
     min_relevance: float | None,
+    everything: bool,
+    turns: bool,
     explain: bool | None,
     explain_id: str | None,
     agent: str | None,
 ) -> None:
     """Find memories that answer a question.
 
-    QUERY is a question in plain words, an identifier, or both. On a pipe: score, id, type, created, tags and
-    content, separated by tabs.
+    QUERY is a question in plain words, an identifier, or both. The number before a result is its relevance: from 0.5
+    on it most likely answers. A terminal shows only these, and then what was said in past sessions.
+
+    On a pipe: score, id, type, created, tags and content, separated by tabs.
     """
+    if turns and type_:
+        raise click.UsageError("give --turns or --type, not both")
     client = invocation.client()
     answer = client.ask(
         "/api/memory/recall",
         {
             "query": " ".join(query),
             "limit": limit,
-            "type": type_,
+            "type": TURN if turns else type_,
             "tags": split_tags(tags),
             "who": who,
             "since": since,
@@ -99,13 +108,33 @@ def recall(
         from signet_actors.cli.explanations import print_explained_results  # noqa: PLC0415 - only to explain
 
         print_explained_results(results)
-    else:
+    elif not on_terminal():
         print_memories(results, scored=True)
+    else:
+        _print_found(answer, everything=everything or min_relevance is not None or min_score is not None)
     if explained:
         from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
 
         print_explained_id(explained)
-    if results and on_terminal():
-        timings = (answer.body.get("meta") or {}).get("timings") or {}
-        took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
-        print_message(f"{len(results)} found{took} ({answer.body.get('method')})")
+
+
+def _print_found(answer: DaemonReply, *, everything: bool) -> None:
+    """Print the memories that answer, then turns of sessions; the others only if ``everything`` is to be shown."""
+    results = answer.records("results")
+    if results[0].get("subject_type"):  # of a timeline, in which every entry lies in the time that was asked for
+        print_memories(results, lead="temporal_start_at")
+        print_message(f"{len(results)} found")
+        return
+    answering = [row for row in results if relevance_of(row) >= ANSWERS]
+    answering.sort(key=lambda row: row.get("type") == TURN)
+    others = [row for row in results if relevance_of(row) < ANSWERS]
+    print_memories(answering, lead="relevance")
+    if others and everything:
+        if answering:
+            print_rule("probably not about this")
+        print_memories(others, lead="relevance")
+    timings = (answer.body.get("meta") or {}).get("timings") or {}
+    took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
+    by_words = ", by words alone" if answer.body.get("method") == "keyword" else ""
+    hidden = f"; {len(others)} below: add --all" if others and not everything else ""
+    print_message(f"{len(answering) or 'Nothing'} found with relevance {ANSWERS} or more{took}{by_words}{hidden}")

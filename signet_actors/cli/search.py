@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
+from signet_actors.cli.memory_rows import print_memories
 from signet_actors.cli.presentation import on_terminal, print_message
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tables import print_memories
 from signet_actors.cli.tag_options import split_tags
 from signet_actors.cli.times import SINCE, UNTIL
 

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.presentation import in_colour, on_terminal, one_line, print_message, tags_text
-from signet_actors.cli.times import time_text
+from signet_actors.cli.presentation import in_colour, on_terminal, one_line, print_message
 from signet_actors.cli.wrapping import LEAST_VALUE, cell_count, terminal_width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 GAP = "  "
-SEPARATOR = " · "
+
 LONGEST_WORD = 32
 """A longer word (a path, a URL) may be broken."""
 LEAST_TEXT = 24
@@ -46,11 +45,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text with an id below it, and beside the id what else there is to say."""
+    """A text with an id below it."""
 
     text: str
     whole_id: str
-    about: str = ""
 
 
 Row = tuple["str | Cell", ...]
@@ -94,40 +92,6 @@ def print_wrapped(text: str, *, lead: str = "", indent: int = 0) -> None:
     click.echo((lead + lines[0]).rstrip())
     for line in lines[1:]:
         click.echo(" " * indent + line)
-
-
-def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False, deleted: bool = False) -> None:
-    """Print each memory in a row, with its id below the text so that it is easy to copy.
-
-    Of ``deleted`` ones, when they were deleted and until when they can be recovered.
-
-    On a pipe: ``[score] id type created tags content``, tab-separated.
-    """
-    if not on_terminal():
-        for row in rows:
-            cells = [
-                _memory_id(row),
-                row.get("type"),
-                row.get("created_at"),
-                tags_text(row.get("tags")),
-                row.get("content"),
-            ]
-            click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
-        return
-    lead = Column("score" if scored else "deleted" if deleted else "created")
-    print_table(
-        (lead, Column("type", drop=1), Column("memory", wrap=True)),
-        [
-            (
-                f"{float(row.get('score') or 0):.2f}"
-                if scored
-                else time_text(row.get("deleted_at" if deleted else "created_at")),
-                row.get("type"),
-                Cell(one_line(row.get("content"), SHOWN_CONTENT_CHARS), one_line(_memory_id(row)), _about(row, scored)),
-            )
-            for row in rows
-        ],
-    )
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Row], width: int, style: Callable[..., str]) -> Iterator[str]:
@@ -180,7 +144,7 @@ def _blocks(columns: Sequence[Column], rows: Sequence[Row], width: int, style: C
         fields: list[tuple[str, str, bool]] = []
         for column, cell in zip(columns, row, strict=True):
             if isinstance(cell, Cell):
-                fields += [(column.title, cell.text, False), ("id", cell.whole_id, True), ("", cell.about, False)]
+                fields += [(column.title, cell.text, False), ("id", cell.whole_id, True)]
             else:
                 fields.append((column.title, cell, not column.wrap))
         yield from field_lines([field for field in fields if field[1]], width, style)
@@ -213,20 +177,7 @@ def _cell_lines(cell: str | Cell, width: int, style: Callable[..., str]) -> list
     """Return the lines of a cell, each plain and styled."""
     lines = [(line, line) for line in wrap(_first(cell), width)]
     if isinstance(cell, Cell):
-        both = SEPARATOR.join(part for part in (cell.whole_id, cell.about) if part)
-        below = [both] if cell_count(both) <= width else [cell.whole_id, *_about_lines(cell.about, width)]
-        lines += [(line, style(line, dim=True)) for line in below if line]
-    return lines
-
-
-def _about_lines(about: str, width: int) -> list[str]:
-    """Return what is said about a memory in lines, broken between its parts; a part that is too long is wrapped."""
-    lines: list[str] = []
-    for part in about.split(SEPARATOR):
-        if lines and cell_count(lines[-1] + SEPARATOR + part) <= width:
-            lines[-1] += SEPARATOR + part
-        else:
-            lines += wrap(part, width)
+        lines += [(cell.whole_id, style(cell.whole_id, dim=True))] * bool(cell.whole_id)
     return lines
 
 
@@ -241,8 +192,7 @@ def _aligned(column: Column, plain: str, styled: str | None, width: int) -> str:
 
 
 def _wanted(cell: str | Cell) -> int:
-    below = cell_count(cell.whole_id + SEPARATOR + cell.about) if isinstance(cell, Cell) else 0
-    return max(cell_count(_first(cell)), below)
+    return max(cell_count(_first(cell)), cell_count(cell.whole_id) if isinstance(cell, Cell) else 0)
 
 
 def _first(cell: str | Cell) -> str:
@@ -255,23 +205,3 @@ def _piped(cell: str | Cell) -> str:
 
 def _style() -> Callable[..., str]:
     return click.style if in_colour() else lambda text, **_: text
-
-
-def _memory_id(row: Mapping[str, Any]) -> str:
-    """Return the id of the row's memory; in a timeline it stands beside the entry's own id. A session has none."""
-    if row.get("subject_type") is None:
-        return str(row.get("id") or "")
-    return str(row["subject_id"]) if row["subject_type"] == "memory" else ""
-
-
-def _about(row: Mapping[str, Any], scored: bool) -> str:
-    relevance = row.get("relevance") if scored else None
-    parts = (
-        one_line(row.get("who")),
-        "" if relevance is None else f"relevance {float(relevance):.2f}",
-        time_text(row.get("created_at")) if scored else "",
-        one_line(tags_text(row.get("tags")).replace(",", ", ")),
-        "pinned" if row.get("pinned") else "",
-        f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
-    )
-    return SEPARATOR.join(part for part in parts if part)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from signet_actors.cli.presentation import on_terminal, one_line
+from signet_actors.cli.presentation import counted, on_terminal, one_line
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 RELATIVE_DAYS = 7
@@ -95,15 +95,14 @@ def _relative(moment: datetime) -> str:
     if apart < MINUTE_S:
         return "just now"
     if apart < HOUR_S:
-        return _ago(int(apart // MINUTE_S), "minute", past=seconds > 0)
+        return _ago(f"{int(apart // MINUTE_S)} min", past=seconds > 0)
     if apart < DAY_S:
-        return _ago(int(apart // HOUR_S), "hour", past=seconds > 0)
+        return _ago(counted(int(apart // HOUR_S), "hour"), past=seconds > 0)
     if moment.date() == (now - timedelta(days=1)).date():
         return "yesterday"
     days = int(apart // DAY_S)
-    return _ago(days, "day", past=seconds > 0) if days < RELATIVE_DAYS else ""
+    return _ago(counted(days, "day"), past=seconds > 0) if days < RELATIVE_DAYS else ""
 
 
-def _ago(count: int, unit: str, *, past: bool) -> str:
-    text = f"{count} {unit}{'' if count == 1 else 's'}"
+def _ago(text: str, *, past: bool) -> str:
     return f"{text} ago" if past else f"in {text}"

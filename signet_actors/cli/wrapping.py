@@ -84,6 +84,15 @@ def _chopped(piece: str, width: int) -> list[str]:
     return [piece] if cell_count(piece) <= width else chop_cells(piece, width)
 
 
+def cut(text: str, width: int) -> str:
+    """Return the text as one line of at most ``width`` cells, with an ellipsis in place of what does not fit."""
+    if cell_count(text) <= width:
+        return text
+    from rich.cells import set_cell_size  # noqa: PLC0415 - only for a line that is too long
+
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
 def cell_count(text: str) -> int:
     """Return the number of cells that the text takes."""
     if text.isascii():

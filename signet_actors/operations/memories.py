@@ -76,7 +76,7 @@ class MemoryReply(msgspec.Struct, frozen=True):
 
 
 class ListedMemory(msgspec.Struct, frozen=True):
-    """A memory in a list; ``deleted_at`` and ``recoverable_until`` only of a deleted one."""
+    """A memory in a list; ``deleted_at`` and ``recoverable_until`` only of a deleted one; ``source_path``: its file."""
 
     id: str
     content: str
@@ -92,6 +92,7 @@ class ListedMemory(msgspec.Struct, frozen=True):
     updated_at: str
     deleted_at: str | UnsetType = UNSET
     recoverable_until: str | UnsetType = UNSET
+    source_path: str | UnsetType = UNSET
 
 
 class ListStats(msgspec.Struct, frozen=True, rename="camel"):

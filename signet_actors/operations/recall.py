@@ -106,7 +106,8 @@ class RecallResult(msgspec.Struct, frozen=True):
     ``score`` orders the results of one recall; ``relevance`` can be compared between queries. Both are in [0, 1].
     ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
     time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
-    ``session_key``: the part of ``sources`` that belongs to it; of a turn, its session.
+    ``session_key``: the part of ``sources`` that belongs to it; of a turn, its session. ``source_type``,
+    ``source_path``: where it comes from; absent of one that was written by hand.
     """
 
     id: str
@@ -134,6 +135,8 @@ class RecallResult(msgspec.Struct, frozen=True):
     already_recalled: bool = False
     explanation: Explanation | UnsetType = UNSET
     session_key: str | UnsetType = UNSET
+    source_type: str | UnsetType = UNSET
+    source_path: str | UnsetType = UNSET
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
@@ -222,6 +225,8 @@ class LegacyResult(msgspec.Struct, frozen=True):
     type: str
     pinned: int
     score: float | UnsetType = UNSET
+    source_type: str | UnsetType = UNSET
+    source_path: str | UnsetType = UNSET
 
 
 class LegacySearchReply(msgspec.Struct, frozen=True):

@@ -91,6 +91,8 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     explanation: Explanation | None = None
     own_ms: int = 0
     content_version: int = 1
+    source_type: str | None = None
+    source_path: str | None = None
 
     @property
     def wording(self) -> Wording:

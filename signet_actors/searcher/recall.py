@@ -463,6 +463,8 @@ def _fetch_rows(
                 created_at=row.created_at,
                 session_id=row.session_id,
                 source_id=row.source_id,
+                source_type=row.source_type,
+                source_path=row.source_path,
                 content_length=length if length > (command.content_chars or length) else None,
                 seq=seq,
                 own_ms=own,

@@ -63,10 +63,12 @@ _BLOCK = re.compile(
 )
 _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ANSWER = re.compile(r"\[y/N\]: ([yn])$", re.MULTILINE)
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}(?:-7[0-9a-f]{3}(?:-[0-9a-f]{4}(?:-[0-9a-f]{12})?)?)?\b")
+"""An id, or its beginning as a terminal shows it."""
 _VARIES = re.compile(
-    rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b|\b\d+ (?:second|minute)s? ago\b"
-    r"|\b[\d.]+ (?:ms|s|kB|MB|GB)\b|\b[\d,]+ characters\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
+    rf"{_ID.pattern}|\b20\d\d-\d\d-\d\d[T ][\d:.]+Z?|\b20\d{{6}}T\d+Z|\bjust now\b"
+    r"|\b\d+ (?:seconds?|min|minutes?) ago\b|\b[\d.]+ (?:ms|s|kB|MB|GB)\b"
+    r"|\b[\d,]+ characters\b|\bpid \d+|\bup +\d+|\bschema[ -]\d+"
 )
 
 
@@ -176,7 +178,8 @@ class Home:
         here, now = _ID.findall(shown), _ID.findall(printed)
         if same or len(here) == len(now):  # also if other words changed, so that the commands below still work
             for page, actual in zip(here, now, strict=False):
-                self.ids.setdefault(page, actual)
+                for end in (13, 18, 23, 36):
+                    self.ids.setdefault(page[:end], actual[:end])
         if same and ("…" in shown or not self.anew):
             return shown
         back = {actual: page for page, actual in self.ids.items()}

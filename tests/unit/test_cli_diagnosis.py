@@ -238,7 +238,14 @@ def test_config_path_names_the_file(workspace: Path) -> None:
 
 @pytest.mark.parametrize("no_color", [False, True])
 def test_a_terminal_gets_a_table_and_no_color_is_respected(daemon: ScriptedDaemon, no_color: bool) -> None:
-    memory = {"id": "m1", "content": "vim [bold]keys[/bold]", "type": "fact", "score": 0.5, "who": "w", "tags": "a,b"}
+    memory = {
+        "id": "m1",
+        "content": "vim [bold]keys[/bold]",
+        "type": "fact",
+        "relevance": 0.72,
+        "who": "w",
+        "tags": "a,b",
+    }
     daemon.on("POST", "/api/memory/recall", {"results": [memory], "query": "q", "method": "hybrid"})
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80", "HOME": "/nonexistent"}
     if no_color:
@@ -263,7 +270,6 @@ def test_a_terminal_gets_a_table_and_no_color_is_respected(daemon: ScriptedDaemo
     os.close(ours)
     assert process.returncode == 0, process.stderr
     text = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
-    assert "0.50" in text
-    assert "vim [bold]keys[/bold]" in text
-    assert "m1 · w · a, b" in text
+    assert "0.72  vim [bold]keys[/bold]" in text
+    assert "m1 · fact · w · a, b" in text
     assert not re.search(rb"\x1b\[[0-9;]*3[0-9]", shown) or not no_color

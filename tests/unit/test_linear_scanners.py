@@ -63,6 +63,7 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.invocation": {"_COMMAND": SEARCHED},
+    "cli.memory_rows": {"_UUID": WHOLE, "_FENCE": MATCHED, "_HEADING": WHOLE},
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
     "cli.harnesses.json_text": {
         "_SPACE": MATCHED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.cli.tables import print_memories
+from signet_actors.cli.memory_rows import print_memories
 
 
 def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,7 @@ def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
         updated_at=memory.updated_at,
         deleted_at=memory.deleted_at if memory.deleted_at is not None else UNSET,
         recoverable_until=moved(memory.deleted_at, kept) if memory.deleted_at is not None else UNSET,
+        source_path=memory.source_path or UNSET,
     )
 
 

@@ -426,7 +426,13 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
         already_recalled=already_recalled,
         explanation=UNSET if row.explanation is None else row.explanation,
         session_key=session_key,
+        source_type=_origin(row.source_type),
+        source_path=row.source_path or UNSET,
     )
+
+
+def _origin(source_type: str | None) -> str | UnsetType:
+    return UNSET if source_type in {None, "manual"} else source_type
 
 
 def _ms(nanoseconds: int) -> float:
@@ -458,6 +464,8 @@ async def legacy_search(call: Call[LegacySearchRequest]) -> HttpResponse:
                     type=memory.type,
                     pinned=memory.pinned,
                     score=UNSET if score is None else round(score, 4),
+                    source_type=_origin(memory.source_type),
+                    source_path=memory.source_path or UNSET,
                 )
                 for memory, score in found.rows
             ]

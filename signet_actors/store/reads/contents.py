@@ -17,7 +17,8 @@ _CONTENTS = f"SELECT m.seq, m.content {_LISTED} AND m.is_deleted = 0 AND {{}}"
 _BEGINNINGS = f"SELECT m.seq, substr(m.content, 1, :chars) {_LISTED}"
 _RECALLED = (
     "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-    f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id {_LISTED} AND m.is_deleted = 0 AND {{}}"
+    f" m.visibility, m.agent_id, m.created_at, m.session_id, m.source_id, m.source_type,"
+    f" m.source_path {_LISTED} AND m.is_deleted = 0 AND {{}}"
 )
 _MEMORIES = f"SELECT {MEMORY_COLUMNS}, m.seq {_LISTED} AND {{}}"
 _SHORTENED = f"SELECT {SHORTENED_COLUMNS}, m.seq {_LISTED} AND {{}}"
@@ -41,6 +42,8 @@ class RecallableRow(NamedTuple):
     created_at: str
     session_id: str | None
     source_id: str | None
+    source_type: str | None
+    source_path: str | None
 
 
 def contents(snapshot: Snapshot, read: ReadScope, seqs: Sequence[int]) -> list[str]:
