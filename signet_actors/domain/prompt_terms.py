@@ -22,6 +22,19 @@ from signet_actors.domain.stop_words import stop_words_of
 MAX_TERMS: Final = 12
 LEAST_TERMS: Final = 2
 """So many terms of the assistant's last message count beside fewer terms of the user's."""
+_MOST_OF_FOLLOW_UP: Final = 4
+"""A question with more terms says by itself what it is about."""
+_STATEMENTS: Final = 2
+_POINTING: Final = """
+    again it its that that's these this those there they them then
+    da dabei dadurch dafür dagegen damit daran darauf darüber davon dazu das dem den denn der die dies diese diesem
+    diesen dieser dieses doch dort es sie
+    ça c'est ce cela celle celles celui cet cette là y
+    ahí allí aquel aquella ello esa ese eso esta este esto lo
+"""
+_POINTERS: Final = frozenset(_POINTING.split())
+"""Words of a question that may stand for what was said before."""
+_CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
 MAX_SEARCHES: Final = 8
 
@@ -113,7 +126,25 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     others = [term for term in _terms(last_assistant_message[:MAX_QUERY_CHARS]) if term not in own]
     terms = tuple([*own, *others[: max(LEAST_TERMS, len(own))]][:MAX_TERMS])
     text = " ".join(said.split()) if len(own) >= LEAST_TERMS else " ".join(terms)
-    return PromptTerms(terms, (Search(text),) if text else (), names)
+    searches = [Search(text)] if text else []
+    if len(own) <= _MOST_OF_FOLLOW_UP and said.rstrip(_CLOSING).endswith(_ASKS) and _refers_back(said):
+        # "And why not there?" asks about what the agent has said last.
+        searches += [
+            Search(_window(each), is_of_long=True, is_part=True) for each in _statements(last_assistant_message)
+        ]
+        names = names or exact_names(last_assistant_message[-_MAX_WINDOW_CHARS:])
+    return PromptTerms(terms, tuple(searches), names)
+
+
+def _refers_back(question: str) -> bool:
+    return any(token.strip(_AROUND) in _POINTERS for token in question.lower().split())
+
+
+def _statements(answer: str) -> list[str]:
+    """Return the last sentences of an answer that say something, and no question back."""
+    sentences = _sentences(" ".join(answer[-_MAX_WINDOW_CHARS:].split()))
+    telling = [each for each in sentences if not each.endswith(_ASKS) and len(_terms(each)) > LEAST_TERMS]
+    return telling[-_STATEMENTS:]
 
 
 def is_pasted(line: str) -> bool:

@@ -106,3 +106,55 @@ def test_metadata_and_mentions_are_not_part_of_a_prompt() -> None:
     assert without_metadata("what is untrusted metadata?") == "what is untrusted metadata?"
     about = f"untrusted metadata {'is a word ' * 20}```code```"
     assert without_metadata(about) == about
+
+
+FOLLOW_UPS = [
+    (
+        "hm, wasn't there a reason against that?",
+        "I have moved the board to websockets. They reconnect after thirty seconds of silence.",
+    ),
+    ("why not there?", "The cache of the price list is kept in Redis now."),
+    ("again? did we say anything about this one?", "The pipeline has failed in the test of the import."),
+    ("is that safe?", "I will drop the column legacy_id of the orders table in this migration."),
+    ("who decided that?", "The export has been removed from the settings page of the shop."),
+    ("does it still work then?", "I replaced the queue of the mail service by a cron job."),
+    ("what was the problem with it last time?", "Next I upgrade the driver of the label printer."),
+    ("and how do I undo this?", "The staging database was migrated to the new schema."),
+    ("(and these?)", "Both tables of the billing schema have an index on the tenant."),
+    ("**why that?**", "The worker polls the mailbox of the carrier every minute."),
+    ("gab es nicht einen Grund dagegen?", "Ich habe die Anzeige der Rampen auf WebSockets umgestellt."),
+    ("warum ist das so?", "Der Import der Preislisten läuft jetzt in einer Transaktion."),
+    ("und wer macht das?", "Die Rechnungen der Kunden gehen ab Montag als PDF heraus."),
+    ("hatten wir das schon einmal?", "Der Test des Druckers ist wieder rot geworden."),
+    ("wie komme ich davon zurück?", "Die Datenbank der Abnahme hat jetzt das neue Schema."),
+    ("geht es denn auch ohne?", "Für die Suche der Artikel brauchen wir einen neuen Index."),
+    ("pourquoi cela ?", "La file des courriels est maintenant dans Redis."),
+    ("et pour ça ?", "Le serveur des factures est redémarré chaque nuit."),
+    ("¿por qué eso?", "La cola de los correos está ahora en Redis."),
+    ("¿y cómo lo deshago?", "La base de datos de pruebas tiene el esquema nuevo."),
+]
+OTHERS = [
+    *("go on", "thanks", "yes, do that", "mach das bitte", "ok, push that to main", "fix it", "sounds good to me"),
+    *("what is Pluto?", "who wrote Faust?", "which port has the frontend?", "wie spät?", "where is Vilnius?"),
+    "is there a reason why the nightly import of the carrier price lists fails with that message about commas?",
+]
+
+
+def test_a_short_question_about_what_was_said_is_searched_for_with_what_was_said() -> None:
+    for question, answer in FOLLOW_UPS:
+        first, *others = prompt_terms(question, "Done. " + answer + " All tests are green?").searches
+        assert not first.is_part
+        sentences = answer.rstrip(".").split(". ")
+        assert [search.text.rstrip(".") for search in others] == sentences[-2:], question
+        assert all(search.is_part and search.is_of_long for search in others)
+    asked = prompt_terms(
+        "what did we say about that one?", "It fails in gate_sync.py: a timeout of 5 s in the second test."
+    )
+    assert "gate_sync.py" in asked.names
+
+
+def test_any_other_prompt_is_not_searched_for_with_the_sentences_of_the_last_answer() -> None:
+    for prompt in OTHERS:
+        assert len(prompt_terms(prompt, "The cache of the price list is kept in Redis now.").searches) <= 1, prompt
+    assert len(prompt_terms("is that safe?", "Done.").searches) == 1
+    assert len(prompt_terms("is that safe?", "Shall I move the cache of the price list to Redis?").searches) == 1
