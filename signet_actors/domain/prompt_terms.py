@@ -129,9 +129,8 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     searches = [Search(text)] if text else []
     if len(own) <= _MOST_OF_FOLLOW_UP and said.rstrip(_CLOSING).endswith(_ASKS) and _refers_back(said):
         # "And why not there?" asks about what the agent has said last.
-        searches += [
-            Search(_window(each), is_of_long=True, is_part=True) for each in _statements(last_assistant_message)
-        ]
+        statements = [_window(each, left_out=_FILLERS) for each in _statements(last_assistant_message)]
+        searches += [Search(each, is_of_long=True, is_part=True) for each in statements]
         names = names or exact_names(last_assistant_message[-_MAX_WINDOW_CHARS:])
     return PromptTerms(terms, tuple(searches), names)
 
