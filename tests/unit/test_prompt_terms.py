@@ -121,7 +121,7 @@ FOLLOW_UPS = [
     ("what was the problem with it last time?", "Next I upgrade the driver of the label printer."),
     ("and how do I undo this?", "The staging database was migrated to the new schema."),
     ("(and these?)", "Both tables of the billing schema have an index on the tenant."),
-    ("**why that?**", "The worker polls the mailbox of the carrier every minute."),
+    ("*why* was that?", "The worker polls the mailbox of the carrier every minute."),
     ("gab es nicht einen Grund dagegen?", "Ich habe die Anzeige der Rampen auf WebSockets umgestellt."),
     ("warum ist das so?", "Der Import der Preislisten läuft jetzt in einer Transaktion."),
     ("und wer macht das?", "Die Rechnungen der Kunden gehen ab Montag als PDF heraus."),
