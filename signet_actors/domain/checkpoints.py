@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from signet_actors.domain.exact_names import file_names
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.session_inject import harmless
+from signet_actors.domain.text_cut import beginning_of, end_of
 
 CheckpointTrigger = Literal["periodic", "pre_compaction", "session_end", "agent", "explicit"]
 """What made the checkpoint: a number of prompts or a time, a compaction, the end of the session, the end of the agent's
@@ -29,10 +31,15 @@ PROMPT_CHARS: Final = 200
 QUERY_CHARS: Final = 100
 CONTEXT_CHARS: Final = 1000
 _SHOWN_QUERIES: Final = 8
-_TURN_CHARS: Final = 400
-_TURN_NAMES: Final = {"user": "Recent prompt", "assistant": "Answer", "system": "Summary"}
+END_CHARS: Final = 300
+"""Of the last prompt of a session, and of the last answer."""
+_LAST_OF: Final = {"user": "Last prompt", "assistant": "Last answer", "system": "Summary", "text": "Last part"}
+_PROMPT: Final = "- Recent prompt: "
+_MOST_FILES: Final = 8
+_UNTOLD: Final = ("- Searched memory for: ", "- Memories stored: ")
 _MINUTE_MS: Final = 60_000
 _CUT: Final = "…"
+RECOVERY_HEADING: Final = "## Session Recovery Context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def digest(draft: Draft) -> str:
     count = draft.all_prompts if draft.trigger == "session_end" else draft.prompt_count
     lines = [f"- Project: {draft.project}"] if draft.project else []
     lines.append(f"- Prompts: {count}{' in all' if draft.trigger == 'session_end' else ''}, {_span(draft.duration_ms)}")
-    lines += [f"- Recent prompt: {prompt}" for prompt in draft.prompts]
+    lines += [f"{_PROMPT}{prompt}" for prompt in draft.prompts]
     if draft.queries:
         lines.append(f"- Searched memory for: {'; '.join(draft.queries[-_SHOWN_QUERIES:])}")
     if draft.remembers:
@@ -102,40 +109,51 @@ def says_nothing(digest_text: str) -> bool:
     return all(line.startswith(("- Project: ", "- Prompts: 0")) for line in digest_text.splitlines())
 
 
-def last_words(turns: Sequence[tuple[str, str]]) -> str:
-    """Return the turns (role and text) as lines: the beginning of each, the end of a text without known speakers.
+def last_words(turns: Sequence[tuple[str, str]], digest_text: str = "", *, is_newer: bool = False) -> str:
+    """Return the last prompt and the last answer as lines, and the files that the turns (role and text) name.
 
-    Left out is what looks like an instruction to an agent that the user did not give.
+    ``digest_text``: of the session's last checkpoint; what the harness says of the session counts, and if it
+    ``is_newer`` than the turns, its last prompt. Left out is what looks like an instruction to an agent that the user
+    did not give.
     """
+    noted = digest_text.splitlines()
+    prompts = [line.removeprefix(_PROMPT) for line in noted if line.startswith(_PROMPT)]
+    last = {"user": prompts[-1]} if prompts and (is_newer or not turns) else {}
     said_by_user = " ".join(text for role, text in turns if role == "user")
-    lines = []
-    for role, text in turns:
-        line = collapsed(without_injected(text)[0])
-        if not line or (role != "user" and detect_injection(f"Noted: {line}", said_by_user) is not None):
-            continue
-        if role == "text":
-            lines.append(f"- Last part: {_CUT if len(line) > CONTEXT_CHARS else ''}{line[-CONTEXT_CHARS:]}")
-        else:
-            lines.append(f"- {_TURN_NAMES[role]}: {_cut(line, _TURN_CHARS)}")
-    return "\n".join(lines)
+    for role, text in reversed(turns):
+        line = "" if role in last else collapsed(without_injected(text)[0])
+        if line and (role == "user" or detect_injection(f"Noted: {line}", said_by_user) is None):
+            last[role] = line
+    lines = [line for line in noted if line.startswith("- Context: ")]
+    lines += [f"- {name}: {_both_ends(last[role])}" for role, name in _LAST_OF.items() if role in last]
+    named = (name for _, text in turns for name in file_names(without_injected(text)[0]))
+    files = latest(named, _MOST_FILES)
+    return "\n".join([*lines, f"- Files: {', '.join(files)}"] if files else lines)
 
 
-def recovery_text(said: str, digest_text: str, chars: int, *, from_end: bool = False) -> str:
+def _both_ends(line: str) -> str:
+    """Return a line of at most ``END_CHARS`` characters: what was done stands first, what is left to do last."""
+    half = (END_CHARS - 3) // 2
+    return (
+        line if len(line) <= END_CHARS else f"{beginning_of(line, half).rstrip()} {_CUT} {end_of(line, half).lstrip()}"
+    )
+
+
+def recovery_text(said: str, digest_text: str, chars: int, *, heading: str = RECOVERY_HEADING) -> str:
     """Return the section for a session that goes on, at most ``chars`` long: as many whole lines as fit.
 
-    ``said`` tells whose checkpoint it is. ``from_end``: the last lines count. Nothing in it can end the block in which
-    a harness shows it.
+    ``said`` tells whose checkpoint it is. Nothing in it can end the block in which a harness shows it.
     """
-    heading, order = "## Session Recovery Context", -1 if from_end else 1
-    lines: list[str] = []
+    lines = [heading]
     room = chars - len(heading)
-    for line in (f"- {said}", *digest_text.splitlines()[::order]):
+    for line in (f"- {said}", *digest_text.splitlines()):
         shown = harmless(line)
         room -= len(shown) + 1
         if room < 0:
             break
-        lines.append(shown)
-    return "\n".join([heading, lines[0], *lines[1:][::order]]) if lines else ""
+        if not line.startswith(_UNTOLD):
+            lines.append(shown)
+    return "\n".join(lines) if len(lines) > 1 else ""
 
 
 def _cut(text: str, chars: int) -> str:

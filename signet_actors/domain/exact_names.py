@@ -160,6 +160,17 @@ _SYMBOLS_OF_ALL: Final = """
 _COMMON_SYMBOLS: Final = frozenset(_SYMBOLS_OF_ALL.split())
 
 
+def file_names(text: str) -> list[str]:
+    """Return the files that a text names, with their directories, in its order."""
+    found = []
+    for match in _FILE.finditer(text):
+        begin, least = match.start(), max(0, match.start() - _MAX_CHARS)
+        while begin > least and (text[begin - 1].isalnum() or text[begin - 1] in "/_.-~@"):
+            begin -= 1
+        found.append(text[begin : match.end()].lstrip(".-@"))
+    return found
+
+
 def exact_names(text: str) -> dict[str, float]:
     """Return the names in ``text`` with what each one tells, at most 1; the most telling ones first.
 

@@ -37,6 +37,20 @@ CHUNK: Final = "chunk"
 INTERNAL_SOURCE_TYPES: Final = (CHUNK, DERIVED)
 """Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
 
+IMPORTED_SOURCE_TYPES: Final = (
+    "import",
+    "markdown",
+    "claude-memory",
+    "codex-memory",
+    "claude-mem",
+    "basic-memory",
+    "openclaw",
+    "mem0",
+)
+"""Source types of what ``signet import`` brings: a start shows it only if it was asked for."""
+PREFERRED_TYPES: Final = ("preference", "decision")
+"""Types of memories that a start shows; the first ones before the others."""
+
 DEFAULT_TYPE = "fact"
 CONSTRAINT_TYPES: Final = ("rule", "constraint")
 """Types of memories that hold in every session, if they were named or are orders in form."""

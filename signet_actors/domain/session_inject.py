@@ -10,31 +10,38 @@ Source: docs/guides/hooks.md "The start of a session", "Each prompt"; docs/decis
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import as_prose, without_marks, without_tags
 from signet_actors.domain.normalization import CONTROL, collapsed
 from signet_actors.domain.timestamps import local_time
 
-BANNER: Final = "[memory active | /remember | /recall]"
+BANNER: Final = '[memory active | signet recall "\u2026" | signet remember "\u2026"]'
+TOOLS_BANNER: Final = "[memory active | memory_search | memory_store]"
+"""For a harness whose agents have used the tools of MCP."""
 MAX_INJECT_CHARS: Final = 24_000
 MEMORY_CHARS: Final = 2000
 CONSTRAINT_CHARS: Final = 4000
+MAX_CONSTRAINT_CHARS: Final = 500
+"""Of one constraint, with its tags, its id and its date; of a longer one the beginning is shown."""
+PREFERRED_CHARS: Final = 1200
+"""Of ``MEMORY_CHARS``, for preferences and decisions; what they leave is for what was asked for."""
+SUMMARY_CHARS: Final = 800
+MAX_ITEM_CHARS: Final = 600
+"""Of a memory that is shown whole at the start."""
 MAX_LINE_CHARS: Final = 400
+"""Of the content of a memory that is cut."""
 _MAX_READ: Final = 16 * MAX_LINE_CHARS
-"""Of a memory's text, so that a line of one takes the same time however long the text is."""
-"""Of a memory's content on a line."""
+"""Of a memory's text, so that it takes the same time however long the text is."""
 MAX_TAGS: Final = 5
 MIN_LINE_CHARS: Final = 40
-"""A line is not cut to less than this."""
+"""A memory is not cut to less than this."""
 SHORT_ID_CHARS: Final = 18
 """Characters of an id that name one memory: the time in milliseconds, and 12 random bits."""
 MAX_KEY_CHARS: Final = 200
 """A session key that is longer is not shown."""
 CUT: Final = "…"
 _MINUTE_MS: Final = 60_000
-_MAX_QUERY_CHARS: Final = 100
 _NOT_IN_KEYS: Final = frozenset('"<>[]\\ ')
 """Characters that would end a mark, or that a model could not copy."""
 
@@ -63,6 +70,9 @@ IDENTITY_FILES: Final = (
 PEERS_HEADING: Final = "## Active Peer Sessions"
 STATUS_HEADING: Final = "## Signet Status"
 CONSTRAINTS_HEADING: Final = "## Active Constraints"
+PREFERRED_HEADING: Final = "## From Memory: Preferences and Decisions"
+USED_HEADING: Final = "## From Memory: Used Before"
+LAST_SESSION_HEADING: Final = "## From Memory: Last Session"
 LEFT_OUT: Final = (
     "- {count} more of them left out here: memory_list (pinned, type rule, type constraint), `signet list --pinned`"
 )
@@ -85,10 +95,15 @@ class Line(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """Lines of memories, and the ids of those that they show."""
+    """Memories as items of a list, and the ids of those that are shown; ``whole``: of those without a cut."""
 
-    text: str
+    items: tuple[str, ...]
     ids: tuple[str, ...]
+    whole: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.items)
 
 
 class Peer(NamedTuple):
@@ -102,30 +117,25 @@ class Peer(NamedTuple):
 class SessionStart(NamedTuple):
     """The text for the start of a session, empty if there is nothing to say, and the ids of the memories in it.
 
-    ``stable`` is the part of it that is the same in each session while the files are the same, ``dynamic`` the rest.
+    ``whole``: of those that are not cut. ``stable`` is the part of it that is the same in each session while the files
+    are the same, ``dynamic`` the rest.
     """
 
     text: str
     ids: tuple[str, ...]
+    whole: tuple[str, ...] = ()
     stable: str = ""
     dynamic: str = ""
 
 
 class _Section(NamedTuple):
+    """A section; ``lines`` after the first one may each be an item of several lines, a memory of ``ids``."""
+
     rank: int
     lines: tuple[str, ...]
     ids: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     is_stable: bool = False
-
-
-def stub(now: datetime) -> str:
-    """Return the text for a session that has its start already."""
-    return f"{BANNER}\n{date_section(now)}"
-
-
-def date_section(now: datetime) -> str:
-    """Return the heading with the date, which a model cannot know otherwise."""
-    return f"# Current Date & Time\n{now:%A}, {now:%B} {now.day}, {now.year} at {now:%H:%M} ({now.tzname() or 'UTC'})"
 
 
 def shown_key(key: str | None) -> str | None:
@@ -135,21 +145,20 @@ def shown_key(key: str | None) -> str | None:
 
 
 def session_line(key: str | None, chars: int) -> str:
-    """Return the line that tells a model the key of its session; empty without a key, or if it is over ``chars``."""
-    line = "" if shown_key(key) is None else f'[signet:session | session_key="{key}"]'
-    return line if len(line) <= chars else ""
+    """Return the line that tells a model the key of its session, and how it rates memories with the tools.
+
+    It is empty without a key, or if it is over ``chars``.
+    """
+    line = f'[signet:session | session_key="{key}" | memory_feedback: rate by id what helped (1) or misled (-1)]'
+    return line if shown_key(key) is not None and len(line) <= chars else ""
 
 
-def news(new_memories: int, captured_sessions: int, idle_ms: int | None) -> str | None:
-    """Return the line about what happened since the last session, None if none is known."""
-    if idle_ms is None:
+def news(new_memories: int, idle_ms: int | None) -> str | None:
+    """Return the line about what is new since the last session, None if nothing is."""
+    if idle_ms is None or new_memories == 0:
         return None
     memories = "memory" if new_memories == 1 else "memories"
-    sessions = "session" if captured_sessions == 1 else "sessions"
-    return (
-        f"[since last session: {new_memories} new {memories}, {captured_sessions} {sessions} captured,"
-        f" last active {_ago(idle_ms)}]"
-    )
+    return f"[since last session: {new_memories} new {memories}, last active {_ago(idle_ms)}]"
 
 
 def _ago(idle_ms: int) -> str:
@@ -160,13 +169,15 @@ def _ago(idle_ms: int) -> str:
 
 def session_start(
     *,
-    now: datetime,
     files: Sequence[tuple[IdentityFile, str]],
     constraints: Sequence[Line],
-    memories: Sequence[Line],
+    preferred: Sequence[Line],
+    used: Sequence[Line],
     since: str | None,
+    last_session: Sequence[Line] = (),
     recovery: str = "",
     session_key: str | None = None,
+    has_tools: bool = False,
     all_constraints: int = 0,
     peers: Sequence[Peer] = (),
     status: Sequence[str] = (),
@@ -176,20 +187,23 @@ def session_start(
     """Return the text for the start of a session, at most ``limit`` characters long.
 
     What does not fit is left out by rank: constraints are kept longest, identity files shortest. A text with the full
-    limit begins with the identity files; a shorter one begins with what is kept longest. ``recovery`` is a section,
+    limit begins with the identity files; a shorter one begins with what is kept longest. ``preferred``: preferences and
+    decisions. ``used``: what was asked for. ``last_session``: its summary, else ``recovery`` is a section about it.
     ``status`` says what is wrong, and ``all_constraints`` is how many there are, also those that are not given. The
-    head names the session, if its key takes no more than a quarter of the limit.
+    head names the session to tools, if its key takes no more than a quarter of the limit.
     """
-    session = session_line(session_key, limit // 4)
-    head = f"{stub(now)}\n{session}".rstrip()
+    session = session_line(session_key, limit // 4) if has_tools else ""
+    head = f"{TOOLS_BANNER if has_tools else BANNER}\n{session}".rstrip()
     room = limit - len(head) - sum(len(line) + 1 for line in status) - len(STATUS_HEADING) - len(CONSTRAINTS_HEADING)
     binding = _constraint_lines(constraints, all_constraints, min(CONSTRAINT_CHARS, room - 6))
-    relevant = memory_lines(memories, memory_chars)
-    if not (binding.text or relevant.ids or files or recovery or status):
+    liked = memory_lines(preferred, min(PREFERRED_CHARS, memory_chars))
+    asked = memory_lines(used, memory_chars - len(liked.text))
+    summary = memory_lines(last_session, SUMMARY_CHARS, most=SUMMARY_CHARS, cut=True)
+    if not (binding.text or liked.ids or asked.ids or summary.ids or files or recovery or status):
         return SessionStart("", ())
     sections: list[_Section] = []
     if since and limit >= MAX_INJECT_CHARS:
-        head = f"{BANNER}\n{since}\n{date_section(now)}\n{session}".rstrip()
+        head = f"{head}\n{since}"
     elif since:
         sections.append(_Section(_NEWS_RANK, (since,)))
     if peers:
@@ -197,13 +211,16 @@ def session_start(
     sections += [
         _Section(file.rank, file_section(file, text), is_stable=file.name != RECENT_FILE) for file, text in files
     ]
-    if relevant.ids:
-        heading = f"## Relevant Memories (auto-loaded | scored by importance x recency | {len(relevant.ids)} results)"
-        sections.append(_Section(_MEMORIES_RANK, (heading, *relevant.text.splitlines()), relevant.ids))
     if status:
         sections.append(_Section(_STATUS_RANK, (STATUS_HEADING, *status)))
-    if binding.text:
-        sections.append(_Section(_CONSTRAINTS_RANK, (CONSTRAINTS_HEADING, *binding.text.splitlines()), binding.ids))
+    for rank, heading, shown in (
+        (_CONSTRAINTS_RANK, CONSTRAINTS_HEADING, binding),
+        (_MEMORIES_RANK, PREFERRED_HEADING, liked),
+        (_MEMORIES_RANK, USED_HEADING, asked),
+        (_RECOVERY_RANK, LAST_SESSION_HEADING, summary),
+    ):
+        if shown.items:
+            sections.append(_Section(rank, (heading, *shown.items), shown.ids, shown.whole))
     if recovery:
         sections.append(_Section(_RECOVERY_RANK, tuple(recovery.splitlines())))
     return _fitted(head, sections, limit)
@@ -212,12 +229,14 @@ def session_start(
 def _constraint_lines(constraints: Sequence[Line], count: int, chars: int) -> Shown:
     """Return the constraints that fit. A cut one says how it is read in full, and a last line how many are left out."""
     count = max(count, len(constraints))
-    shown = memory_lines(constraints, chars, mark_cuts=True)
+    shown = memory_lines(constraints, chars, most=MAX_CONSTRAINT_CHARS, cut=True)
     if len(shown.ids) == count:
         return shown
-    shown = memory_lines(constraints, chars - len(LEFT_OUT.format(count=count)) - 1, mark_cuts=True)
+    shown = memory_lines(
+        constraints, chars - len(LEFT_OUT.format(count=count)) - 1, most=MAX_CONSTRAINT_CHARS, cut=True
+    )
     left_out = LEFT_OUT.format(count=count - len(shown.ids))
-    return Shown(f"{shown.text}\n{left_out}".lstrip("\n"), shown.ids)
+    return shown._replace(items=(*shown.items, left_out))
 
 
 def _peer_lines(peers: Sequence[Peer]) -> list[str]:
@@ -234,41 +253,56 @@ def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
     return (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n"))
 
 
-def memory_lines(memories: Iterable[Line], chars: int, *, most: int | None = None, mark_cuts: bool = False) -> Shown:
-    """Return as many memories as fit into ``chars`` characters, one on a line. The last one may be cut.
+def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_CHARS, cut: bool = False) -> Shown:
+    """Return those of the memories that fit into ``chars`` characters, each whole and with at most ``most`` characters.
 
-    ``mark_cuts``: a line that is cut says how the memory is read in full.
+    ``cut``: of one that has more than ``most``, the beginning is shown, and how it is read in full.
     """
-    lines: list[str] = []
+    items: list[str] = []
     ids: list[str] = []
+    whole: list[str] = []
     for memory in memories:
-        if most is not None and len(ids) >= most:
+        if chars < MIN_LINE_CHARS:
             break
-        line = memory_line(memory, chars, mark_cut=mark_cuts)
-        if line is None:
-            break
-        lines.append(line)
-        ids.append(memory.id)
-        chars -= len(line) + 1
-    return Shown("\n".join(lines), tuple(ids))
+        item = memory_item(memory, min(chars, most))
+        if item is not None:
+            whole.append(memory.id)
+        elif cut and memory_item(memory, most) is None:
+            item = _cut_item(memory, min(chars, most))
+        if item is not None:
+            items.append(item)
+            ids.append(memory.id)
+            chars -= len(item) + 1
+    return Shown(tuple(items), tuple(ids), tuple(whole))
 
 
-def memory_line(memory: Line, chars: int, *, mark_cut: bool = False) -> str | None:
-    """Return the memory as a line of at most ``chars`` characters, None if it would have to be cut too short.
+def memory_item(memory: Line, chars: int) -> str | None:
+    """Return the memory as an item of a list, None if that has more than ``chars`` characters.
 
-    ``mark_cut``: if it is cut, the line says how the memory is read in full.
+    Its lines stay, so that a command or a table can be copied.
     """
+    if len(memory.content) > chars + _MAX_READ:
+        return None
+    text = "\n".join(filter(str.strip, harmless(memory.content).splitlines())).strip().replace("\n", "\n  ")
+    below = "\n " if "\n" in text and text.rpartition("\n")[2].lstrip().startswith(("```", "~~~", "|")) else ""
+    item = f"- {text}{below}{_end(memory)}"
+    return item if len(item) <= chars else None
+
+
+def _cut_item(memory: Line, chars: int) -> str | None:
+    """Return as much of the memory as fits on one line that says how all of it is read; None if that is too little."""
+    note = f"{CUT} [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]"
+    end = note + _end(memory)
+    room = min(MAX_LINE_CHARS, chars - len(end) - 2)
+    return (
+        None if room < MIN_LINE_CHARS else f"- {harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
+    )
+
+
+def _end(memory: Line) -> str:
     tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
     moment = local_time(memory.created_at)
-    end = f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
-    content = harmless(collapsed(memory.content[:_MAX_READ])[: MAX_LINE_CHARS + 1])
-    room = min(MAX_LINE_CHARS, chars - len(end) - 2)
-    if mark_cut and len(content) > room:
-        how = f" [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]"
-        end, room = how + end, min(MAX_LINE_CHARS, chars - len(how) - len(end) - 2)
-    if room < min(MIN_LINE_CHARS, len(content)):
-        return None
-    return f"- {_cut(content, room)}{end}"
+    return f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
 
 
 def harmless(line: str) -> str:
@@ -276,22 +310,9 @@ def harmless(line: str) -> str:
     return without_tags(without_marks(CONTROL.sub("", line)))
 
 
-def prompt_memories(
-    terms: Sequence[str], method: str, shown: Shown, *, session_key: str | None = None, limit: int = 0
-) -> str:
-    """Return the text with the memories for a prompt.
-
-    It asks for feedback about them if the session has a key and the lines leave room for it within ``limit``.
-    """
-    query = " ".join(terms)[:_MAX_QUERY_CHARS]
-    lines = f'[signet:recall | query="{query}" | results={len(shown.ids)} | engine={method}]\n{shown.text}'
-    if shown_key(session_key) is None:
-        return lines
-    asked = (
-        f'<memory-feedback>If they helped (1) or misled (-1) you: memory_feedback, session_key="{session_key}", ratings'
-        " by id</memory-feedback>"
-    )
-    return f"{lines}\n{asked}" if len(shown.text) + 1 + len(asked) <= limit else lines
+def prompt_memories(items: Sequence[str], session: str = "") -> str:
+    """Return the text with the memories and turns for a prompt. ``session``: the line for the tools, if it is due."""
+    return "\n".join([f"[signet:recall | {len(items)} from memory]", *items, session]).rstrip()
 
 
 def _cut(text: str, chars: int) -> str:
@@ -312,10 +333,12 @@ def _fitted(head: str, sections: Sequence[_Section], limit: int) -> SessionStart
     if limit >= MAX_INJECT_CHARS:
         kept.sort()
     ids = tuple(memory_id for _, section in kept for memory_id in section.ids)
+    whole = tuple(memory_id for _, section in kept for memory_id in section.ids if memory_id in section.whole)
     texts = [("\n".join(section.lines), section.is_stable) for _, section in kept]
     return SessionStart(
         "\n\n".join([head, *(text for text, _ in texts)]),
         ids,
+        whole,
         stable="\n\n".join(text for text, is_stable in texts if is_stable),
         dynamic="\n\n".join([head, *(text for text, is_stable in texts if not is_stable)]),
     )
@@ -331,4 +354,5 @@ def _first_lines(section: _Section, room: int) -> _Section | None:
         count += 1
     if count == len(section.lines):
         return section
-    return None if count < 2 else section._replace(lines=section.lines[:count], ids=section.ids[: count - 1])
+    ids = section.ids[: count - 1]
+    return None if count < 2 else section._replace(lines=section.lines[:count], ids=ids)

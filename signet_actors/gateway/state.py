@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
@@ -36,6 +36,10 @@ from signet_actors.runtime.processes.child_context import ChildContext
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+
+MAX_HARNESSES: Final = 64
+"""Names of harnesses that are kept in memory."""
 
 
 @dataclass(slots=True)
@@ -69,7 +73,8 @@ class GatewayState:
     ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
     until the server exists. ``captures``: the transcripts of sessions that go on, while they are being stored.
-    ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970.
+    ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970. ``harnesses_with_tools``:
+    those whose agents have searched or stored with the tools of MCP.
     """
 
     boot: ChildContext
@@ -102,12 +107,19 @@ class GatewayState:
     transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
     prompts_in_flight: int = 0
     harnesses_seen: dict[str, int] = field(default_factory=dict)
+    harnesses_with_tools: set[str] = field(default_factory=set)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
     vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None
+
+    def note_tool(self, headers: Mapping[str, str]) -> None:
+        """Note that a request is of an agent, whose harness so has the tools of MCP."""
+        harness, known = headers.get("x-signet-actor"), self.harnesses_with_tools
+        if harness and headers.get("x-signet-actor-type") == "agent" and len(known) < MAX_HARNESSES:
+            known.add(harness)
 
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)

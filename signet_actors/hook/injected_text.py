@@ -15,6 +15,8 @@ _SECTIONS = (
     ("# Current Date", 0),
     ("## Active Constraints", 1),
     ("## Session Recovery Context", 2),
+    ("## From Memory: Last Session", 2),
+    ("## From Memory: ", 3),
     ("## Relevant Memories", 3),
     ("## Relevant Entity Context", 3),
     ("[since last session", 4),

@@ -83,29 +83,34 @@ class ListCheckpoints(Request[CheckpointsFound], frozen=True, tag="searcher.list
 
 
 class LastTurns(msgspec.Struct, frozen=True):
-    """The end of a transcript: role and text of the last turns, the oldest first, long ones cut.
+    """The end of a transcript: role and text of the last turns, the oldest first, long ones without their middle.
 
-    ``created_at``: when the session was active last.
+    ``created_at``: when the session was active last. ``ended``: it reported its end.
     """
 
     session_key: str
     harness: str | None
     created_at: str
     turns: list[tuple[str, str]]
+    ended: int = 0
 
 
 class RecoveryFound(Message, frozen=True, tag="searcher.recovery_found"):
-    """The checkpoint with which a session goes on, or else the end of a transcript; both None if there is nothing."""
+    """The last checkpoint and the end of the transcript of the session that is gone on with; None for what is missing.
+
+    ``summary``: the id of the memory that says what was done in it, instead of both.
+    """
 
     checkpoint: StoredCheckpoint | None = None
     transcript: LastTurns | None = None
+    summary: str | None = None
 
 
 class FindRecovery(Request[RecoveryFound], frozen=True, tag="searcher.find_recovery"):
     """Find the agent's newest checkpoint of the session if it goes on (``same_session``).
 
-    Else that of the session of the project that was active last and tells anything, or the end of its transcript, if it
-    has not reported its end. ``since``: sessions that were not active since then do not count.
+    Else what is stored of the session of the project that was active last, of those that tell anything. ``since``:
+    sessions that were not active since then do not count.
     """
 
     agent_id: str

@@ -109,9 +109,10 @@ class GetSession(Request[SessionFound], frozen=True, tag="searcher.get_session")
 class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"):
     """What a new session should know, best first.
 
-    ``wordings``: by id. ``last_active_at``: when another session of the agent was active last, None if
-    none is known. ``new_memories``: how many of the readable memories were created since then; ``captured_sessions``:
-    of how many other sessions a transcript was stored. ``all_constraints``: how many there are, also beyond the limit.
+    ``memories``: preferences and decisions; ``used``: what was asked for in the project; ``summary``: that of its last
+    summarized session. ``wordings``: by id. ``last_active_at``: when another session of the agent was active last, None
+    if none is known. ``new_memories``: how many of the readable memories were created since then.
+    ``all_constraints``: how many there are, also beyond the limit.
     """
 
     constraints: list[Memory]
@@ -119,17 +120,18 @@ class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"
     wordings: dict[str, Wording] = {}
     last_active_at: str | None = None
     new_memories: int = 0
-    captured_sessions: int = 0
     all_constraints: int = 0
+    used: list[Memory] = []
+    summary: Memory | None = None
 
 
 class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.find_session_start"):
-    """Find the constraints, and the memories by decayed importance, of the project and of no project.
+    """Find what a session of the project should know, of the project and of no project, by decayed importance.
 
-    ``now_ms``: the moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is
-    not the last session. ``candidates``: how many rows of the highest importance, and of those recalled last, are
-    compared exactly. ``recency_bias``: how much the age of a memory counts, from 0 to 1. ``chars``: how much of each
-    content; a start shows 400 characters of it, and compares it with those of others.
+    ``of_all_types``: memories of any type, instead of preferences, decisions and what was asked for. ``now_ms``: the
+    moment for the decay, in milliseconds since 1970. ``session_key``: the session that starts, which is not the last
+    session. ``candidates``: how many rows of the highest importance are compared exactly. ``recency_bias``: how much
+    the age of a memory counts, 0 to 1. ``chars``: how much of each content; a start compares it with those of others.
     """
 
     read: ReadScope
@@ -144,6 +146,7 @@ class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.fi
     min_score: float = 0.2
     candidates: int = 200
     chars: int = 8_000
+    of_all_types: bool = False
 
 
 SessionQuery = GetSession | FindSessionStart | ListSessionMemories

@@ -135,6 +135,11 @@ class MemoryColumns:
             mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
 
+    def with_texts(self, column: str, texts: Sequence[str], size: int) -> Mask:
+        """Return which of the first ``size`` rows have one of the ``texts`` in the column."""
+        mask: Mask = np.isin(self._codes[column][:size], [self._code(column, text) for text in texts])
+        return mask
+
     def constraint_ranks(self, size: int) -> npt.NDArray[np.int8]:
         """Return 3 for pinned rows, 2 for constraints whose type was named, 1 for orders in form, 0 for others."""
         source = self._codes["type_source"][:size]

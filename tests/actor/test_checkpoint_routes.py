@@ -167,7 +167,7 @@ def test_no_part_of_a_secret_at_a_cut_reaches_terms_or_checkpoints(daemon: LiveD
 
 def test_a_session_whose_key_holds_a_secret_is_found_where_memories_keep_their_secrets() -> None:
     with live_daemon(config="redaction: {memories: false}\n", patient=True) as daemon:
-        daemon.api.remember("The form uses formkit")
+        daemon.api.remember("The form uses formkit", type="decision")
         hook(daemon.api, "session-start", sessionKey=KEY)
         hook(daemon.api, "pre-compaction", sessionKey=KEY, sessionContext="the login form")
         (checkpoint,) = of_session(daemon.api, KEY)
@@ -268,8 +268,9 @@ def test_a_session_that_goes_on_never_gets_the_checkpoint_of_another(daemon: Liv
 def test_a_new_session_gets_the_checkpoint_of_one_of_its_project_that_did_not_end(daemon: LiveDaemon) -> None:
     work(daemon.api, "red", "/home/ada/red")
     new = begin(daemon.api, "red-2", "/home/ada/red/")
-    assert f"{RECOVERY}\n- The session red (claude-code) of this project has not reported its end." in new
-    assert "paint the red shed" in new
+    assert f"{RECOVERY}\n- The last session of this project (claude-code), active until " in new
+    assert ", has not reported its end:\n- Last prompt: paint the red shed" in new
+    assert "Peer" not in new, "it is named once"
     assert begin(daemon.api, "red-2", "/home/ada/red").count(RECOVERY) == 0, "a second start is a reminder"
     assert RECOVERY not in begin(daemon.api, "red-3", "/home/ada/red", source="clear")
     assert RECOVERY not in begin(daemon.api, "red-4", "/home/ada/other")
@@ -277,12 +278,15 @@ def test_a_new_session_gets_the_checkpoint_of_one_of_its_project_that_did_not_en
 
 
 @pytest.mark.parametrize("reason", ["logout", "clear"])
-def test_a_session_that_reported_its_end_is_not_recovered(daemon: LiveDaemon, reason: str) -> None:
+def test_the_last_words_of_a_session_that_reported_its_end_are_given(daemon: LiveDaemon, reason: str) -> None:
     project = f"/home/ada/{reason}"
     work(daemon.api, f"over-{reason}", project)
     hook(daemon.api, "pre-compaction", sessionKey=f"over-{reason}", project=project)
     hook(daemon.api, "session-end", sessionKey=f"over-{reason}", project=project, reason=reason)
-    assert RECOVERY not in begin(daemon.api, f"new-{reason}", project)
+    new = begin(daemon.api, f"new-{reason}", project)
+    assert RECOVERY not in new
+    assert "## From Memory: Last Session\n- The last session of this project (claude-code) ended " in new
+    assert f"- Last prompt: paint the over-{reason} shed" in new
 
 
 TALK = "User: paint the shed green\nAssistant: " + "I painted one board after the other. " * 20

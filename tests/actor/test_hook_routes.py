@@ -306,7 +306,7 @@ def test_a_session_starts_with_what_it_should_know_and_then_gets_a_reminder(api:
     first = post(api, START, sessionKey="s", project="/p")
     assert first["identity"] == {"name": "Ada"}
     assert first["sessionKnown"] is False
-    assert first["inject"].startswith("[memory active | /remember | /recall]\n# Current Date & Time\n")
+    assert first["inject"].startswith('[memory active | signet recall "\u2026" | signet remember "\u2026"]\n\n')
     assert "## Agent Instructions\nBe brief.\n" in first["inject"]
     assert f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)" in first["inject"]
     assert first["memories"] == [
@@ -323,7 +323,7 @@ def test_a_session_starts_with_what_it_should_know_and_then_gets_a_reminder(api:
     assert (asked.project, asked.now_ms, asked.session_key) == ("/p", NOW_MS, "s")
     second = post(api, START, sessionKey="s", project="/p")
     assert (second["memories"], second["identity"], second["sessionKnown"]) == ([], {"name": "Agent"}, True)
-    assert second["inject"] == "\n".join(first["inject"].split("\n")[:3]).rstrip()
+    assert second["inject"] == first["inject"].split("\n")[0]
 
 
 def test_a_start_tells_its_stable_part_from_the_rest(api: MemoryApi, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_a_harness_limits_the_text_and_nothing_to_say_is_empty(api: MemoryApi, t
     assert len(post(api, START, maxInjectChars=24_000)["inject"]) > 9000
     short = post(api, START, maxInjectChars=1000)["inject"]
     assert len(short) <= 1000
-    assert "## Relevant Memories" in short
+    assert "## From Memory: Preferences and Decisions" in short
     (tmp_path / "AGENTS.md").unlink()
     api.bus.script[FindSessionStart] = SessionStartFound([], [])
     assert post(api, START)["inject"] == ""
@@ -403,10 +403,7 @@ def test_a_start_after_a_compaction_begins_an_epoch_for_a_session_that_had_promp
 def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: MemoryApi) -> None:
     body = post(api, PROMPT, project="/p", sessionKey="s")
     assert body["inject"] == (
-        '[signet:recall | query="editor user prefer" | results=1 | engine=hybrid]\n'
-        f"- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)\n"
-        '<memory-feedback>If they helped (1) or misled (-1) you: memory_feedback, session_key="s", ratings by id'
-        "</memory-feedback>"
+        f"[signet:recall | 1 from memory]\n- User prefers vim keybindings [preference, editor] ({SHORT}) (Feb 21, 2026)"
     )
     assert (body["memoryCount"], body["engine"], body["sessionKnown"]) == (1, "hybrid", False)
     assert body["queryTerms"] == ["editor", "user", "prefer"]

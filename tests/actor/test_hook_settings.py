@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from signet_actors.config.load import load_config
@@ -85,6 +86,8 @@ def test_a_start_can_leave_out_what_is_recent(tmp_path: Path, wanted: bool) -> N
     (tmp_path / "MEMORY.md").write_text("The ferry is late")
     (tmp_path / "AGENTS.md").write_text("Be brief")
     api = configured(tmp_path, sessionStart={"includeRecentContext": wanted})
+    found = api.bus.script[FindSessionStart]
+    api.bus.script[FindSessionStart] = msgspec.structs.replace(found, new_memories=2)
     answer = post(api, START)
     text = answer["inject"]
     assert answer.get("recentContext") == ("The ferry is late" if wanted else None)

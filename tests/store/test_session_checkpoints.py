@@ -53,7 +53,7 @@ def ids(room: StoreRoom, agent: str = "default", **where: Any) -> list[str]:
 def recovered(room: StoreRoom, agent: str = "default", **where: Any) -> str | None:
     with room.reader.open_snapshot() as view:
         found = checkpoints.recovery(view, FindRecovery(agent, **where)).checkpoint
-    return None if found is None else found.id
+    return None if found is None else f"{found.id} ended" if found.ended else found.id
 
 
 def test_a_checkpoint_is_read_as_it_was_recorded(room: StoreRoom) -> None:
@@ -130,20 +130,20 @@ def test_checkpoints_are_found_by_index(room: StoreRoom, column: str) -> None:
     assert not [line for line in plan if "TEMP B-TREE" in line], plan
 
 
-def test_a_session_without_an_end_is_found_by_its_project_and_an_ended_one_is_not(room: StoreRoom) -> None:
+def test_the_last_session_is_found_by_its_project_and_it_is_told_whether_it_ended(room: StoreRoom) -> None:
     assert recovered(room, project="/p") is None
     record(room, 1, session="crashed", project="/p/")
     assert recovered(room, project="/p") == "c1"
     assert recovered(room, project="/q") is None
     record(room, 2, session="next", project="/p", trigger="session_end", ended=True)
-    assert recovered(room, project="/p") is None
+    assert recovered(room, project="/p") == "c2 ended"
 
 
 def test_an_end_without_a_checkpoint_ends_the_earlier_ones(room: StoreRoom) -> None:
     record(room, 1, project="/p")
     room.ask(RecordCheckpoint("s", "default", ended=True))
     assert ids(room, session_key="s") == ["c1"]
-    assert recovered(room, project="/p") is None
+    assert recovered(room, project="/p") == "c1 ended"
     record(room, 2, project="/p")  # the session goes on
     assert recovered(room, project="/p") == "c2"
 
@@ -180,10 +180,10 @@ def test_of_several_sessions_of_a_project_the_one_that_was_active_last_counts(ro
     active(room, "silent", "2026-01-01T06:00:00.000Z")
     assert recovered(room, project="/p") == "c2", "a session that says nothing does not count"
     room.ask(RecordCheckpoint("c", "default", ended=True))
-    assert recovered(room, project="/p") is None
+    assert recovered(room, project="/p") == "c2 ended"
 
 
-def test_a_session_without_a_checkpoint_has_the_end_of_its_transcript(room: StoreRoom) -> None:
+def test_a_session_has_the_end_of_its_transcript_and_its_last_checkpoint(room: StoreRoom) -> None:
     active(room, "s", FIRST)
     spoke(room, "s", "paint the shed")
     assert last_turns(room) == [("user", "paint the shed")]
@@ -194,16 +194,33 @@ def test_a_session_without_a_checkpoint_has_the_end_of_its_transcript(room: Stor
     spoke(room, "s", "and the door")
     assert last_turns(room) == [("user", "paint the shed"), ("user", "and the door")]
     record(room, 1, session="s")
-    assert (last_turns(room), recovered(room, project="/p")) == (None, "c1")
+    assert (last_turns(room), recovered(room, project="/p")) == (
+        [("user", "paint the shed"), ("user", "and the door")],
+        "c1",
+    )
 
 
 @pytest.mark.parametrize("fields", [{"ended": True, "then": None}, {"then": "dropped"}, {"then": None}])
-def test_a_transcript_that_ended_or_is_of_the_past_is_not_continued(room: StoreRoom, fields: dict[str, Any]) -> None:
+def test_the_end_of_a_session_that_ended_is_found_and_said_to_be_one(room: StoreRoom, fields: dict[str, Any]) -> None:
     active(room, "earlier", FIRST)
     spoke(room, "earlier", "paint the gate")
     active(room, "s", SECOND)
     spoke(room, "s", "paint the shed", **fields)
-    assert last_turns(room) is None
+    with room.reader.open_snapshot() as view:
+        found = checkpoints.recovery(view, FindRecovery("default", "new", project="/p")).transcript
+    assert found is not None
+    assert (found.turns, bool(found.ended)) == ([("user", "paint the shed")], True)
+
+
+def test_the_last_prompt_is_found_however_much_was_answered_since(room: StoreRoom) -> None:
+    active(room, "s", FIRST)
+    spoke(room, "s", "paint the shed")
+    for number in range(30):
+        turn = CapturedTurn(str(number).encode(), 0, "assistant", f"step {number}")
+        room.ask(StoreTurns("s", "default", "json", (turn,), then="goes_on"))
+    turns = last_turns(room)
+    assert turns is not None
+    assert (turns[0], turns[-1]) == (("user", "paint the shed"), ("assistant", "step 29"))
 
 
 def test_the_sessions_of_a_project_are_found_by_index(room: StoreRoom) -> None:
@@ -263,7 +280,7 @@ def test_the_end_of_a_session_of_another_agent_or_key_is_another_end(room: Store
 def test_a_session_goes_on_with_its_own_checkpoint_even_if_it_ended(room: StoreRoom) -> None:
     record(room, 1, trigger="session_end", ended=True, project="/p")
     record(room, 2, session="other", project="/p")
-    assert recovered(room, session_key="s", same_session=True, project="/p") == "c1"
+    assert recovered(room, session_key="s", same_session=True, project="/p") == "c1 ended"
     assert recovered(room, session_key="s", project="/p") == "c2"
     assert recovered(room, session_key="unknown", same_session=True, project="/p") is None
 

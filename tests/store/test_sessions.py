@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.session_memories import OfferedMemory
 from signet_actors.protocol.sessions import (
     FindSessionStart,
     GetSession,
@@ -177,13 +178,63 @@ def test_more_received_rows_than_a_leg_has_candidates_still_leave_the_others(roo
 
 
 @pytest.mark.parametrize(("project", "seen"), [("/a", {"of a", "of none"}), ("/c", {"of none"}), (None, {"of none"})])
-def test_a_session_starts_with_the_memories_of_its_project_and_of_none(
-    room: StoreRoom, project: str | None, seen: set[str]
+@pytest.mark.parametrize("kind", ["preference", "decision"])
+def test_a_session_starts_with_the_preferences_and_decisions_of_its_project_and_of_none(
+    room: StoreRoom, project: str | None, seen: set[str], kind: str
 ) -> None:
-    room.remember("of a", project="/a")
-    room.remember("of b", project="/b")
-    room.remember("of none")
+    room.remember("of a", project="/a", type=kind)
+    room.remember("of b", project="/b", type=kind)
+    room.remember("of none", type=kind)
+    room.remember("a fact of a", project="/a")
+    room.remember("a note of a", project="/a", type=kind, source_type="markdown")
     assert set(contents(start(room, project=project).memories)) == seen
+
+
+def offered(room: StoreRoom, session: str, content: str, **fields: Any) -> None:
+    (memory_id,) = room.connection.execute("SELECT id FROM memories WHERE content = ?", (content,)).fetchone()
+    given = {"source": "prompt", "rank": 1, "was_injected": True, **fields}
+    room.ask(RecordSessions(offered=(OfferedMemory(session, "default", memory_id, **given),)))
+
+
+def test_a_session_starts_with_what_was_asked_for_in_its_project(room: StoreRoom) -> None:
+    for content, project in (
+        ("recalled here", "/a"),
+        ("recalled elsewhere", "/b"),
+        ("recalled, of none", None),
+        ("never asked for", "/a"),
+        ("answered a prompt here", None),
+        ("answered a prompt elsewhere", None),
+        ("only offered here", None),
+        ("matched a search here", None),
+    ):
+        room.remember(content, project=project)
+    room.remember("an imported note that was recalled", project="/a", source_type="markdown")
+    room.remember("recalled and preferred", project="/a", type="preference")
+    room.remember("recalled and pinned", project="/a", pinned=True)
+    room.connection.execute("UPDATE memories SET last_accessed = ? WHERE content LIKE '%recalled%'", (LATER,))
+    room.connection.execute("UPDATE memories SET last_accessed = ? WHERE content LIKE 'matched%'", (LATER,))
+    room.ask(RecordSessions((context("here", project="/a"), context("there", project="/b"))))
+    offered(room, "here", "answered a prompt here")
+    offered(room, "there", "answered a prompt elsewhere")
+    offered(room, "here", "only offered here", was_injected=False)
+    offered(room, "here", "matched a search here", source="recall", was_injected=False, hits=1)
+    began = start(room, project="/a")
+    assert set(contents(began.used)) == {
+        "recalled here",
+        "answered a prompt here",
+        "matched a search here",
+        "an imported note that was recalled",
+    }
+    assert contents(began.memories) == ["recalled and preferred"]
+    assert set(contents(start(room, project=None).used)) == {"recalled, of none", "matched a search here"}
+
+
+def test_preferences_come_before_decisions_however_old_they_are(room: StoreRoom) -> None:
+    room.remember("answers in German", type="preference", importance=0.5)
+    room.clock.advance(90 * 86_400_000)
+    for number in range(3):
+        room.remember(f"decided {number}", type="decision", importance=0.9, project="/a")
+    assert contents(start(room, project="/a").memories)[0] == "answers in German"
 
 
 def test_a_recall_of_a_project_and_of_none_leaves_out_other_projects(room: StoreRoom) -> None:
@@ -200,7 +251,7 @@ def test_constraints_are_separate_the_pinned_ones_first_and_then_the_projects_ow
     room.remember("pinned", pinned=True, importance=1.0)
     began = start(room, project="/a")
     assert contents(began.constraints) == ["pinned", "a rule of the project", "a rule of all"]
-    assert contents(began.memories) == ["an ordinary fact"]
+    assert contents(start(room, project="/a", of_all_types=True).memories) == ["an ordinary fact"]
 
 
 def test_memories_follow_their_importance_times_decay_since_the_last_recall(room: StoreRoom) -> None:
@@ -211,9 +262,9 @@ def test_memories_follow_their_importance_times_decay_since_the_last_recall(room
         "UPDATE memories SET last_accessed = ? WHERE content = 'recalled lately'", ("2026-01-20T00:00:00.000Z",)
     )
     room.remember("fresh", importance=0.4)
-    assert contents(start(room).memories) == ["recalled lately", "fresh", "strong", "faded"]
-    assert contents(start(room, min_score=0.3).memories) == ["recalled lately", "fresh", "strong"]
-    assert contents(start(room, limit=1).memories) == ["recalled lately"]
+    assert contents(start(room, of_all_types=True).memories) == ["recalled lately", "fresh", "strong", "faded"]
+    assert contents(start(room, of_all_types=True, min_score=0.3).memories) == ["recalled lately", "fresh", "strong"]
+    assert contents(start(room, of_all_types=True, limit=1).memories) == ["recalled lately"]
 
 
 @pytest.mark.parametrize("candidates", [200, 1])
@@ -223,16 +274,17 @@ def test_with_a_bias_to_recency_a_new_memory_comes_before_a_more_important_one(
     for content, importance in (("weighty", 0.9), ("light", 0.5)):
         room.remember(content, importance=importance)
         room.clock.advance(86_400_000)
-    assert contents(start(room, limit=1, candidates=candidates).memories) == ["weighty"]
+    assert contents(start(room, of_all_types=True, limit=1, candidates=candidates).memories) == ["weighty"]
     for bias in (0.7, 1.0):
-        assert contents(start(room, limit=1, candidates=candidates, recency_bias=bias).memories) == ["light"]
+        biased = start(room, of_all_types=True, limit=1, candidates=candidates, recency_bias=bias)
+        assert contents(biased.memories) == ["light"]
 
 
 def test_with_recency_alone_the_importance_does_not_count(room: StoreRoom) -> None:
     for content, importance in (("oldest", 1.0), ("older", 0.5), ("new", 0.01)):
         room.remember(content, importance=importance)
         room.clock.advance(86_400_000)
-    assert contents(start(room, recency_bias=1.0).memories) == ["new", "older", "oldest"]
+    assert contents(start(room, of_all_types=True, recency_bias=1.0).memories) == ["new", "older", "oldest"]
 
 
 def capture(room: StoreRoom, key: str, agent: str) -> None:
@@ -248,10 +300,7 @@ def test_what_is_new_counts_from_when_another_session_of_the_agent_was_active(ro
     room.clock.advance(86_400_000)
     room.remember("after")
     began = start(room, session_key="mine")
-    assert (began.last_active_at, began.new_memories, began.captured_sessions) == (moment, 1, 0)
-    for key, agent in (("theirs", "default"), ("mine", "default"), ("another's", "cleo")):
-        capture(room, key, agent)
-    assert start(room, session_key="mine").captured_sessions == 1
+    assert (began.last_active_at, began.new_memories) == (moment, 1)
 
 
 def test_all_constraints_are_counted_beyond_the_limit(room: StoreRoom) -> None:

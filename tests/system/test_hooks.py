@@ -56,7 +56,7 @@ UNRELATED = (
 def daemon() -> Iterator[LiveDaemon]:
     with live_daemon(patient=True) as started:
         for fact in FACTS:
-            started.api.remember(fact, project=HERE)
+            started.api.remember(fact, project=HERE, type="decision")
         yield started
 
 
@@ -310,7 +310,7 @@ def test_hooks_do_not_wait_for_a_stopped_writer(with_real_limits: LiveDaemon) ->
 def test_a_harness_can_have_the_text_of_the_start_with_its_first_prompt(daemon: LiveDaemon) -> None:
     client = daemon.agent("with-prompt")
     client.remember("Never deploy the kiosk on a Friday", pinned=True, importance=1.0)
-    client.remember("The kiosk of the museum is switched on at seven", project=HERE)
+    client.remember("The kiosk of the museum is switched on at seven", project=HERE, type="decision")
     about = {"harness": "gemini", "sessionKey": "with-prompt", "project": HERE}
     ask = {**about, "withStart": True, "userPrompt": "when is the kiosk of the museum switched on?"}
 
@@ -320,7 +320,7 @@ def test_a_harness_can_have_the_text_of_the_start_with_its_first_prompt(daemon: 
         return str(client.post("/api/hooks/user-prompt-submit", ask).ok()["inject"])
 
     first = started("startup")
-    for text in ("# Current Date & Time", "Never deploy the kiosk on a Friday", "switched on at seven"):
+    for text in ("[memory active |", "Never deploy the kiosk on a Friday", "switched on at seven"):
         assert first.count(text) == 1, text
     assert client.post("/api/hooks/user-prompt-submit", ask).ok()["inject"] == "", "the session has it all"
     assert started("startup") == ""

@@ -19,7 +19,7 @@ PROJECT = "/home/ada/shop"
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
     with live_daemon(patient=True) as started:
-        started.api.remember("The staging database listens on port 5433", project=PROJECT)
+        started.api.remember("The staging database listens on port 5433", project=PROJECT, type="decision")
         started.api.remember("A note of little weight about the office plants", project=PROJECT, importance=0.1)
         yield started
 

@@ -181,7 +181,7 @@ def test_a_session_receives_a_memory_again_only_when_its_words_changed_or_it_was
     for case in CASES:
         topic = case.topic
         content = f"The {topic} service listens on port 4100"
-        made = daemon.api.remember(content, project=f"/home/ada/{topic}", tags=["net"])["id"]
+        made = daemon.api.remember(content, project=f"/home/ada/{topic}", tags=["net"], type="decision")["id"]
         memories[topic] = memory = Memory(daemon, made, topic, (f"{topic}, running", f"{topic}, killed"))
         for session in memory.sessions:
             assert memory.ask(case.given_by, session), topic

@@ -170,7 +170,7 @@ def first_given(daemon: LiveDaemon, route: str, body: dict[str, str]) -> str:
 def test_a_new_agent_of_a_harness_reads_from_its_first_session_on_what_its_policy_shares(daemon: LiveDaemon) -> None:
     client = daemon.agent("of-others")
     client.remember("Always greet the ferry crew in Latvian", pinned=True)
-    client.remember("The ferry crew meets at berth nine")
+    client.remember("The ferry crew meets at berth nine", type="decision")
     client.remember("The ferry crew is paid late", visibility="private")
     for kind in ("start", "prompt"):
         for key in (f"agent:new-{kind}:main", f"{kind}-of-named"):
@@ -200,14 +200,14 @@ def test_a_new_agent_of_a_harness_reads_from_its_first_session_on_what_its_polic
 
 def test_a_start_tells_each_memory_once(daemon: LiveDaemon, room: Client) -> None:
     agent = room.headers["x-signet-agent-id"]
-    told = {
+    told: dict[str, dict[str, object]] = {
         "never push to the branch main of the quarry": {"pinned": True},
         "The quarry is watched by three cameras": {},
         "The quarry crane was oiled in May, and the keys of its cabin hang in the office beside the door" * 2: {},
         "The quarry opens at six": {},
         "The quarry closes at nine": {},
     }
-    ids = {text: room.remember(text, **fields)["id"][:18] for text, fields in told.items()}
+    ids = {text: room.remember(text, **{"type": "decision", **fields})["id"][:18] for text, fields in told.items()}
     lines = [f"- 2026-11-24: {text[:130]}{'…' if len(text) > 130 else ''} (id {ids[text]})" for text in told]
     again = "- never push to the  branch **main** of the quarry\n- The quarry is watched by three cameras."
     own = daemon.workspace / "agents" / agent

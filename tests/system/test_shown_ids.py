@@ -63,11 +63,14 @@ def test_a_model_can_rate_what_a_prompt_showed_with_what_the_text_tells(daemon: 
     ada = daemon.agent("ada")
     stored = ada.remember("The kestrel nests in the north tower")["id"]
     prompt = {"harness": "codex", "sessionKey": "rated", "userPrompt": "where does the kestrel nest?"}
+    ada.post("/api/memory/recall", {"query": "owl"}, x_signet_actor="codex", x_signet_actor_type="agent").ok()
     for _ in range(20):
         inject = ada.post("/api/hooks/user-prompt-submit", prompt).ok()["inject"]
         if inject:
             break
-    assert "<memory-feedback>" in inject
+    assert "memory_feedback: rate by id" in inject
+    told = ada.post("/api/hooks/session-start", {"harness": "cursor", "sessionKey": "no-tools"}).ok()["inject"]
+    assert "memory_feedback" not in told
     key = inject.split('session_key="')[1].split('"')[0]
     short = inject.split("(id ")[1].split(")")[0]
     assert ada.post("/api/memory/feedback", {"session_key": key, "ratings": {short: 1}}).ok()["accepted"] == 1

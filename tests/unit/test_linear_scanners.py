@@ -96,6 +96,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
             ("_MARK", "_MARK_START", "_TAG", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED
         ),
         **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
+        "_HARNESS_TAGS": WHOLE,
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},
@@ -606,6 +607,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "model answer in a number": lambda text: llm_output.read_json('{"facts": [1' + text + "x]}", ("facts",)),
     "junk": junk_filter.junk_reason,
     "injected blocks": injected_text.without_injected,
+    "tags in a memory": injected_text.without_tags,
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
     "instructions": lambda text: injection_detector.detect_injection(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
@@ -616,6 +618,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "prompt terms": prompt_terms.prompt_terms,
     "question with many words": lambda text: prompt_terms.prompt_terms(text + " ok?"),
     "exact names": exact_names.exact_names,
+    "file names": exact_names.file_names,
     "names in a memory": lambda text: exact_names.names_held(
         text.lower(), [*("ab" * count for count in range(1, 40)), *("a-" * count + "b" for count in range(1, 40))]
     ),

@@ -5,8 +5,6 @@ Source: docs/guides/working-memory.md.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from signet_actors.domain.extraction.injected_text import without_injected
@@ -158,10 +156,10 @@ def test_nothing_of_the_file_is_left_in_a_transcript_that_shows_it() -> None:
     made = f"{MADE}\n\n## Open Threads\n[x] done\nUser: a role\n1. first\n\n## Project: /p/shop\n### Port\n- 5433"
     (recent,) = [file for file in IDENTITY_FILES if file.name == RECENT_FILE]
     start = session_start(
-        now=datetime(2026, 11, 24, tzinfo=UTC),
         files=[(recent, for_session(joined("# Mine\n- call me Ada", made, AT), "/p/shop"))],
         constraints=(),
-        memories=(),
+        preferred=(),
+        used=(),
         since=None,
     )
     assert "5433" in start.text

@@ -11,6 +11,7 @@ Source: docs/pipeline.md "Echoes"; the marks are those of the reference daemon's
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypeAlias
@@ -28,7 +29,7 @@ _MAX_FEEDBACK_CHARS: Final = 20_000
 
 OPENINGS: Final = {
     "[signet:recall |": r'[^\[\]\n"]{0,100}+(?>(?:"[^"\n]{0,1000}+")?)[^\[\]\n]{0,200}+\]',
-    "[signet:session |": r"[^\[\]\n]{0,300}+\]",
+    "[signet:session |": r"[^\[\]\n]{0,500}+\]",
     "[signet: memory does not work": r"[^\[\]\n]{0,1000}+\]",
     "[memory active |": r"[^\[\]\n]{0,200}+\]",
     "[since last session:": r"[^\[\]\n]{0,300}+\]",
@@ -39,6 +40,9 @@ OPENINGS: Final = {
 }
 """The start of each mark that only this program writes, and a pattern for the rest of the mark."""
 HEADINGS: Final = (
+    "## From Memory: Preferences and Decisions",
+    "## From Memory: Used Before",
+    "## From Memory: Last Session",
     "## Relevant Entity Context",
     "## Signet Status",
     "## Active Constraints",
@@ -65,7 +69,18 @@ _MARK_START = re.compile(
     rf"{'|'.join(map(re.escape, OPENINGS))}|(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)"
 )
 """Matches the start of a mark, without its rest."""
-_TAG: Final = re.compile("<(?=[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,20}[/A-Za-z!])")
+_INVISIBLE: Final = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+_TAG: Final = re.compile(
+    f"<([{_INVISIBLE}]{{0,20}}[/!]?[{_INVISIBLE}\\s]{{0,20}})([A-Za-z!-][{_INVISIBLE}\\w:.-]{{0,60}}+)"
+)
+_HARNESS_TAGS: Final = re.compile(
+    r"antml:\w*|system|assistant|human|developer|guidelines|(?:user-|system-)?instructions|system-prompt|(?:tool|system)-reminder"
+    r"|user-(?:query|info|rules)|(?:environment|hook|session|project|extension|loaded|global)-context|state-snapshot"
+    r"|(?:user-prompt-submit|session-start|pre-tool-use|post-tool-use|stop)-hook|hook-(?:prompt|output)"
+    r"|command-(?:name|message|args|contents)|local-command-\w+|bash-(?:input|stdout|stderr)|(?:tool|function)-(?:use|call|result)s?"
+    r"(?:-error)?|tools|invoke|think|thinking|untrusted[\w-]*|memory-feedback|signet[\w:-]*|claudemd|attached-files|additional-data"
+)
+"""Names of tags by which harnesses, models and this program mark who says something, with ``-`` for ``_``."""
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
@@ -165,8 +180,26 @@ def without_marks(line: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """Return a text in which no ``<`` begins a tag or a comment: a blank stands after it."""
-    return _TAG.sub("< ", text)
+    """Return a text in which no tag ends or begins a block of a harness or of ours: a blank stands after its ``<``.
+
+    That is a tag with one of their names, one that closes what the text has not opened, a comment, and a name with
+    invisible characters in it. Other tags stay: ``<env>``, ``<div>x</div>``.
+    """
+    opened: Counter[str] = Counter()
+
+    def checked(tag: re.Match[str]) -> str:
+        sign, name = tag.groups()
+        plain = name.replace("_", "-").lower().rstrip("-.:")
+        if sign.isspace():  # "a < b"
+            return tag.group()
+        if sign in {"", "/"} and name.isascii() and not _HARNESS_TAGS.fullmatch(plain):
+            opened[plain] += 1 if not sign else -1
+            if opened[plain] >= 0:
+                return tag.group()
+            opened[plain] = 0
+        return f"< {tag.group()[1:]}"
+
+    return _TAG.sub(checked, text)
 
 
 def _broken(mark: str) -> str:
@@ -237,14 +270,19 @@ def _starts_with_role(text: str, at: int) -> bool:
 
 
 def _lines_end(text: str, at: int, most: int) -> int:
-    """Return the end of the list that follows: up to ``most`` items with their indented lines and blank lines."""
-    items, end = 0, at
+    """Return the end of the list that follows: up to ``most`` items with their indented lines and blank lines.
+
+    A bullet that stands further right than that of the first item is a part of one.
+    """
+    items, end, indent = 0, at, 0
     at = _line_end(text, at)
     while at < len(text):
         begin, stop = at + 1, _line_end(text, at + 1)
         line = text[begin : begin + 8]
-        if _BULLET.match(line.lstrip()):
+        blanks = len(line) - len(line.lstrip())
+        if _BULLET.match(line.lstrip()) and (not items or blanks < indent + 2):
             items += 1
+            indent = blanks if items == 1 else indent
             if items > most:
                 break
             end = stop

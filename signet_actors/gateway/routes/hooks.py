@@ -6,7 +6,6 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39
 from __future__ import annotations
 
 import asyncio
-from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -16,9 +15,7 @@ from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import summary_of
 from signet_actors.domain.prompt_terms import PromptTerms
-from signet_actors.domain.ranking.relevance import OF_NAMED
-from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories
-from signet_actors.domain.versions import newest_versions
+from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
@@ -29,17 +26,12 @@ from signet_actors.gateway.ingest import (
     prepare_text,
     redaction_fields,
 )
-from signet_actors.gateway.routes.recall import (
-    WORD_MATCHES,
-    asks_how_it_was,
-    offer_found,
-    recall_memories,
-    search_memories,
-)
+from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions import hook_runner
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
+from signet_actors.gateway.sessions.prompt_memories import offered_memories
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
@@ -67,11 +59,10 @@ from signet_actors.operations.hooks import (
     UserPromptReply,
     UserPromptRequest,
 )
-from signet_actors.operations.recall import RecallFields
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
-from signet_actors.protocol.memories import Filters, Wording
-from signet_actors.protocol.searcher import FindCandidates, GetMemory, Recalled, RecalledRow
+from signet_actors.protocol.memories import Wording
+from signet_actors.protocol.searcher import FindCandidates, GetMemory
 from signet_actors.protocol.sessions import FindSessionStart
 
 READ_BUDGET_MS: Final = 1500
@@ -82,11 +73,6 @@ COMPACTION_BUDGET_MS: Final = 1500
 """Less than the time limits of the hook command and of existing clients."""
 MAX_PROMPTS: Final = 8
 """Prompts that are served at once; further ones get nothing."""
-MIN_IMPORTANCE: Final = 0.3
-"""Memories of less importance are not offered to a prompt."""
-VERSIONS: Final = 3
-MAX_FOUND: Final = 200
-"""So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
 SUMMARY_TYPE: Final = "session_summary"
 SUMMARY_IMPORTANCE: Final = 0.8
 SUMMARY_VISIBILITY: Final = "private"
@@ -172,7 +158,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             raise Skipped("busy")
         call.state.prompts_in_flight += 1
         try:
-            return await _offered(call, terms, session, given)
+            return await offered_memories(call, terms, session, given)
         finally:
             call.state.prompts_in_flight -= 1
 
@@ -199,81 +185,6 @@ async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:
     else:
         if rejected:
             call.warnings.append(f"memory_feedback: {rejected} not counted; {ACCEPTANCE_RULE}")
-
-
-async def _offered(
-    call: Call[UserPromptRequest], terms: PromptTerms, session: HookSession, given: tuple[Wording, ...]
-) -> UserPromptReply:
-    """Return the reply with the memories that fit, which the session has received when it is sent.
-
-    ``given``: rows that stand before them in the same reply.
-    """
-    state, project, context = call.state, call.request.project, session.context
-    settings = state.config.hooks.user_prompt_submit
-    received = frozenset(given + (() if context is None else context.left_out(call.request_key)))
-    filters = Filters(
-        project=project,
-        former_project=call.former_project,
-        or_no_project=project is not None,
-        no_project=project is None,
-        importance_min=MIN_IMPORTANCE,
-    )
-    most = min(VERSIONS * settings.recall_limit + len(received), MAX_FOUND)
-    fields = RecallFields(limit=most, min_relevance=settings.min_score)
-    found = await _searched(call, terms, fields, filters)
-    # An older version of a memory is left out also where the session has received the newest one.
-    rows_found = found.rows
-    if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
-        rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
-    again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
-    fresh = [row for row in rows_found if row.wording not in received][: settings.recall_limit]
-    found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
-    limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
-    shown = memory_lines(map(_line, found.rows), limit)
-    rows = [(row.id, row.wording) for row in found.rows[: len(shown.ids)]]
-    if context is not None:
-        offer_found(call, context, "prompt", found, found.rows, injected=shown.ids)
-        call.when_sent(lambda: state.ledger.record(context, rows, call.request_key))
-    if rows and not state.config.memory.pipeline_v2.mutations_frozen:
-        state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
-    inject = prompt_memories(terms.terms, found.method, shown, session_key=session.key, limit=limit) if rows else ""
-    return UserPromptReply(
-        inject=inject,
-        dynamic_context=inject,
-        memory_count=len(rows),
-        query_terms=list(terms.terms),
-        engine=found.method,
-    )
-
-
-async def _searched(
-    call: Call[UserPromptRequest],
-    terms: PromptTerms,
-    fields: RecallFields,
-    filters: Filters,
-) -> Recalled:
-    """Return what the searches of a prompt find: of several, the best of each in turn."""
-    replies = [
-        search_memories(
-            call,
-            search.text,
-            msgspec.structs.replace(fields, min_relevance=OF_NAMED) if search.is_names else fields,
-            None,
-            filters,
-            names={} if at else terms.names,
-            of_long_text=search.is_of_long,
-            is_part=search.is_part,
-        )
-        for at, search in enumerate(terms.searches)
-    ]
-    first, *others = [found for found, _ in await asyncio.gather(*replies)]
-    ranks = zip_longest(first.rows, *(found.rows for found in others))
-    rows = {row.id: row for rank in ranks for row in rank if row is not None}
-    return msgspec.structs.replace(first, rows=list(rows.values()))
-
-
-def _line(row: RecalledRow) -> Line:
-    return Line(row.id, row.content, row.tags, row.created_at)
 
 
 async def remember(call: Call[HookRememberRequest]) -> HttpResponse:
@@ -417,6 +328,7 @@ async def _stored_already(call: Call[PreCompactionRequest], session: HookSession
         limit=settings.memory_limit,
         max_constraints=0,
         decay_rate=call.state.config.memory.decay_rate,
+        of_all_types=True,
     )
     try:
         async with asyncio.timeout(REFERENCE_WAIT_S):

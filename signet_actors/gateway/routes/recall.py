@@ -96,6 +96,7 @@ async def search(call: Call[SearchRequest]) -> HttpResponse:
 
 async def recall_memories(call: Call[Any], query: str, fields: RecallFields, time: RecallTime | None) -> RecallReply:
     """Answer a recall. Those of one session run one after the other, so that it receives no row twice."""
+    call.state.note_tool(call.headers)
     context = await _context(call)
     if context is not None:
         call.state.checkpoints.searched(context.key, context.agent_id, query)
@@ -369,10 +370,11 @@ def _min_relevance(fields: RecallFields) -> float:
 
 
 def touch_memories(call: Call[Any], rows: Sequence[RecalledRow]) -> None:
-    """Report the access to the returned rows to the writer."""
+    """Report to the writer the use of the rows that answer; what a person looks at is not used."""
     config = call.state.config
-    ids = tuple(islice(_memory_ids(rows), config.gateway.touch_limit))
-    if ids and not config.memory.pipeline_v2.mutations_frozen:
+    ids = tuple(islice(_memory_ids(row for row in rows if row.relevance >= ANSWERS), config.gateway.touch_limit))
+    is_person = call.headers.get("x-signet-actor-type", "").strip().lower() == "operator"  # the command line says so
+    if ids and not is_person and not config.memory.pipeline_v2.mutations_frozen:
         call.state.access_counts.add(ids, trace_id=call.trace_id)
 
 
@@ -388,7 +390,7 @@ def _aggregate(query: str, fields: RecallFields, found: Recalled) -> Aggregate:
     )
 
 
-def _memory_ids(rows: Sequence[RecalledRow]) -> Iterable[str]:
+def _memory_ids(rows: Iterable[RecalledRow]) -> Iterable[str]:
     """Return the id of each memory in ``rows`` once. A timeline's entries have ids of their own; a session is none."""
     times = ((row.id, row.time) for row in rows)
     return dict.fromkeys(

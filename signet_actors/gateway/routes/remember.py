@@ -117,6 +117,7 @@ async def store_text(
     ``may_repeat``: a long text is stored although a part of it is stored already.
     """
     state = call.state
+    state.note_tool(call.headers)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
     memory = _new_memory(call, text)

@@ -16,6 +16,7 @@ from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.http.route import Call, HttpResponse, mark_unsent
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.table import on_disk
+from signet_actors.gateway.state import MAX_HARNESSES
 from signet_actors.operations.field_types import parse_flag
 from signet_actors.operations.hooks import HookOutcome
 
@@ -40,8 +41,6 @@ SWITCHED_OFF_UNSTORED: Final = (
     "[signet: memory does not work now, because the user has switched it off for this session; this is not on disk yet,"
     " so if the daemon restarts soon, the user must switch it off again]"
 )
-MAX_HARNESSES: Final = 64
-"""Names of harnesses of which the last hook is noted."""
 
 ReplyT = TypeVar("ReplyT", bound=HookOutcome)
 

@@ -58,8 +58,9 @@ class Context:
 
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
-    ``source``: the reason of a start whose text comes with the next prompt. ``awaits_summary``: the start after a
-    compaction began the epoch, and no prompt has followed yet. ``losses``: how often the model had lost a part of the
+    ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
+    the tools. ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet.
+    ``losses``: how often the model had lost a part of the
     conversation when its transcript was last read; ``expects_loss``: the epoch has begun for one that is in no
     transcript yet.
     """
@@ -84,6 +85,7 @@ class Context:
         "start_key",
         "started",
         "stored",
+        "told_tools",
     )
 
     def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
@@ -97,7 +99,7 @@ class Context:
         self.start_key: str | None = None
         self.source: str | None = None
         self.is_agent_known = True
-        self.stored = self.awaits_summary = self.expects_loss = False
+        self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
@@ -247,6 +249,7 @@ class RecallLedger:
         context.epoch += 1
         context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
+        context.told_tools = False
         context.awaits_summary = False
         self.touch(context)
 

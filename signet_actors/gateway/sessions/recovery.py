@@ -1,4 +1,4 @@
-"""The part of a session's start with which it goes on: after a compaction, or where an earlier session did not end.
+"""The part of a session's start with which it goes on: after a compaction, or where the last session ended.
 
 Source: memory-pipeline.txt "Session Checkpoints"; docs/guides/hooks.md "Checkpoints".
 """
@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
-from signet_actors.domain.checkpoints import last_words, normalized_project, recovery_text, says_nothing
+from signet_actors.domain.checkpoints import (
+    RECOVERY_HEADING,
+    last_words,
+    normalized_project,
+    recovery_text,
+    says_nothing,
+)
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.session_inject import LAST_SESSION_HEADING
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import Call
@@ -26,17 +33,28 @@ GOES_ON: Final = ("compact", "resume")
 """Reasons of a start at which the session is not a new one."""
 
 
-async def recovery_section(call: Call[SessionStartRequest], session: HookSession) -> str:
-    """Return the section, empty if there is nothing with which the session goes on, or for another user."""
+class Recovery(NamedTuple):
+    """What a start is told of the last session: a section, empty if nothing; else ``summary``, the id of a memory.
+
+    ``session_key``: the session that the section names.
+    """
+
+    section: str = ""
+    session_key: str | None = None
+    summary: str | None = None
+
+
+async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> Recovery:
+    """Return what is told of the session with which this one goes on; nothing for another user."""
     if not await call.is_owner():
-        return ""
+        return Recovery()
     request, state, context = call.request, call.state, session.context
     settings = state.config.memory.pipeline_v2.continuity
     project = normalized_project(request.project or (None if context is None else context.project))
     goes_on = request.source in GOES_ON or (context is not None and context.epoch > 0)
     known = session.key if goes_on else project
     if not settings.enabled or request.source == "clear" or not known:
-        return ""
+        return Recovery()
     since = iso(state.clock.wall_ms() - settings.retention_days * DAY_MS)
     query = FindRecovery(call.agent_id, session.key, same_session=goes_on, project=project, since=since)
     try:
@@ -44,15 +62,21 @@ async def recovery_section(call: Call[SessionStartRequest], session: HookSession
             await state.checkpoints.settle(call.agent_id, key=session.key if goes_on else None, project=project)
             found = await call.ask_searcher(query)
     except (SignetError, TimeoutError):
-        return ""
+        return Recovery()
     checkpoint, transcript = found.checkpoint, found.transcript
-    told = checkpoint or transcript
-    digest = last_words(transcript.turns) if transcript is not None else "" if checkpoint is None else checkpoint.digest
-    if told is None or says_nothing(digest):
-        return ""
+    told = transcript or checkpoint
+    if told is None:
+        return Recovery(summary=found.summary)
+    digest = "" if checkpoint is None else checkpoint.digest
+    if told.session_key != session.key:
+        is_newer = checkpoint is not None and not told.ended and checkpoint.created_at > told.created_at
+        digest = last_words([] if transcript is None else transcript.turns, digest, is_newer=is_newer)
+    if says_nothing(digest):
+        return Recovery()
     digest, _ = state.redactor.clean(digest)
     said, most = _said(told, session.key, request.source), settings.recovery_budget_chars
-    return recovery_text(said, digest, most, from_end=transcript is not None)
+    heading = LAST_SESSION_HEADING if told.ended and told.session_key != session.key else RECOVERY_HEADING
+    return Recovery(recovery_text(said, digest, most, heading=heading), told.session_key)
 
 
 def _said(found: StoredCheckpoint | LastTurns, key: str | None, source: str | None) -> str:
@@ -62,7 +86,7 @@ def _said(found: StoredCheckpoint | LastTurns, key: str | None, source: str | No
     if found.session_key == key:
         what = "The context of this session was compacted" if source == "compact" else "This session goes on"
         return f"{what}. Its checkpoint of {at}:"
-    name = collapsed(found.session_key)[:80]
     harness = f" ({collapsed(found.harness)[:40]})" if found.harness else ""
-    part = f"The end of its transcript, {at}" if isinstance(found, LastTurns) else f"Its checkpoint of {at}"
-    return f"The session {name}{harness} of this project has not reported its end. {part}:"
+    if found.ended:
+        return f"The last session of this project{harness} ended {at}:"
+    return f"The last session of this project{harness}, active until {at}, has not reported its end:"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,13 +17,14 @@ from msgspec import UNSET
 from signet_actors.config.hooks_schema import SessionStartConfig
 from signet_actors.domain.dated_sections import are_in_lines, unrepeated
 from signet_actors.domain.session_inject import (
+    BANNER,
     IDENTITY_FILES,
     RECENT_FILE,
+    TOOLS_BANNER,
     IdentityFile,
     Line,
     news,
     session_start,
-    stub,
 )
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.versions import newest_versions
@@ -33,7 +33,7 @@ from signet_actors.gateway.routes.identity import identity_of_agent
 from signet_actors.gateway.sessions.hook_runner import HookSession
 from signet_actors.gateway.sessions.ledger import Context
 from signet_actors.gateway.sessions.notices import notifications_now, peers_of
-from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_section
+from signet_actors.gateway.sessions.recovery import GOES_ON, recovery_of
 from signet_actors.gateway.synthesis.memory_file import working_memory
 from signet_actors.operations.hooks import (
     HookIdentity,
@@ -47,7 +47,6 @@ from signet_actors.protocol.memories import Memory, Wording
 from signet_actors.protocol.sessions import FindSessionStart
 from signet_actors.runtime.connected_harnesses import has_identity
 from signet_actors.runtime.identity_files import LASTING_FILES, read_identity
-from signet_actors.runtime.local_zone import LOCAL_ZONE
 
 READ_SHARE: Final = 4
 """Of so many times the characters of a file that may be shown, lines are compared with memories."""
@@ -75,8 +74,8 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         context.source = source
         return SessionStartReply(session_known=session.known)
     if context.started and not repeated:
-        recovery = await recovery_section(call, session) if source in GOES_ON else ""
-        text = f"{stub(local_now(call))}\n\n{recovery}".rstrip()
+        recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
+        text = f"{TOOLS_BANNER if _has_tools(call) else BANNER}\n\n{recovery}".rstrip()
         return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return (await _full_start(call, session, context))[0]
 
@@ -101,9 +100,9 @@ async def start_with_prompt(
     return await _full_start(call.with_request(start), session, context)
 
 
-def local_now(call: Call[SessionStartRequest]) -> datetime:
-    """Return the present moment in the time zone of this machine."""
-    return datetime.fromtimestamp(call.state.clock.wall_ms() / 1000, LOCAL_ZONE)
+def _has_tools(call: Call[SessionStartRequest]) -> bool:
+    """Return True if an agent of this harness has used the tools of MCP."""
+    return call.request.harness in call.state.harnesses_with_tools
 
 
 async def _full_start(
@@ -134,31 +133,42 @@ async def _full_start(
             request.harness,
             _files(settings) if is_owner else [],
         ),
-        recovery_section(call, session),
+        recovery_of(call, session),
     )
-    texts = [(memory.content, epoch_ms(memory.created_at) or 0) for memory in found.memories]
+    candidates = [*found.memories, *found.used]
+    if found.summary is not None and found.summary.id == recovery.summary:
+        candidates.append(found.summary)
+    texts = [(memory.content, epoch_ms(memory.created_at) or 0) for memory in candidates]
     newest = await asyncio.to_thread(newest_versions, texts)
-    candidates = [found.memories[at] for at in newest]
+    candidates = [candidates[at] for at in newest]
     notices = notifications_now(state)
     wants_news = is_owner and settings.include_recent_context and found.last_active_at is not None
     since_ms = epoch_ms(found.last_active_at or "") if wants_news else None
     limit = settings.max_inject_chars
     files = [(file, text[: READ_SHARE * file.chars]) for file, text in files]
     constraints, memories = _each_once(found.constraints, candidates, files)
+    used = {memory.id for memory in found.used}
+    is_summary = [memory.id == recovery.summary for memory in memories]
+    peers = peers_of(state, session.key, call.agent_id, request.project) if is_owner else []
+    has_tools = _has_tools(call)
     make = partial(
         session_start,
-        now=local_now(call),
         constraints=list(map(_line, constraints)),
-        recovery=recovery,
+        recovery=recovery.section,
         session_key=session.key,
-        memories=list(map(_line, memories)),
-        since=news(
-            found.new_memories,
-            found.captured_sessions,
-            None if since_ms is None else state.clock.wall_ms() - since_ms,
-        ),
+        has_tools=has_tools,
+        preferred=[
+            _line(each)
+            for each, is_told in zip(memories, is_summary, strict=True)
+            if each.id not in used and not is_told
+        ],
+        used=[
+            _line(each) for each, is_told in zip(memories, is_summary, strict=True) if each.id in used and not is_told
+        ],
+        last_session=[_line(each) for each, is_told in zip(memories, is_summary, strict=True) if is_told],
+        since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         all_constraints=found.all_constraints,
-        peers=peers_of(state, session.key, call.agent_id, request.project) if is_owner else [],
+        peers=[peer for peer in peers if peer.key != recovery.session_key],
         status=[item.message for item in notices],
         limit=limit if request.max_inject_chars is None else min(limit, request.max_inject_chars),
     )
@@ -173,11 +183,12 @@ async def _full_start(
     if entered is not None:
         entered.notified = frozenset(item.id for item in notices)
     shown = [by_id[memory_id] for memory_id in start.ids]
-    rows = [(memory.id, found.wordings[memory.id]) for memory in shown]
+    rows = [(memory_id, found.wordings[memory_id]) for memory_id in start.whole]
     if context is not None:
+        context.told_tools = has_tools and bool(start.text)
         context.harness, context.project = request.harness, request.project or context.project
         call.when_sent(
-            lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.ids)
+            lambda: state.ledger.offer(context, "session_start", by_id, call.request_key, injected=start.whole)
         )
         call.when_sent(lambda: state.ledger.record_start(context, rows, call.request_key))
     if shown and not state.config.memory.pipeline_v2.mutations_frozen:

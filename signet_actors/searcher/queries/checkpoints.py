@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from signet_actors.domain.text_cut import ends_of
 from signet_actors.protocol.checkpoints import (
     CheckpointsFound,
     FindRecovery,
@@ -17,13 +18,12 @@ from signet_actors.protocol.checkpoints import (
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import checkpoints as stored
 from signet_actors.store.reads.checkpoints import ActiveSession
-from signet_actors.store.reads.transcripts import turns_beside
+from signet_actors.store.reads.transcripts import last_turns
 
 _SESSIONS: Final = 20
 """Of a project, those that were active last; most of them say something."""
-_TURNS: Final = 30
+_TURNS: Final = 10
 _CHARS: Final = 2000
-_BEHIND_ALL: Final = 1 << 62
 
 
 def list_checkpoints(snapshot: Snapshot, query: ListCheckpoints) -> CheckpointsFound:
@@ -41,26 +41,32 @@ def recovery(snapshot: Snapshot, query: FindRecovery) -> RecoveryFound:
 
 
 def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> RecoveryFound:
-    """Return what the session of the project says that was active last, of those that say anything."""
+    """Return what is stored of the session of the project that was active last, of those that say anything."""
     agent_id = query.agent_id
     sessions = stored.active_sessions(snapshot, agent_id, project, query.since, _SESSIONS)
     newest = stored.newest(snapshot, agent_id, project=project)
     if newest is not None and newest.session_key not in {session.session_key for session in sessions}:
         sessions.append(ActiveSession(newest.session_key, newest.created_at))
     for session in sorted(sessions, key=lambda session: session.active_at, reverse=True):
+        if session.bypassed:
+            continue
         checkpoint = stored.newest(snapshot, agent_id, session_key=session.session_key)
-        if checkpoint is not None:
-            return RecoveryFound(None if checkpoint.ended else checkpoint)
-        if session.transcript is not None and session.session_key != query.session_key:
-            return RecoveryFound() if session.ended else RecoveryFound(transcript=_end_of(snapshot, session))
+        if session.session_key == query.session_key:
+            if checkpoint is not None and not checkpoint.ended:
+                return RecoveryFound(checkpoint)
+        elif session.summary is not None and session.ended:
+            return RecoveryFound(summary=session.summary)
+        elif session.transcript is not None:
+            return RecoveryFound(checkpoint, _end_of(snapshot, session, session.transcript))
+        elif checkpoint is not None:
+            return RecoveryFound(checkpoint)
     return RecoveryFound()
 
 
-def _end_of(snapshot: Snapshot, session: ActiveSession) -> LastTurns:
-    turns, _ = turns_beside(snapshot, session.transcript or 0, _BEHIND_ALL, _TURNS)
+def _end_of(snapshot: Snapshot, session: ActiveSession, transcript: int) -> LastTurns:
     said = [
-        (turn.role, turn.content[-_CHARS:] if turn.role == "text" else turn.content[:_CHARS])
-        for turn in turns
+        (turn.role, turn.content[-_CHARS:] if turn.role == "text" else ends_of(turn.content, _CHARS))
+        for turn in last_turns(snapshot, transcript, _TURNS)
         if turn.role == "text" or not turn.continues
     ]
-    return LastTurns(session.session_key, session.harness, session.active_at, said)
+    return LastTurns(session.session_key, session.harness, session.active_at, said, session.ended)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from signet_actors.domain.memories import decayed_importance, start_score
+from signet_actors.domain.memories import IMPORTED_SOURCE_TYPES, PREFERRED_TYPES, decayed_importance, start_score
 from signet_actors.domain.session_keys import DEFAULT_AGENT
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.memories import Filters, Memory
@@ -28,6 +28,8 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
 from signet_actors.store.reads.contents import memories_by_seq
 
+LAST_SESSIONS: Final = 20
+"""Of a project, in which what was asked for counts."""
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
 
@@ -59,35 +61,48 @@ def get_session(snapshot: Snapshot, query: GetSession) -> SessionFound:
 
 
 def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -> SessionStartFound:
-    """Return constraints and memories for a new session, without those of other projects.
+    """Return what a new session should know, without what belongs to other projects.
 
-    Constraints are pinned memories, then those that were named so, then orders in form whose type was inferred.
+    Constraints are pinned memories, then those that were named so, then orders in form whose type was inferred. Notes
+    that were imported count only if they were asked for.
     """
     reader.sync(snapshot)
-    project = query.project
+    project, columns = query.project, reader.columns
     filters = Filters(no_project=True)
     if project is not None:
         filters = Filters(project=project, former_project=query.former_project, or_no_project=True)
     allowed = reader.allowed_rows(snapshot, query.read, filters)
-    ranks = reader.columns.constraint_ranks(len(allowed))
+    size = len(allowed)
+    ranks = columns.constraint_ranks(size)
     binding = allowed & (ranks > 0)
-    best = _highest(reader, allowed & ~binding, query, query.candidates)
-    recalled = np.array(stored.last_accessed(snapshot, RECALLED_LATELY), np.int64)
-    recalled = recalled[recalled < len(allowed)]
-    recalled = recalled[allowed[recalled] & ~binding[recalled]]
-    ordinary = np.union1d(best, recalled[: query.candidates]).tolist()
-    memories = memories_by_seq(snapshot, query.read, filters, ordinary, chars=query.chars)
+    others = allowed & ~binding
+    if not query.of_all_types:
+        others &= columns.with_texts("type", PREFERRED_TYPES, size)
+        others &= ~columns.with_texts("source_type", IMPORTED_SOURCE_TYPES, size)
+    best = _highest(reader, others, query, query.candidates)
+    asked: Seqs = np.zeros(0, np.int64)
+    last_summary: int | None = None
+    if not query.of_all_types:
+        asked = _asked_for(
+            snapshot,
+            query,
+            allowed & ~binding & ~others,
+            columns.in_project(filters.spellings or ("",), slice(0, size)),
+        )
+        last_summary = None if project is None else stored.last_summary(snapshot, query.read.agent_id, project)
+    seqs = {*best.tolist(), *asked.tolist(), *([] if last_summary is None else [last_summary])}
+    memories = memories_by_seq(snapshot, query.read, filters, sorted(seqs), chars=query.chars)
     first = np.concatenate(
         [_highest(reader, binding & (ranks == rank), query, query.max_constraints) for rank in (3, 2, 1)]
     )
     first = first[: query.max_constraints]
     constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=query.chars)
     found = constraints | memories
-    wordings = reader.columns.wordings(np.array(list(found), np.int64))
+    wordings = columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""
     last_active_at = stored.last_active_at(snapshot, agent_id, session_key)
     since_ms = None if last_active_at is None else epoch_ms(last_active_at)
-    created = reader.columns.created_ms[: len(allowed)]
+    created = columns.created_ms[:size]
     return SessionStartFound(
         constraints=[
             constraints[seq]
@@ -100,15 +115,30 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
                 ),
             )
         ],
-        memories=_by_score(query, list(memories.values())),
+        memories=_by_score(query, [memories[seq] for seq in best.tolist() if seq in memories]),
+        used=[memories[seq] for seq in asked.tolist() if seq in memories],
+        summary=None if last_summary is None else memories.get(last_summary),
         wordings={memory.id: wording for memory, wording in zip(found.values(), wordings, strict=True)},
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
-        captured_sessions=0
-        if last_active_at is None
-        else stored.captured_since(snapshot, agent_id, session_key, last_active_at),
         all_constraints=int(binding.sum()),
     )
+
+
+def _asked_for(snapshot: Snapshot, query: FindSessionStart, allowed: Mask, own: Mask) -> Seqs:
+    """Return what was asked for in the project, the last first: its own memories, and what answered in its sessions."""
+    recalled = np.array(stored.last_accessed(snapshot, RECALLED_LATELY), np.int64)
+    recalled = recalled[recalled < len(allowed)]
+    recalled = recalled[own[recalled]]
+    there: Seqs = np.zeros(0, np.int64)
+    if query.project is not None:
+        answered = stored.asked_for(snapshot, query.read.agent_id, query.project, LAST_SESSIONS, query.limit)
+        there = np.array(answered, np.int64)
+    both = np.concatenate([there[there < len(allowed)], recalled])
+    order = np.sort(np.unique(both, return_index=True)[1])
+    asked: Seqs = both[order]
+    asked = asked[allowed[asked]]
+    return asked[: query.limit]
 
 
 def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -> Seqs:
@@ -124,11 +154,16 @@ def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -
 
 
 def _by_score(query: FindSessionStart, memories: list[Memory]) -> list[Memory]:
-    """Return the memories whose score is still high enough: the project's first, then those of the highest score."""
+    """Return preferences before other types, each the project's first, then those of the highest score.
+
+    Of all types, those count whose score is still high enough.
+    """
     weighed = [(memory, _score(query, memory)) for memory in memories]
-    passing = [(memory, weight) for memory, weight in weighed if weight > query.min_score]
-    passing.sort(key=lambda pair: (pair[0].project != query.project, -pair[1], pair[0].id))
-    return [memory for memory, _ in passing[: query.limit]]
+    if query.of_all_types:
+        weighed = [(memory, weight) for memory, weight in weighed if weight > query.min_score]
+    preferred = PREFERRED_TYPES[0] if not query.of_all_types else None
+    weighed.sort(key=lambda pair: (pair[0].type != preferred, pair[0].project != query.project, -pair[1], pair[0].id))
+    return [memory for memory, _ in weighed[: query.limit]]
 
 
 def _score(query: FindSessionStart, memory: Memory) -> float:

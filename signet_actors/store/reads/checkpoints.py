@@ -20,8 +20,12 @@ _NEWEST: Final = (
 )
 
 _ACTIVE: Final = (
-    "SELECT c.session_key, c.last_active_at, c.harness, t.seq, t.updated_at,"
-    " CASE WHEN c.bypassed = 1 OR (t.open_at IS NULL AND coalesce(t.end_reason, '') <> 'idle') THEN 1 ELSE 0 END FROM"
+    "SELECT c.session_key, CASE WHEN t.updated_at > c.last_active_at THEN t.updated_at ELSE c.last_active_at END,"
+    " c.harness, t.seq,"
+    " CASE WHEN t.open_at IS NULL AND coalesce(t.end_reason, '') <> 'idle' THEN 1 ELSE 0 END,"
+    " (SELECT m.id FROM session_summaries u JOIN memories m ON m.id = u.memory_id AND m.is_deleted = 0"
+    " WHERE u.session_key = c.session_key AND u.agent_id = :agent_id ORDER BY u.latest_at DESC LIMIT 1), c.bypassed"
+    " FROM"
     " (SELECT s.session_key, s.last_active_at, s.harness, s.bypassed FROM session_contexts s"
     " WHERE s.agent_id = :agent_id AND s.project = :project AND s.last_active_at >= :since"
     " ORDER BY s.last_active_at DESC LIMIT :limit) c"
@@ -37,7 +41,8 @@ _TELLS: Final = (
 class ActiveSession(NamedTuple):
     """A session of a project. ``transcript``: ``session_transcripts.seq``.
 
-    ``ended``: it reported its end (1), or memory is switched off for it.
+    ``ended``: it reported its end (1). ``summary``: the id of the memory that says what was done in it. ``bypassed``:
+    memory is switched off for it (1).
     """
 
     session_key: str
@@ -45,15 +50,14 @@ class ActiveSession(NamedTuple):
     harness: str | None = None
     transcript: int | None = None
     ended: int = 0
+    summary: str | None = None
+    bypassed: int = 0
 
 
 def active_sessions(snapshot: Snapshot, agent_id: str, project: str, since: str, limit: int) -> list[ActiveSession]:
     """Return the agent's sessions of the project that were active last, in any order."""
     bindings = {"agent_id": agent_id, "project": project, "since": since, "limit": limit}
-    return [
-        ActiveSession(key, max(active_at, updated_at or ""), harness, seq, ended)
-        for key, active_at, harness, seq, updated_at, ended in snapshot.rows(_ACTIVE, bindings)
-    ]
+    return [ActiveSession(*row) for row in snapshot.rows(_ACTIVE, bindings)]
 
 
 def readable(snapshot: Snapshot, query: ListCheckpoints) -> list[StoredCheckpoint]:

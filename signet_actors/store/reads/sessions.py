@@ -26,9 +26,16 @@ _LAST_ACTIVE: Final = (
     "SELECT max(c.last_active_at) FROM session_contexts c"
     " WHERE c.agent_id = :agent_id AND c.session_key <> :session_key"
 )
-_CAPTURED: Final = (
-    "SELECT count(*) FROM session_transcripts t WHERE t.updated_at >= :since AND t.agent_id = :agent_id"
-    " AND t.session_key <> :session_key AND t.forgotten_at IS NULL"
+_ASKED_FOR: Final = (
+    "SELECT m.seq FROM (SELECT c.session_key FROM session_contexts c WHERE c.agent_id = :agent_id"
+    " AND c.project = :project ORDER BY c.last_active_at DESC LIMIT :sessions) c"
+    " JOIN session_memories o ON o.session_key = c.session_key AND o.agent_id = :agent_id"
+    " JOIN memories m ON m.id = o.memory_id WHERE m.is_deleted = 0 AND (o.source = 'prompt' AND o.was_injected = 1"
+    " OR o.fts_hit_count > 0 AND m.last_accessed IS NOT NULL) ORDER BY o.created_at DESC LIMIT :limit"
+)
+_LAST_SUMMARY: Final = (
+    "SELECT m.seq FROM session_summaries u JOIN memories m ON m.id = u.memory_id WHERE u.agent_id = :agent_id"
+    " AND m.project = :project AND m.is_deleted = 0 ORDER BY u.latest_at DESC LIMIT 1"
 )
 _LAST_ACCESSED: Final = (
     "SELECT m.seq FROM memories m WHERE m.is_deleted = 0 AND m.last_accessed IS NOT NULL"
@@ -80,10 +87,19 @@ def last_active_at(snapshot: Snapshot, agent_id: str, session_key: str) -> str |
     return moment
 
 
-def captured_since(snapshot: Snapshot, agent_id: str, session_key: str, since: str) -> int:
-    """Return of how many other sessions of the agent something was captured at ``since`` or later."""
-    given = {"since": since, "agent_id": agent_id, "session_key": session_key}
-    return int(snapshot.value(_CAPTURED, given) or 0)
+def asked_for(snapshot: Snapshot, agent_id: str, project: str, sessions: int, limit: int) -> list[int]:
+    """Return ``seq`` of the memories that answered a prompt or a search of the agent's last sessions in the project.
+
+    Who may read them is not checked.
+    """
+    given = {"agent_id": agent_id, "project": project, "sessions": sessions, "limit": limit}
+    return [seq for (seq,) in snapshot.rows(_ASKED_FOR, given)]
+
+
+def last_summary(snapshot: Snapshot, agent_id: str, project: str) -> int | None:
+    """Return ``seq`` of the summary of the last session of the project that has one."""
+    seq: int | None = snapshot.value(_LAST_SUMMARY, {"agent_id": agent_id, "project": project})
+    return seq
 
 
 def last_accessed(snapshot: Snapshot, limit: int) -> list[int]:

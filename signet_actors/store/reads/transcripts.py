@@ -37,6 +37,10 @@ _TURNS_FROM: Final = (
     "SELECT u.seq, u.role, u.content, u.said_at, u.continues FROM session_turns u"
     " WHERE u.transcript_seq = :transcript AND u.seq >= :turn ORDER BY u.seq LIMIT :count"
 )
+_LAST_PROMPT: Final = (
+    "SELECT u.seq FROM session_turns u WHERE u.transcript_seq = :transcript AND u.role = 'user' AND u.continues = 0"
+    " ORDER BY u.seq DESC LIMIT 1"
+)
 _MOST_CHANGED: Final = 2000
 _CHANGED: Final = (
     "SELECT m.seq, m.agent_id, m.session_key, m.project FROM session_transcripts m WHERE {}"
@@ -219,6 +223,15 @@ def turns_beside(snapshot: Snapshot, transcript: int, turn: int, count: int) -> 
         TranscriptTurn(seq, role, content, said_at, bool(continues)) for seq, role, content, said_at, continues in rows
     ]
     return turns, len(before)
+
+
+def last_turns(snapshot: Snapshot, transcript: int, count: int) -> list[TranscriptTurn]:
+    """Return the ``count`` last turns, the oldest first, and before them the last prompt, if it is not one of them."""
+    rows = snapshot.rows(_TURNS_BEFORE, {"transcript": transcript, "turn": 1 << 62, "count": count})
+    prompt = snapshot.value(_LAST_PROMPT, {"transcript": transcript})
+    if prompt is not None and rows and prompt < rows[-1][0]:
+        rows += snapshot.rows(_TURNS_FROM, {"transcript": transcript, "turn": prompt, "count": 1})
+    return [TranscriptTurn(seq, role, content, said_at, bool(cont)) for seq, role, content, said_at, cont in rows[::-1]]
 
 
 def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
