@@ -271,7 +271,7 @@ OWNERS_TURNS: Final = f"what was said in sessions, and {OWNERS_SESSION}"
 
 RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     name="memories.recall",
-    summary="Recall",
+    summary="Find memories that answer a question",
     tag="Recall",
     method="POST",
     paths=("/api/memory/recall",),
@@ -312,7 +312,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
 )
 SEARCH: Final[Operation[SearchRequest, RecallReply]] = Operation(
     name="memories.search",
-    summary="Recall (query parameters)",
+    summary="The same with query parameters",
     tag="Recall",
     method="GET",
     paths=("/api/memory/search",),

@@ -109,7 +109,7 @@ class RememberChunksReply(msgspec.Struct, frozen=True):
 
 REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]] = Operation(
     name="memories.remember",
-    summary="Remember",
+    summary="Store a memory",
     tag="Memories",
     method="POST",
     paths=("/api/memory/remember", "/api/memory/save", "/api/hook/remember"),

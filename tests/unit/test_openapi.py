@@ -266,3 +266,19 @@ def test_a_nullable_reference_and_a_tuple_are_rewritten_for_3_0() -> None:
     }
     assert schemas["Outer"]["properties"]["count"] == {"type": "integer", "nullable": True, "default": None}
     assert schemas["Inner"]["properties"]["pair"]["items"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+def test_the_page_begins_with_the_three_first_operations_and_ends_with_the_aliases() -> None:
+    document = openapi_document(OPERATIONS)
+    sections = [tag["name"] for tag in document["tags"]]
+    first = {
+        path
+        for path, methods in document["paths"].items()
+        for operation in methods.values()
+        if operation["tags"] == sections[:1]
+    }
+    assert first == {"/api/memory/remember", "/api/memory/recall", "/api/memories"}
+    aliases = {path for operation in OPERATIONS for path in operation.paths[1:]}
+    assert aliases
+    for path in aliases:
+        assert any(operation["tags"] == sections[-1:] for operation in document["paths"][path].values())

@@ -32,7 +32,13 @@ WARNINGS: Mapping[str, Any] = {
 REF = "#/components/schemas/{name}"
 
 DESCRIPTION = """\
-Long-term memory for AI coding agents, on this machine only.
+Long-term memory for AI coding agents, on this machine only. Three requests are enough to begin with:
+
+```sh
+curl -sS localhost:3850/api/memory/remember -d '{"content": "The staging database listens on port 5433"}'
+curl -sS localhost:3850/api/memory/recall -d '{"query": "port of the staging database", "limit": 3}'
+curl -sS 'localhost:3850/api/memories?limit=3'
+```
 
 A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
@@ -42,6 +48,10 @@ A request with fields or parameters that have no effect is served; the response 
 Every error has the body `{"error", "code", "field"?}`, or is a JSON-RPC error (only at `/mcp`); every response has the
 header `x-signet-trace-id`.
 """
+
+FIRST_TAG: Final = "\u2605 Start here"
+FIRST_OPERATIONS: Final = ("memories.remember", "memories.recall", "memories.list")
+ALIAS_TAG: Final = "Aliases: other paths of the same operations"
 
 AGENT_HEADERS: Final = (
     ("x-signet-agent-id", "Agent on whose behalf the caller acts; default: that of the session key, else `default`"),
@@ -95,13 +105,14 @@ def openapi_document(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
     routes = [DeclaredPath(operation, path) for operation in operations for path in operation.paths]
     memory_routes = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
+    tags = [operation.tag for operation in operations]
     for route in routes:
         paths.setdefault(route.path, {})[route.operation.method.lower()] = _operation(route, schemas, memory_routes)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signet Actors", "version": signet_actors.__version__, "description": DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
+        "tags": [{"name": tag} for tag in dict.fromkeys([FIRST_TAG, *tags, ALIAS_TAG])],
         "paths": paths,
         "components": {"schemas": schemas.components, "headers": HEADERS},
     }
@@ -160,7 +171,7 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
     described: dict[str, Any] = {
         "operationId": operation_id(route),
         "summary": _summary(route),
-        "tags": [operation.tag],
+        "tags": [_tag(route)],
         "parameters": [
             *_path_parameters(route),
             *(_query_parameters(operation) if operation.in_query else ()),
@@ -185,6 +196,13 @@ def _operation(route: DeclaredPath, schemas: _Schemas, memory_routes: Sequence[D
             "content": _body_content(route, schemas.of(operation.body)),
         }
     return described
+
+
+def _tag(route: DeclaredPath) -> str:
+    """Return the section of the page: the first operations have one, and what has another path is in the last."""
+    if route.path != route.operation.paths[0]:
+        return ALIAS_TAG
+    return FIRST_TAG if route.operation.name in FIRST_OPERATIONS else route.operation.tag
 
 
 def _summary(route: DeclaredPath) -> str:

@@ -31,6 +31,8 @@ START_SCRIPT = b"""window.addEventListener("load", () => {
     url: "/api/docs/openapi-3.0.json",
     dom_id: "#page",
     deepLinking: true,
+    docExpansion: "none",
+    onComplete: () => location.hash || document.querySelector(".opblock-tag")?.click(),
     validatorUrl: null,
     presets: [SwaggerUIBundle.presets.apis],
   });
