@@ -134,6 +134,12 @@ class InvalidRequest(SignetError):
     code = ErrorCode.INVALID_REQUEST
 
 
+class ReplyTooLong(SignetError):
+    """The response would be too long."""
+
+    code = ErrorCode.PAYLOAD_TOO_LARGE
+
+
 class NotFound(SignetError):
     """Not found."""
 

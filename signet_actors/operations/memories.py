@@ -29,10 +29,10 @@ MIN_PREFIX_CHARS = 6
 
 
 class MemoryPart(msgspec.Struct, frozen=True):
-    """A part of a long text, which is a memory of its own."""
+    """A part of a long text, which is a memory of its own. ``content`` is null if the reply has no room for it."""
 
     id: str
-    content: str
+    content: str | None
 
 
 class MemoryReply(msgspec.Struct, frozen=True):

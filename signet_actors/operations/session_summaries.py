@@ -130,10 +130,10 @@ class SummaryNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LinkedMemoryBody(msgspec.Struct, frozen=True, rename="camel"):
-    """A memory that the pipeline made from the summary."""
+    """A memory that the pipeline made from the summary. ``content`` is null if the reply has no room for it."""
 
     id: str
-    content: str
+    content: str | None
     type: str
     created_at: str
     deleted: Literal[False] = False

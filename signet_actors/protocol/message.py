@@ -6,13 +6,19 @@ wire format.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from signet_actors.errors import ErrorCode
 
 R_co = TypeVar("R_co", covariant=True)
+
+MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
+"""ZeroMQ closes a connection on which a longer frame arrives, and notifies neither side."""
+REPLY_TOO_LONG: Final = (
+    f"the response would be longer than {MAX_FRAME_BYTES} bytes: request fewer items with a smaller limit"
+)
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):

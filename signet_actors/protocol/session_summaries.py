@@ -125,10 +125,10 @@ class ListSummaries(Request[SummariesListed], frozen=True, tag="searcher.list_su
 
 
 class LinkedMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory that the pipeline made from a summary."""
+    """A memory that the pipeline made from a summary. The ``content`` is None where a reply has no room for it."""
 
     id: str
-    content: str
+    content: str | None
     type: str
     created_at: str
 

@@ -1,29 +1,40 @@
-"""A long row costs the text index no more than its beginning, whatever it consists of and whatever becomes of it."""
+"""A long row costs the text index no more than its beginning, and many of them are not read for nothing."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.normalization import content_hash
 from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
+from signet_actors.errors import ReplyTooLong
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, LegacySearch, ListMemories
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
     MemoryPatch,
     ModifyMemory,
+    NewMemory,
     RecoverMemory,
+    RememberChunks,
 )
+from signet_actors.searcher.queries import memories
+from signet_actors.store.reads import contents, session_summaries
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import migrate
 from signet_actors.writer.check import check_database
-from tests.support.store_room import SetClock, StoreRoom
+from tests.support.store_room import SetClock, StoreRoom, connection_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CHARS = 200_000
@@ -99,6 +110,63 @@ def test_the_beginning_of_a_long_memory_is_found_by_its_words_through_all_change
     room.ask(ModifyMemory(MemoryPatch(id=memory.id, reason="r", content=long_text("robin", "wren")), people))
     room.ask(ForgetMany((ForgetTarget(memory.id),), "r", people, hard=True))
     assert indexed_bytes(room) == 0
+
+
+@pytest.fixture
+def megabytes(room: StoreRoom) -> list[str]:
+    """Nine memories of a megabyte, parts of a long text that were made longer; they say whether one was read."""
+    parts = tuple(f"Part {number} of the long text." for number in range(9))
+    stored = room.ask(RememberChunks(NewMemory("\n".join(parts), "fact", 0.5), parts, Principal()))
+    for number, memory_id in enumerate(stored.ids):
+        patch = MemoryPatch(id=memory_id, reason="r", content=f"{number} " + "x" * 990_000)
+        room.ask(ModifyMemory(patch, Principal()))
+    return list(stored.ids)
+
+
+def test_a_reply_that_would_be_too_long_is_refused_before_a_content_is_read(
+    room: StoreRoom, megabytes: list[str]
+) -> None:
+    read, page = ReadScope(), {"limit": 9, "offset": 0}
+    patch = MemoryPatch(id=megabytes[0], reason="r", content="y" * 990_000)
+    for number in range(5):
+        room.ask(ModifyMemory(msgspec.structs.replace(patch, content=f"{number} {patch.content}"), Principal()))
+    statements: list[str] = []
+
+    def note(_cursor: Any, sql: str, _bindings: Any) -> bool:
+        statements.append(sql)
+        return True
+
+    connection_of(room.reader.engine).exec_trace = note
+    with room.reader.open_snapshot() as view:
+        for ask in (
+            lambda: memories.list_memories(room.reader, view, ListMemories(read, **page)),
+            lambda: memories.list_memories(room.reader, view, ListMemories(read, most_used=True, **page)),
+            lambda: memories.legacy_search(view, LegacySearch(None, read, limit=9)),
+            lambda: memories.legacy_search(view, LegacySearch("1 OR 2 OR 3 OR 4 OR 5 OR 6 OR 7 OR 8", read, limit=9)),
+            lambda: memories.find_by_prefix(view, FindByPrefix(megabytes[0][:6], read, limit=9)),
+            lambda: memories.get_history(view, GetHistory(megabytes[0], read, limit=99)),
+            lambda: contents.memories_by_seq(view, read, Filters(), [*range(1, 10)]),
+        ):
+            with pytest.raises(ReplyTooLong, match="smaller limit"):
+                ask()
+        assert not [sql for sql in statements if re.search(r"(?<!octet_length\()[mh]\.\w*content\b", sql)]
+        shorter = memories.list_memories(room.reader, view, ListMemories(read, limit=8, offset=0))
+        assert [memory.id for memory in shorter.memories] == megabytes[:0:-1]
+
+
+def test_what_has_no_room_beside_a_memory_is_left_out_of_the_reply(room: StoreRoom, megabytes: list[str]) -> None:
+    with room.reader.open_snapshot() as view:
+        found = memories.get_memory(view, GetMemory(megabytes[7], ReadScope(), with_parts=True))
+        assert found.memory is not None
+        assert found.memory.id == megabytes[7]
+        assert found.parts is not None
+        assert [memory_id for memory_id, _ in found.parts] == megabytes
+        assert [content is None for _, content in found.parts] == [False] * 6 + [True] * 3
+    room.connection.execute("UPDATE memories SET source_type = ?, source_id = 'summary'", (DERIVED,))
+    with room.reader.open_snapshot() as view:
+        linked = session_summaries.derived(view, "summary", ReadScope())
+        assert [memory.id for memory in linked] == megabytes[::-1]
+        assert [memory.content is None for memory in linked] == [False] * 6 + [True] * 3
 
 
 def test_an_upgrade_takes_the_rest_of_long_memories_out_of_the_index(tmp_path: Path) -> None:

@@ -63,3 +63,17 @@ def test_an_oversized_history_is_refused_and_a_shorter_one_is_not(daemon: LiveDa
         daemon.api.request("PATCH", f"/api/memory/{stored['id']}", patch).ok()
     daemon.api.get(f"/api/memory/{stored['id']}/history").refused(413, code="payload_too_large")
     assert daemon.api.get(f"/api/memory/{stored['id']}/history?limit=1").ok()["count"] == 1
+
+
+def test_parts_for_which_a_response_has_no_room_are_named_and_left_out(daemon: LiveDaemon) -> None:
+    text = " ".join(f"The mail rollout reached stage number {number} without any trouble." for number in range(60))
+    ids = daemon.api.post("/api/memory/remember", {"content": text}).ok()["ids"]
+    for number, memory_id in enumerate(ids[:9]):
+        patch = {"content": f"part {number} " + "x" * 990_000, "reason": "made long"}
+        daemon.api.request("PATCH", f"/api/memory/{memory_id}", patch).ok()
+    answer = daemon.api.get(f"/api/memory/{ids[8]}", withParts="true").ok()
+    assert [part["id"] for part in answer["parts"]] == ids
+    assert answer["content"].startswith("part 8 xxx")
+    missing = [part["id"] for part in answer["parts"] if part["content"] is None]
+    assert ids[8] in missing
+    assert f"{len(missing)} contents are left out" in answer["warnings"][0]

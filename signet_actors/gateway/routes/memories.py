@@ -7,6 +7,7 @@ Departs: a history item has null for an unknown value, as in memory-api.txt; the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -129,7 +130,14 @@ async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
     reply = memory_reply(found.memory)
     if found.parts is not None:
         reply = msgspec.structs.replace(reply, parts=[MemoryPart(*part) for part in found.parts])
+        call.warnings += left_out(found.parts)
     return HttpResponse(reply)
+
+
+def left_out(texts: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Return a warning if contents were left out of a reply, each with the id of its memory."""
+    count = sum(content is None for _, content in texts)
+    return [f"{count} contents are left out, as the response would be too long; read each by its id"] if count else []
 
 
 def memory_reply(memory: Memory) -> MemoryReply:

@@ -15,6 +15,7 @@ from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.errors import NotFound
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, serve
+from signet_actors.gateway.routes.memories import left_out
 from signet_actors.operations.session_summaries import (
     EXPAND,
     LIST,
@@ -57,6 +58,7 @@ async def expand(call: Call[ExpandSummaryRequest]) -> HttpResponse:
     if request.include_transcript:
         transcript = await _transcript(call, summary)
     node = SummaryNode(**_members(summary))
+    call.warnings += left_out((memory.id, memory.content) for memory in found.linked)
     linked = [LinkedMemoryBody(**msgspec.structs.asdict(memory)) for memory in found.linked]
     return HttpResponse(ExpandSummaryReply(node=node, linked_memories=linked, transcript=transcript))
 

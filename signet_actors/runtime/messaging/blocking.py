@@ -12,11 +12,10 @@ import msgspec
 import zmq
 
 from signet_actors.protocol.control import UP, TreeChanged
-from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.message import MAX_FRAME_BYTES, Failure, Message, Request
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.envelope import MessageFactory, MessageReader, encode_frame
 from signet_actors.runtime.messaging.requests import PendingRequest, PendingRequests
-from signet_actors.runtime.messaging.sockets import MAX_FRAME_BYTES
 
 R = TypeVar("R")
 

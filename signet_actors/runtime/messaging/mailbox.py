@@ -19,11 +19,10 @@ import zmq
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
-from signet_actors.protocol.message import Failure
+from signet_actors.protocol.message import MAX_FRAME_BYTES, REPLY_TOO_LONG, Failure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, decode_header, is_tell
-from signet_actors.runtime.messaging.sockets import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -35,10 +34,7 @@ _POLLIN: Final = int(zmq.POLLIN)
 
 _REFUSALS_PER_BATCH: Final = 1024
 """Messages beyond the bound that are refused before the batch is handled; more stay in the socket."""
-_TOO_LONG: Final = Failure(
-    ErrorCode.PAYLOAD_TOO_LARGE,
-    f"the response would be longer than {MAX_FRAME_BYTES} bytes: request fewer items with a smaller limit",
-)
+_TOO_LONG: Final = Failure(ErrorCode.PAYLOAD_TOO_LARGE, REPLY_TOO_LONG)
 _RETRY_MIN_MS: Final = 20
 _RETRY_MAX_MS: Final = 2000
 

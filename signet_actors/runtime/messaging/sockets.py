@@ -19,6 +19,7 @@ from pathlib import Path
 import zmq
 
 from signet_actors.errors import ConfigError
+from signet_actors.protocol.message import MAX_FRAME_BYTES
 
 SUPERVISOR_SOCKET = "supervisor"
 SEARCH_SOCKET = "gateway-search"
@@ -29,8 +30,6 @@ MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
 _LONGEST_NAME = "/gateway-search.sock"
 _HIGH_WATER_MARK = 1024
 """A backstop only: a mailbox is bounded by the credits of its clients and the count of its owner."""
-MAX_FRAME_BYTES = 8 * 1024 * 1024
-"""ZeroMQ closes a connection on which a longer frame arrives, and notifies neither side."""
 _HANDSHAKE_MS = 2000
 _RECONNECT_MS = 20
 """The reconnect interval, with up to as much jitter; it never grows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from signet_actors.protocol.memories import HistoryEvent
 from signet_actors.store.engine import Snapshot
+from signet_actors.store.reads.contents import check_reply
 from signet_actors.store.reads.proposals import FACT_FORGOTTEN, REASON_FORGOTTEN
 
 # The fact and the reason of a proposal may quote a memory other than the one whose history they are part of.
@@ -20,14 +21,18 @@ _REASON = (
 )
 _REDACTED = {"metadata": _METADATA, "reason": _REASON}
 _EVENT = ", ".join(_REDACTED.get(name, f"h.{name}") for name in HistoryEvent.__struct_fields__)
-_OF_MEMORY = f"SELECT {_EVENT} FROM memory_history h WHERE h.memory_id = :memory_id ORDER BY h.seq LIMIT :limit"
+_FIRST = "FROM memory_history h WHERE h.memory_id = :memory_id ORDER BY h.seq LIMIT :limit"
+_OF_MEMORY = f"SELECT {_EVENT} {_FIRST}"
+_SIZES = f"SELECT coalesce(octet_length(h.old_content), 0) + coalesce(octet_length(h.new_content), 0) {_FIRST}"
 
 
 def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryEvent]:
-    """Return the first events of the memory, oldest first, whoever may read it."""
+    """Return the first events of the memory, oldest first, whoever may read it. Raises ``ReplyTooLong``."""
+    asked = {"memory_id": memory_id, "limit": limit}
+    check_reply(size for (size,) in snapshot.rows(_SIZES, asked))
     without = snapshot.dialect.without_keys
     sql = _OF_MEMORY.format(
         without_fact=without("h.metadata", "factContent", "decisionReason"),
         without_reason=without("h.metadata", "decisionReason"),
     )
-    return [HistoryEvent(*row) for row in snapshot.rows(sql, {"memory_id": memory_id, "limit": limit})]
+    return [HistoryEvent(*row) for row in snapshot.rows(sql, asked)]

@@ -9,25 +9,26 @@ from signet_actors.domain.memories import CHUNK
 from signet_actors.protocol.memories import Filters, Memory, ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
-from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
+from signet_actors.store.reads.contents import contents_that_fit, in_order
+from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 
 _LIVE = "m.is_deleted = 0"
 _DELETED = "m.is_deleted = 1"
 _NEWEST_FIRST = "m.created_at DESC, m.seq DESC"
 _DELETED_LAST_FIRST = "m.deleted_at DESC, m.seq DESC"
 _MOST_USED_FIRST = "m.access_count DESC, {}"
-_PAGE = "SELECT {} FROM memories m WHERE {} ORDER BY {} LIMIT :limit OFFSET :offset"
+_SIZED = "m.seq, octet_length(m.content)"
+_PAGE = f"SELECT {_SIZED} FROM memories m WHERE {{}} ORDER BY {{}} LIMIT :limit OFFSET :offset"
 _COUNT = "SELECT count(*) FROM memories m WHERE {}"
 _ONE = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}}"
-_BY_PREFIX = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
+_BY_PREFIX = f"SELECT {_SIZED} FROM memories m WHERE {{}} ORDER BY m.id LIMIT :limit"
 _IDS_BY_PREFIX = "SELECT m.id FROM memories m WHERE {} ORDER BY m.id LIMIT :limit"
-_PARTS = f"SELECT m.id, m.content FROM memories m WHERE m.source_id = :group AND m.source_type = '{CHUNK}' AND {{}}"
+_PARTS = f"SELECT m.seq, m.id FROM memories m WHERE m.source_id = :group AND m.source_type = '{CHUNK}' AND {{}}"
 _EXISTS = "SELECT 1 FROM memories m WHERE m.id = :id AND {}"
 _SEQ = "SELECT m.seq FROM memories m WHERE m.id = :id AND m.is_deleted = 0 AND {}"
 _VERSIONS = "SELECT m.id, m.version, m.last_accessed FROM memories m WHERE m.id IN ({})"
 _AUTHORS = "SELECT DISTINCT m.who FROM memories m WHERE {} AND m.who IS NOT NULL ORDER BY m.who"
-_NEWEST = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {{}} ORDER BY {_NEWEST_FIRST} LIMIT :limit"
-_MATCHING = f"SELECT {MEMORY_COLUMNS}, {{}} FROM {{}} AND {{}} ORDER BY {{}} LIMIT :limit"
+_MATCHING = f"SELECT {_SIZED}, {{}} FROM {{}} AND {{}} ORDER BY {{}} LIMIT :limit"
 _HIGHEST_CHARACTER = "\U0010ffff"
 
 
@@ -70,7 +71,7 @@ def readable_by_prefix(
 ) -> list[Memory]:
     """Return the memories whose ids begin with ``prefix``, by id, in any scope; None for ``deleted``: live or not."""
     where, bindings = _beginning_with(snapshot, prefix, read, deleted=deleted)
-    return [to_memory(row) for row in snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit})]
+    return in_order(snapshot, snapshot.rows(_BY_PREFIX.format(where), {**bindings, "limit": limit}))
 
 
 def readable_ids(snapshot: Snapshot, prefix: str, read: ReadScope, limit: int, *, deleted: bool) -> list[str]:
@@ -91,11 +92,15 @@ def _beginning_with(
     return conjunction(between, (state, {}), readable_in_any_scope(snapshot, read.agent_id))
 
 
-def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str]]:
-    """Return id and content of the live parts of a long text, in order, in any scope."""
+def readable_parts(snapshot: Snapshot, group_id: str, read: ReadScope) -> list[tuple[str, str | None]]:
+    """Return id and content of the live parts of a long text, in order, in any scope.
+
+    The content is None where a reply has no room for it.
+    """
     where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, read.agent_id))
     rows = snapshot.rows(_PARTS.format(where) + " ORDER BY m.seq", {**bindings, "group": group_id})
-    return [(memory_id, content) for memory_id, content in rows]
+    texts = contents_that_fit(snapshot, [seq for seq, _ in rows])
+    return [(memory_id, texts.get(seq)) for seq, memory_id in rows]
 
 
 def is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
@@ -127,7 +132,7 @@ def authors(snapshot: Snapshot, read: ReadScope) -> list[str]:
 def newest(snapshot: Snapshot, read: ReadScope, filters: Filters, limit: int) -> list[Memory]:
     """Return the newest live memories that pass the filters, newest first."""
     where, bindings = _searched(snapshot, read, filters, deleted=False)
-    return [to_memory(row) for row in snapshot.rows(_NEWEST.format(where), {**bindings, "limit": limit})]
+    return _page(snapshot, where, bindings, _NEWEST_FIRST, Page(limit, 0))
 
 
 def ranked_by_expression(
@@ -143,7 +148,8 @@ def ranked_by_expression(
     search = snapshot.dialect.ranked_search
     sql = _MATCHING.format(search.score, search.source, where, search.order)
     found = snapshot.rows(sql, {**bindings, "match": expression, "limit": limit})
-    return [(to_memory(row), row[-1]) for row in found]
+    memories = in_order(snapshot, [(seq, size) for seq, size, _ in found])
+    return [(memory, rank) for memory, (*_, rank) in zip(memories, found, strict=True)]
 
 
 def _searched(snapshot: Snapshot, read: ReadScope, filters: Filters, *, deleted: bool) -> tuple[str, dict[str, Any]]:
@@ -152,7 +158,6 @@ def _searched(snapshot: Snapshot, read: ReadScope, filters: Filters, *, deleted:
 
 
 def _page(snapshot: Snapshot, where: str, bindings: dict[str, Any], order: str, page: Page) -> list[Memory]:
-    columns = MEMORY_COLUMNS if page.chars is None else SHORTENED_COLUMNS
-    sql = _PAGE.format(columns, where, _MOST_USED_FIRST.format(order) if page.most_used else order)
-    rows = snapshot.rows(sql, {**bindings, "limit": page.limit, "offset": page.offset, "chars": page.chars})
-    return [to_memory(row) for row in rows]
+    sql = _PAGE.format(where, _MOST_USED_FIRST.format(order) if page.most_used else order)
+    rows = snapshot.rows(sql, {**bindings, "limit": page.limit, "offset": page.offset})
+    return in_order(snapshot, rows, chars=page.chars)

@@ -13,6 +13,7 @@ from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.session_summaries import LinkedMemory, ListSummaries, StoredSummary
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+from signet_actors.store.reads.contents import contents_that_fit
 from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
 
 _MAX_LINKED: Final = 25
@@ -22,7 +23,7 @@ _PAGE: Final = f"SELECT {{}}, {_BESIDE} {_FROM} ORDER BY s.latest_at DESC, m.seq
 _COUNT: Final = f"SELECT count(*) {_FROM}"
 _ONE: Final = f"SELECT {MEMORY_COLUMNS}, {_BESIDE} {_FROM} LIMIT 1"
 _LINKED: Final = (
-    f"SELECT m.id, m.content, m.type, m.created_at FROM memories m WHERE {{}} ORDER BY m.seq DESC LIMIT {_MAX_LINKED}"
+    f"SELECT m.seq, m.id, m.type, m.created_at FROM memories m WHERE {{}} ORDER BY m.seq DESC LIMIT {_MAX_LINKED}"
 )
 _LIVE: Final[tuple[str, dict[str, Any]]] = ("m.is_deleted = 0", {})
 
@@ -46,13 +47,15 @@ def by_id(snapshot: Snapshot, memory_id: str, read: ReadScope) -> StoredSummary 
 
 
 def derived(snapshot: Snapshot, memory_id: str, read: ReadScope) -> list[LinkedMemory]:
-    """Return memories that the pipeline made from the memory, the newest first."""
+    """Return memories that the pipeline made from the memory, the newest first; see ``LinkedMemory.content``."""
     where, bindings = conjunction(
         ("m.source_id = :id AND m.source_type = :derived", {"id": memory_id, "derived": DERIVED}),
         _LIVE,
         readable_in_any_scope(snapshot, read.agent_id),
     )
-    return [LinkedMemory(*row) for row in snapshot.rows(_LINKED.format(where), bindings)]
+    rows = snapshot.rows(_LINKED.format(where), bindings)
+    texts = contents_that_fit(snapshot, [row[0] for row in rows])
+    return [LinkedMemory(memory_id, texts.get(seq), *rest) for seq, memory_id, *rest in rows]
 
 
 def _summary(row: Sequence[Any]) -> StoredSummary:
