@@ -154,8 +154,9 @@ def test_a_batch_sent_twice_is_stored_once_and_answered_equally(room: StoreRoom)
 
 
 def test_an_oversized_line_is_stored_in_parts_or_not_at_all(room: StoreRoom) -> None:
-    room.remember("third part")
-    refused = ImportLine(line=2, memory=new("second part third part"), chunks=("second part", "third part"))
+    room.remember("third part", idempotency_key="key")
+    keyed = new("second part third part", idempotency_key="key")
+    refused = ImportLine(line=2, memory=keyed, chunks=("second part", "third part"))
     stored = ImportLine(
         line=3,
         memory=new("fourth part fifth part"),

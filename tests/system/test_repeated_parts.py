@@ -1,10 +1,11 @@
-"""A long text that a hook reports is never lost because a part of it, or all of it, is stored already.
+"""A long text of a hook or of an import is never lost because a part of it, or all of it, is stored already.
 
 Source: docs/operations.md "Long texts"; memory-api.txt "POST /api/hooks/compaction-complete".
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 
@@ -94,7 +95,16 @@ def kept(room: Client, text: str) -> str:
     return str(told["id"])
 
 
-HOOKS = pytest.mark.parametrize("store", [compacted, kept])
+def imported(room: Client, text: str) -> str:
+    """Import a line without an id; return the id of what holds its text."""
+    line = {"content": text, "agentId": room.headers["x-signet-agent-id"]}
+    assert room.request("POST", "/api/memory/import", json.dumps(line).encode()).ok()["refused"] == []
+    holders = {room.memory(row["id"])["source_id"] or row["id"] for row in room.listed()}
+    (stored,) = [holder for holder in holders if are_same(text_of(room, holder).rstrip("."), text.rstrip("."))]
+    return str(stored)
+
+
+HOOKS = pytest.mark.parametrize("store", [compacted, kept, imported])
 
 
 def text_of(room: Client, stored: str) -> str:

@@ -110,7 +110,9 @@ def _outcome(context: CommandContext, memory: NewMemory, stored: Remembered | Ch
 
 def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> Remembered | ChunksRemembered:
     """Store all chunks of the line or none: only this kind of line can be refused after it has written."""
-    command = RememberChunks(memory=line.memory, chunks=line.chunks, vectors=line.vectors, principal=principal)
+    command = RememberChunks(
+        memory=line.memory, chunks=line.chunks, vectors=line.vectors, principal=principal, may_repeat=True
+    )
     with context.tx.savepoint():
         try:
             parts = chunks.remember(context, command)
