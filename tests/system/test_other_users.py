@@ -328,7 +328,7 @@ def test_a_start_of_another_user_says_what_is_left_out_and_the_owner_gets_it(pri
     assert any("MEMORY.md" in warning and f"uid {NOBODY}" in warning for warning in answered["warnings"])
     own = private.api.post(START, {**body, "agentId": "default"}).ok()
     assert "warnings" not in own
-    for said in ("of AGENTS.md", "of MEMORY.md", "of USER.md", "rotate the sheet", KEYS[0]):
+    for said in ("of AGENTS.md", "of MEMORY.md", "of USER.md", "merges with Globex"):
         assert said in own["inject"], said
 
 

@@ -331,7 +331,7 @@ def test_the_search_alias_answers_like_recall(reader: Client, library: dict[str,
 
 
 def test_an_unbounded_fts_expression_is_refused_and_ends_no_searcher(daemon: LiveDaemon, room: Client) -> None:
-    row = {"id": "01a20000-0000-7000-8000-00000000a110", "content": "a " * 400_000 + "heron"}
+    row = {"id": "01a20000-0000-7000-8000-00000000a110", "content": "heron " + "a " * 400_000}
     room.post("/api/memory/import", row).ok()
     searchers = {name: pid for name, pid in daemon.children().items() if name.startswith("searcher")}
     for expression in (
