@@ -131,6 +131,12 @@ def backfill(
         click.get_current_context().exit(REFUSED)
 
 
+def new_sessions(invocation: Invocation, agent: str | None) -> list[PastSession]:
+    """Return the sessions of all sources that were not stored yet; those that can be read."""
+    found = _chosen(_found(invocation, (), None, Outcome()), None, None)
+    return BackfillProgress.read(invocation, agent).without_done(found)
+
+
 def _found(
     invocation: Invocation, sources: Sequence[str], export: Path | None, outcome: Outcome
 ) -> Iterator[PastSession]:

@@ -19,7 +19,7 @@ from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import counted, print_json, print_message, print_result, printable
 from signet_actors.config.load import InvalidConfig, effective_mapping, load_config, restart_values
 from signet_actors.config.schema import Config
-from signet_actors.config.suggest import did_you_mean
+from signet_actors.config.suggest import closest
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml
@@ -169,7 +169,8 @@ def _refuse_unknown(known: Any, path: list[str]) -> None:
     """Raise click.UsageError if the path does not lead to a single value of the configuration."""
     for depth, name in enumerate(path):
         if not isinstance(known, dict) or name not in known:
-            hint = did_you_mean(name, known) if isinstance(known, dict) else ""
+            near = closest(name, known) if isinstance(known, dict) else None
+            hint = "" if near is None else f'; did you mean "{".".join((*path[:depth], near))}"?'
             raise click.UsageError(f"there is no key {'.'.join(path[: depth + 1])!r}{hint}")
         known = known[name]
     if isinstance(known, dict) and known:

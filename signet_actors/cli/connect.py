@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
-import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -26,8 +25,10 @@ from signet_actors.cli.harnesses.identity_files import (
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
+from signet_actors.cli.installed_program import installed_program, is_program, same_program
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
+    ask_confirmation,
     below_home,
     counted,
     print_json,
@@ -36,7 +37,8 @@ from signet_actors.cli.presentation import (
     printable,
 )
 from signet_actors.cli.tables import Column, print_table
-from signet_actors.errors import ConfigError
+from signet_actors.config.suggest import closest
+from signet_actors.errors import ConfigError, ErrorCode, RequestRefused
 from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
 
@@ -51,13 +53,31 @@ OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "opencl
 """Harnesses that note memories by themselves, and the format of `signet import` that reads these."""
 GENERIC = "generic"
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
-NO_TOOLS = "{title} gets no memory tools: {reason} (docs/guides/mcp.md)."
+NO_TOOLS = "no memory tools, because {reason}; install Signet again"
+
+
+class HarnessName(click.Choice[str]):
+    """The name of a harness; its program (`claude`) and its title mean it, too, in any case."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name. Raises BadParameter, with a name that is like the given one."""
+        given = re.sub("[ _]", "-", value.lower())
+        for harness in HARNESSES:
+            if given in (harness.name, harness.program, harness.title.lower().replace(" ", "-")):
+                return harness.name
+        if given in self.choices:
+            return given
+        near = closest(given, self.choices)
+        hint = f"did you mean {near}?" if near else f"one of {', '.join(self.choices)}."
+        raise click.BadParameter(f"{value!r} is no program that Signet knows; {hint}", ctx, param)
 
 
 @click.command()
-@click.argument("harness", metavar="[HARNESS]", required=False, type=click.Choice((*NAMES, GENERIC)))
+@click.argument("harness", metavar="[HARNESS]", required=False, type=HarnessName((*NAMES, GENERIC)))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
-@click.option("--check", is_flag=True, help="Run what is installed, and show what the agent would get.")
+@click.option("--check", is_flag=True, help="Run what is installed, and say whether the agent gets its memories.")
+@click.option("--verbose", "-v", is_flag=True, help="With --check: what was run, and what the agent would get.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before the connection of another installation is replaced.")
 @click.option(
     "--command", "given", metavar="PATH", help="The program to install (default: signet-hook of this signet)."
 )
@@ -75,6 +95,8 @@ def connect(
     harness: str | None,
     dry_run: bool,
     check: bool,
+    verbose: bool,
+    yes: bool,
     given: str | None,
     plugin: Path | None,
     agent: str | None,
@@ -82,8 +104,8 @@ def connect(
     """Have a program that runs agents call Signet by itself.
 
     Adds Signet's hooks and its memory tools to the program's settings, as far as it supports them, and changes nothing
-    else in them. Without HARNESS, lists the programs that are on this machine and their state; with --check, checks all
-    that are connected.
+    else in them. Without HARNESS, lists the programs, by what each is found on this machine, and their state; with
+    --check, checks all that are connected.
 
     HARNESS is claude-code, codex, gemini, cursor, vscode, windsurf, opencode or openclaw; `generic` prints what any
     other program needs.
@@ -96,39 +118,34 @@ def connect(
     elif harness == GENERIC:
         _print_generic(invocation, given, agent)
     elif check:
-        _check(invocation, chosen)
+        _check(invocation, chosen, verbose=verbose)
+    elif chosen and dry_run:
+        _print_diff(invocation, chosen[0], _planned(invocation, chosen[0], given, agent)[0], [])
     elif chosen:
-        connect_one(invocation, chosen[0], given, agent, dry_run=dry_run)
+        _connect(invocation, chosen[0], given, agent, yes=yes)
     elif dry_run or given:
         raise click.UsageError(f"name a harness: {', '.join(NAMES)}")
     else:
         _list(invocation)
 
 
-def connect_one(
-    invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, dry_run: bool = False
-) -> None:
-    """Connect the harness, and print what was done. Raises ConfigError."""
-    command = _command(invocation, given, agent)
-    server, reason = _server(command)
-    if server is None and not harness.events:
-        raise ConfigError(NO_TOOLS.format(title=harness.title, reason=reason).rstrip("."))
-    changes = harness.connecting(invocation.environ, command, server)
-    if dry_run:
-        _print_diff(invocation, harness, changes, [])
-        return
-    if not harness.is_found(invocation.environ):
-        print_message(f"{harness.title} was not found on this machine; its settings are written anyway.")
-    for change in changes:
-        change.apply()
+def _connect(invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, yes: bool) -> None:
+    """Connect the harness, and print what was done and what comes next. Raises ConfigError, RequestRefused."""
+    changes, problem = connect_harness(invocation, harness, given, agent, yes=yes)
     needed = [change for change in changes if change.is_needed]
+    if problem:
+        print_message(f"! {harness.title} will read memories but cannot store any: it gets {problem}.")
+    if not harness.found_by(invocation.environ):
+        print_message(
+            f"{harness.title} is not on this machine (no `{harness.program}` on PATH); it is connected anyway."
+        )
     if invocation.as_json:
         _print_changed(harness, CONNECTED, needed)
     elif needed:
-        print_result(f"Connected {harness.title}: {_paths(needed)}.")
+        print_result(f"✓ Connected {harness.title}: {_parts(harness, problem)} ({_paths(invocation, needed)})")
     else:
-        path = printable(str(harness.settings(invocation.environ).path))
-        print_result(f"{harness.title} is connected already ({path}).")
+        path = below_home(str(harness.settings(invocation.environ).path), invocation.environ)
+        print_result(f"✓ {harness.title} is connected already ({path})")
     if needed:
         print_message(harness.after_connect)
         print_message(f"`signet connect {harness.name} --check` shows whether it works.")
@@ -136,15 +153,46 @@ def connect_one(
             print_message(f"`signet backfill {harness.name} --dry-run` shows the past sessions that you can bring in.")
         if harness.name in OWN_MEMORIES:
             print_message(f"`signet import --from {OWN_MEMORIES[harness.name]}` stores what it has noted by itself.")
-    if server is None:
-        print_message(NO_TOOLS.format(title=harness.title, reason=reason))
     for note in harness.notes(invocation.environ):
         print_message(note)
+
+
+def connect_harness(
+    invocation: Invocation, harness: Harness, given: str | None, agent: str | None, *, yes: bool
+) -> tuple[list[Change], str]:
+    """Connect the harness; return the changes of its files, and why it has no memory tools, empty if it has.
+
+    Asks before the connection of another installation is replaced, unless the program is ``given``. Raises ConfigError,
+    and RequestRefused for the answer no.
+    """
+    changes, problem = _planned(invocation, harness, given, agent)
+    other = "" if given or yes else other_installation(invocation, harness)
+    if other and not ask_confirmation(f"{harness.title} is connected by another installation ({other}); replace it?"):
+        raise RequestRefused(f"{harness.title} is connected as before", code=ErrorCode.CONFIRM_REQUIRED)
+    for change in changes:
+        change.apply()
     note_connected(invocation, harness, agent)
+    return changes, problem
+
+
+def _planned(
+    invocation: Invocation, harness: Harness, given: str | None, agent: str | None
+) -> tuple[list[Change], str]:
+    """Return the changes that connect the harness, and why it gets no memory tools. Raises ConfigError."""
+    command = _command(invocation, given, agent)
+    server, reason = _server(command)
+    problem = "" if server is not None else NO_TOOLS.format(reason=reason)
+    if problem and not harness.events:
+        raise ConfigError(f"{harness.title} gets {problem}")
+    return harness.connecting(invocation.environ, command, server), problem
+
+
+def _parts(harness: Harness, problem: str) -> str:
+    return " and ".join([*(["hooks"] if harness.events else []), *(["memory tools"] if not problem else [])])
 
 
 @click.command()
-@click.argument("harness", metavar="HARNESS", type=click.Choice(NAMES))
+@click.argument("harness", metavar="HARNESS", type=HarnessName(NAMES))
 @click.option("--dry-run", is_flag=True, help="Print the change as a diff, and change nothing.")
 @shared_options
 @click.pass_obj
@@ -155,13 +203,19 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
     `signet connect`, it has its former content again, byte for byte. HARNESS is a name as in `signet connect`.
     """
     chosen = next(found for found in HARNESSES if found.name == harness)
-    changes = chosen.disconnecting(invocation.environ)
     if dry_run:
+        changes = chosen.disconnecting(invocation.environ)
         _print_diff(invocation, chosen, changes, files_with_identity(invocation, chosen))
         return
+    disconnect_harness(invocation, chosen)
+
+
+def disconnect_harness(invocation: Invocation, harness: Harness) -> None:
+    """Remove Signet from the files of the harness, and print what was done. Raises ConfigError."""
+    changes = harness.disconnecting(invocation.environ)
     needed = [change for change in changes if change.is_needed]
     if not needed and not invocation.as_json:
-        print_result(f"{chosen.title} is not connected.")
+        print_result(f"✓ {harness.title} is not connected")
     for change in reversed(changes):  # the first one made the directory
         if change.is_needed:
             change.apply()
@@ -170,14 +224,14 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
                 f"Settings from before a former connection are still in {printable(str(change.file.backup))}."
             )
     if invocation.as_json:
-        _print_changed(chosen, NOT_CONNECTED, needed)
+        _print_changed(harness, NOT_CONNECTED, needed)
     elif needed:
-        print_result(f"Disconnected {chosen.title}: {_paths(needed)}.")
-    forget_connected(invocation, chosen)
+        print_result(f"✓ Disconnected {harness.title} ({_paths(invocation, needed)})")
+    forget_connected(invocation, harness)
 
 
-def _paths(changes: list[Change]) -> str:
-    return ", ".join(printable(str(change.file.path)) for change in changes)
+def _paths(invocation: Invocation, changes: list[Change]) -> str:
+    return ", ".join(below_home(str(change.file.path), invocation.environ) for change in changes)
 
 
 def _print_changed(harness: Harness, state: str, changes: list[Change]) -> None:
@@ -211,7 +265,7 @@ def _make_plugin(invocation: Invocation, name: str, directory: Path, agent: str 
     print_message(printable(INSTALL[name].format(directory=shlex.quote(str(directory)))))
     print_message("It runs `signet` (and `signet-hook`, if it has hooks), which must be on the program's PATH.")
     for harness in HARNESSES:
-        if harness.name == name and state_of(harness, invocation) in (CONNECTED, DIFFERENT):
+        if harness.name == name and is_connected(harness, invocation):
             print_message(
                 f"{harness.title} is connected by its settings, too: `signet disconnect {name}`, or all runs twice."
             )
@@ -227,7 +281,7 @@ def _print_generic(invocation: Invocation, given: str | None, agent: str | None)
         print_json({"server": entry, "hooks": {name: [*start, name, *command[1:]] for name in HOOKS}})
         return
     if entry is None:
-        print_message(NO_TOOLS.format(title="A program", reason=reason))
+        print_message(f"! There are {NO_TOOLS.format(reason=reason)}.")
     else:
         print_result(printable(json.dumps(entry, indent=2, ensure_ascii=False)))
         print_message("Programs that speak MCP read an entry like this one.")
@@ -238,15 +292,15 @@ def _print_generic(invocation: Invocation, given: str | None, agent: str | None)
 def _server(command: list[str]) -> tuple[list[str] | None, str]:
     """Return the command of the MCP server beside this hook program; None and the reason if there is none."""
     program = os.path.join(os.path.dirname(command[0]), NAME)
-    if not os.access(program, os.X_OK) or os.path.isdir(program):
-        return None, f"{program} is not there"
+    if not is_program(program):
+        return None, f"{program} does not exist"
     return [program, "mcp"], ""
 
 
 def _command(invocation: Invocation, given: str | None, agent: str | None, *, must_exist: bool = True) -> list[str]:
     """Return the hook program, with the options that its environment may lack. Raises ConfigError."""
-    program = os.path.abspath(given) if given else _installed_program(invocation)
-    if must_exist and (not os.access(program, os.X_OK) or os.path.isdir(program)):
+    program = os.path.abspath(given) if given else installed_program(PROGRAM, invocation.environ)
+    if must_exist and not is_program(program):
         raise ConfigError(f"{program} is not a program; install Signet, or name it with --command")
     if must_exist and os.path.basename(program) != PROGRAM:
         raise ConfigError(f"{program} is not named {PROGRAM}, by which `signet disconnect` finds its entries")
@@ -260,33 +314,60 @@ def _command(invocation: Invocation, given: str | None, agent: str | None, *, mu
     return [program, *options]
 
 
-def _installed_program(invocation: Invocation) -> str:
-    """Return ``signet-hook`` beside this interpreter, preferably by its name on PATH, which outlives an upgrade."""
-    beside = Path(sys.executable).with_name(PROGRAM)
-    found = shutil.which(PROGRAM, path=invocation.environ.get("PATH"))
-    if found and (not beside.exists() or os.path.samefile(found, beside)):
-        return os.path.abspath(found)
-    return str(beside)
+class Connection(NamedTuple):
+    """Whether a harness is connected, or why that cannot be told, in words.
+
+    ``other``: the program of another installation, by which it is connected; ``gone``: a program that does not exist.
+    """
+
+    text: str
+    other: str = ""
+    gone: str = ""
 
 
-def state_of(harness: Harness, invocation: Invocation) -> str:
-    """Return whether the harness is connected, in words, or why that cannot be told."""
+def connection_of(harness: Harness, invocation: Invocation) -> Connection:
+    """Return whether and how the harness is connected."""
     try:
         command = _command(invocation, None, None, must_exist=False)
         changes = harness.connecting(invocation.environ, command, _server(command)[0])
         if not harness.is_connected(invocation.environ):
-            return NOT_CONNECTED
+            return Connection(NOT_CONNECTED)
+        if gone := next((path for path in harness.installed_programs(invocation.environ) if not is_program(path)), ""):
+            return Connection(f"connected, but {gone} does not exist", gone=gone)
+        if other := other_installation(invocation, harness):
+            return Connection(f"connected, by another installation ({other})", other=other)
     except ConfigError as error:
-        return error.detail
-    return DIFFERENT if any(change.is_needed for change in changes) else CONNECTED
+        return Connection(error.detail)
+    return Connection(DIFFERENT if any(change.is_needed for change in changes) else CONNECTED)
+
+
+def is_connected(harness: Harness, invocation: Invocation) -> bool:
+    """Return whether the harness has entries of ours; False if a file of it cannot be read."""
+    try:
+        return harness.is_connected(invocation.environ)
+    except ConfigError:
+        return False
+
+
+def other_installation(invocation: Invocation, harness: Harness) -> str:
+    """Return the program of another installation, which exists, by which the harness is connected; else nothing.
+
+    Raises ConfigError if a file of the harness is not valid.
+    """
+    ours = installed_program(PROGRAM, invocation.environ)
+    for path in harness.installed_programs(invocation.environ):
+        beside = os.path.join(os.path.dirname(ours), os.path.basename(path))
+        if is_program(path) and not same_program(path, beside):
+            return path
+    return ""
 
 
 def _list(invocation: Invocation) -> None:
     rows = [
         (
             found.name,
-            "yes" if found.is_found(invocation.environ) else "no",
-            state_of(found, invocation),
+            found.found_by(invocation.environ) or "no",
+            connection_of(found, invocation).text,
             str(found.settings(invocation.environ).path),
         )
         for found in HARNESSES
@@ -324,12 +405,12 @@ def _print_spool(invocation: Invocation) -> None:
         print_message(f"{what} refused by the daemon for good: {spool.directory}/*.rejected. Delete them once read.")
 
 
-def _check(invocation: Invocation, chosen: list[Harness]) -> None:
+def _check(invocation: Invocation, chosen: list[Harness], *, verbose: bool) -> None:
     if not chosen:
-        chosen = [found for found in HARNESSES if state_of(found, invocation) in (CONNECTED, DIFFERENT)]
+        chosen = [found for found in HARNESSES if is_connected(found, invocation)]
         if not chosen:
             raise ConfigError(f"nothing is connected; connect one of {', '.join(NAMES)} first")
-    checks = [check_harness(invocation, harness) for harness in chosen]
+    checks = [check_harness(invocation, harness, verbose=verbose) for harness in chosen]
     if invocation.as_json:
         print_json({"harnesses": [check.as_json for check in checks]})
     click.get_current_context().exit(max(check.exit_code for check in checks))

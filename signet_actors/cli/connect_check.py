@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.check import (
+    NO_MEMORY,
     HookRun,
     check_session,
     prompt_brings,
@@ -20,7 +21,8 @@ from signet_actors.cli.harnesses.check import (
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import is_our_server
-from signet_actors.cli.presentation import one_line, print_result, printable
+from signet_actors.cli.presentation import below_home, one_line, print_result, printable
+from signet_actors.cli.tables import print_wrapped
 from signet_actors.errors import DaemonNotRunning, SignetError
 from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_off
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.cli.invocation import Invocation
 
-SHOWN_CHARS = 300
+OK, NOTE, FAILED = "✓", "!", "✗"
 
 
 @dataclass
@@ -40,6 +42,7 @@ class Check:
     harness: Harness
     file: str
     quiet: bool
+    verbose: bool = False
     exit_code: int = 0
     notes: list[str] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
@@ -56,30 +59,38 @@ class Check:
             **self.parts,
         }
 
-    def say(self, text: str) -> None:
-        """Print a line of the check."""
+    def say(self, mark: str, text: str, *, part: str = "") -> None:
+        """Print a line of the check, about one ``part`` of it."""
         if not self.quiet:
-            print_result(f"  {text}")
+            lead = f"{mark} {part:<6}  " if part else f"{mark} "
+            print_wrapped(text, lead=lead, indent=len(lead))
+
+    def detail(self, text: str) -> None:
+        """Print lines below the last one, if they are wanted."""
+        if self.verbose and not self.quiet:
+            for line in text.splitlines():
+                print_result(f"    {printable(line)}".rstrip())
 
     def note(self, text: str) -> None:
         """Add what the user should know, and print it."""
         self.notes.append(text)
-        self.say(printable(text))
+        self.say(NOTE, text)
 
     def fail(self, exit_code: int, problem: str, *, part: str = "") -> None:
         """Print the problem, of the whole check or of a ``part`` that is in ``parts`` already."""
         if not part:
             self.parts["problem"] = problem
         self.exit_code = max(self.exit_code, exit_code)
-        self.say(f"{part}: {problem}" if part else problem)
+        self.say(FAILED, problem, part=part)
 
 
-def check_harness(invocation: Invocation, harness: Harness) -> Check:
+def check_harness(invocation: Invocation, harness: Harness, *, verbose: bool = False) -> Check:
     """Check one harness, and print what came back unless the output is JSON. Raises ConfigError."""
     environ = {**invocation.environment, **({"SIGNET_DAEMON_URL": invocation.url} if invocation.url else {})}
-    check = Check(harness, str(harness.settings(environ).path), quiet=invocation.as_json)
+    file = str(harness.settings(environ).path)
+    check = Check(harness, file, quiet=invocation.as_json, verbose=verbose)
     if not check.quiet:
-        print_result(f"{harness.title}: {printable(check.file)}")
+        print_result(f"{harness.title}: {below_home(file, environ)}")
     for note in (*harness.checked_notes(environ), *unread_files(invocation.workspace, harness, environ)):
         check.note(note)
     if is_switched_off(environ):
@@ -90,25 +101,34 @@ def check_harness(invocation: Invocation, harness: Harness) -> Check:
     if harness.events:
         started = run_installed(harness, "session-start", {**session, "source": "startup"}, environ)
         check.parts["sessionStart"] = _hook_json(started)
-        comes_later = harness.name in STARTS_WITH_PROMPT and not (started.problem or started.context)
-        later = f"answered in {started.ms:.0f} ms; what it has for the agent comes with the first prompt"
-        check.say(f"session start: {later if comes_later else _in_words(started)}")
-        if started.problem or started.message:
-            check.exit_code = REFUSED if started.problem else NOT_RUNNING
+        _tell_start(check, started)
+        if check.exit_code:
             return check
     _check_memory(invocation, check, session, environ)
     return check
 
 
+def _tell_start(check: Check, run: HookRun) -> None:
+    if run.problem:
+        check.fail(REFUSED, run.problem, part="start")
+    elif run.message:
+        reason = run.message.removeprefix(NO_MEMORY).removeprefix(", because ")
+        check.fail(NOT_RUNNING, f"the agent gets no memory: {reason}", part="start")
+    elif run.context:
+        check.say(OK, f"the agent gets {len(run.context):,} characters", part="start")
+    else:
+        later = check.harness.name in STARTS_WITH_PROMPT
+        check.say(OK, "what it has comes with the first prompt" if later else "nothing for the agent yet", part="start")
+    _detail_run(check, run)
+
+
 def _check_memory(invocation: Invocation, check: Check, session: Mapping[str, str], environ: Mapping[str, str]) -> None:
     """Have a memory asked for by the hook of a prompt and by the tools."""
     harness = check.harness
-    entry = harness.installed_server(environ)
-    entry = entry if is_our_server(entry) else None
+    found = harness.installed_server(environ)
+    entry = found if is_our_server(found) else None
     if entry is None and not harness.events:
-        problem = f"{harness.title} has no MCP server that `signet connect` added"
-        check.parts["tools"] = {"problem": problem}
-        check.fail(REFUSED, problem, part="tools")
+        _tell_no_tools(check, found)
         return
     try:
         client = invocation.client(invocation.address_of_programs())
@@ -118,17 +138,17 @@ def _check_memory(invocation: Invocation, check: Check, session: Mapping[str, st
                 prompted = replace(prompted, problem=reason)
             served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:
-        check.fail(NOT_RUNNING, f"a memory was not asked for, because {error.detail}")
+        check.fail(NOT_RUNNING, f"no memory was asked for: {error.detail}. {error.remedy}")
         return
     except SignetError as error:
-        check.fail(REFUSED, f"a memory was not asked for, because the daemon refused it: {one_line(error.detail)}")
+        check.fail(REFUSED, f"no memory was asked for, because the daemon refused it: {one_line(error.detail)}")
         return
     if prompted is not None:
         _tell_prompt(check, prompted)
     if served is not None:
         _tell_tools(check, served)
-    if not check.exit_code:
-        check.say(f"{harness.title}'s agent gets what Signet remembers.")
+    else:
+        _tell_no_tools(check, found)
 
 
 def _tell_prompt(check: Check, run: HookRun) -> None:
@@ -136,7 +156,8 @@ def _tell_prompt(check: Check, run: HookRun) -> None:
     if run.problem:
         check.fail(REFUSED, f"a memory was stored to be asked for, but {run.problem}", part="prompt")
     else:
-        check.say(f"prompt: a memory was stored, asked for, and forgotten again; {_in_words(run)}")
+        check.say(OK, "a memory that was stored just now comes back", part="prompt")
+    _detail_run(check, run)
 
 
 def _tell_tools(check: Check, run: ServerRun) -> None:
@@ -145,9 +166,26 @@ def _tell_tools(check: Check, run: ServerRun) -> None:
     if problem is not None:
         check.fail(REFUSED, problem, part="tools")
     else:
-        check.say(
-            f"tools: the server was ready in {run.ms:.0f} ms and offers {run.tools}; memory_search found the memory"
-        )
+        check.say(OK, f"{run.tools} tools; memory_search finds the same memory", part="tools")
+        check.detail(f"ready in {run.ms:.0f} ms")
+
+
+def _tell_no_tools(check: Check, found: Any) -> None:
+    """Tell that there is no entry of ours; ``found``: a server of the same name, which the user has added."""
+    if found is not None:
+        check.parts["tools"] = {"problem": None}
+        check.say(NOTE, "not checked: the server named signet is not one of `signet connect`", part="tools")
+    elif check.harness.servers is not None:
+        problem = f"not installed; `signet connect {check.harness.name}` adds them"
+        check.parts["tools"] = {"problem": problem}
+        check.fail(REFUSED, problem, part="tools")
+
+
+def _detail_run(check: Check, run: HookRun) -> None:
+    """Print what was run, and what the agent would get."""
+    check.detail(f"{run.command} ({run.ms:.0f} ms)")
+    if run.context:
+        check.detail("\n".join(f"│ {line}" for line in run.context.splitlines()))
 
 
 def _hook_json(run: HookRun) -> dict[str, Any]:
@@ -157,12 +195,3 @@ def _hook_json(run: HookRun) -> dict[str, Any]:
         "context": run.context,
         "problem": run.problem or run.message or None,
     }
-
-
-def _in_words(run: HookRun) -> str:
-    if run.problem:
-        return f"{run.command}: {run.problem}"
-    if not run.context:
-        return f"answered in {run.ms:.0f} ms; nothing for the agent"
-    shown = one_line(run.context, SHOWN_CHARS)
-    return f"answered in {run.ms:.0f} ms; the agent gets {len(run.context):,} characters: {shown}"

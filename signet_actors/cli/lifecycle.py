@@ -82,7 +82,7 @@ def start(invocation: Invocation, timeout: float) -> None:
     Does nothing if a daemon runs already. If the daemon fails to start, the reason is printed, and the exit code is the
     daemon's own.
     """
-    _start(invocation, timeout)
+    _print_started(invocation, invocation.workspace, start_daemon(invocation, timeout))
 
 
 @click.command()
@@ -115,7 +115,7 @@ def restart(invocation: Invocation, timeout: float) -> None:
     pid = stop_daemon(invocation.workspace, stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
         print_result(f"Stopped (pid {pid}).")
-    _start(invocation, timeout)
+    _print_started(invocation, invocation.workspace, start_daemon(invocation, timeout))
 
 
 def _check_not_running(workspace: Path) -> None:
@@ -123,13 +123,16 @@ def _check_not_running(workspace: Path) -> None:
     refuse_locked(workspace, f"a daemon runs on {workspace} already", advice)
 
 
-def _start(invocation: Invocation, timeout: float) -> None:
+def start_daemon(invocation: Invocation, timeout: float) -> str:
+    """Start the daemon unless it runs, and wait until it is ready; return how that went.
+
+    If it does not start, prints why, and ends the command with the daemon's exit code.
+    """
     workspace = invocation.workspace
     began = time.monotonic()
     if lock_held(workspace):
         wait_until_ready(workspace, None, began + timeout)
-        _print_started(invocation, workspace, "already runs")
-        return
+        return "already runs"
     load_config(workspace, invocation.settings)
     child, start_log = launch(workspace, invocation.environment)
     try:
@@ -147,8 +150,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
         _print_start_failure(invocation, start_log, ended)
         click.get_current_context().exit(ended)
     is_ours = supervisor_pid(workspace) == child.pid
-    how = f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
-    _print_started(invocation, workspace, how)
+    return f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
 
 
 def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:

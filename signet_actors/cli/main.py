@@ -74,7 +74,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("eval", "eval", "eval_", "Measure how well recall finds the right memories."),
     ("call", "call", "call", "Call an operation of the HTTP interface by name."),
     ("mcp", "mcp", "mcp", "Serve the memory tools to a program that speaks MCP."),
-    ("setup", "setup", "setup", "Ask which of the harnesses on this machine to connect, and connect them."),
+    ("setup", "setup", "setup", "Set everything up: daemon, programs that run agents, notes, service."),
     ("connect", "connect", "connect", "Have a program that runs agents call Signet by itself."),
     ("disconnect", "connect", "disconnect", "Remove Signet from the settings of a program."),
     ("service", "service", "service", "Run the daemon as a service, which starts when you log in."),

@@ -152,14 +152,14 @@ def wrapped(text: str, *, taken: int = 0) -> str:
     return wrap_message(printable(text), terminal_width() - taken)
 
 
-def ask_confirmation(question: str, *, instead: str = "use --yes to skip the question") -> bool:
+def ask_confirmation(question: str, *, instead: str = "use --yes to skip the question", default: bool = False) -> bool:
     """Ask the question and return whether the answer is yes; no if there is no input. Raises KeyboardInterrupt.
 
-    ``instead``: what the user can do if there is no input.
+    ``instead``: what the user can do if there is no input. ``default``: what Enter means.
     """
     shown = wrapped(question, taken=len(" [y/N]: ")) if sys.stderr.isatty() else printable(question)
     try:
-        return click.confirm(shown, default=False, err=True)
+        return click.confirm(shown, default=default, err=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None

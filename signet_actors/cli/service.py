@@ -60,7 +60,8 @@ def install(invocation: Invocation, dry_run: bool, yes: bool) -> None:
     if dry_run:
         _print_plan(invocation)
     else:
-        install_service(invocation, yes=yes)
+        how = "is installed" if install_service(invocation, yes=yes) else "is installed already"
+        _print_running(invocation, service_manager(invocation.environ), how)
 
 
 @service.command()
@@ -143,8 +144,8 @@ def wanted_service(invocation: Invocation) -> Service:
     return Service(installed_program("signet", invocation.environ), variables)
 
 
-def install_service(invocation: Invocation, *, yes: bool) -> None:
-    """Install the service, start it, and print where the daemon listens.
+def install_service(invocation: Invocation, *, yes: bool) -> bool:
+    """Install the service, start it, and wait until the daemon is ready; return False if nothing was to be done.
 
     Raises NotFound, ConfigError, Unavailable, and RequestRefused if the user does not want it.
     """
@@ -157,8 +158,7 @@ def install_service(invocation: Invocation, *, yes: bool) -> None:
     text = manager.text(wanted)
     is_same = found is not None and manager.file.read_text(encoding="utf-8", errors="replace") == text
     if is_same and state.pid is not None:
-        _print_running(invocation, manager, "is installed already")
-        return
+        return False
     if found is not None and not yes:
         _refuse_unless_wanted(found, wanted, invocation)
     if lock_held(invocation.workspace) and (pid := supervisor_pid(invocation.workspace)) != state.pid:
@@ -169,9 +169,9 @@ def install_service(invocation: Invocation, *, yes: bool) -> None:
         manager.start(text)
         stays = manager.stays_after_logout()
         _wait_until_ready(invocation, manager)
-    _print_running(invocation, manager, "is installed")
     if isinstance(manager, Systemd) and not stays:
-        print_message("It ends when you log out: `loginctl enable-linger` was refused.")
+        print_message("The daemon ends when you log out: `loginctl enable-linger` was refused.")
+    return True
 
 
 def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocation) -> None:

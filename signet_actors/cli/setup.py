@@ -1,56 +1,226 @@
-"""The command setup: ask which of the harnesses on this machine to connect.
+"""The command setup: the first run, from an installed program to an agent that remembers.
 
 Source: docs/cli.md "Harnesses".
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.connect import NOT_CONNECTED, connect_one, state_of
+from signet_actors.cli.connect import CONNECTED, DIFFERENT, NOT_CONNECTED, connect_harness, connection_of
 from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import ask_confirmation, print_json, print_message, print_result, printable
-from signet_actors.errors import ConfigError
+from signet_actors.cli.lifecycle import start_daemon
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    counted,
+    print_json,
+    print_message,
+    print_result,
+    printable,
+    size_text,
+)
+from signet_actors.cli.tables import print_wrapped
+from signet_actors.config.daemon_address import recorded_address
+from signet_actors.errors import SignetError
 
 if TYPE_CHECKING:
+    from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.cli.invocation import Invocation
+
+START_S = 120
+PARTS = "hooks and memory tools"
+WIDTH = max(len(harness.title) for harness in HARNESSES)
 
 
 @click.command()
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: do what Enter would answer to each question.")
 @agent_option
 @shared_options
 @click.pass_obj
-def setup(invocation: Invocation, agent: str | None) -> None:
-    """Ask which of the harnesses on this machine to connect, and connect them.
+def setup(invocation: Invocation, yes: bool, agent: str | None) -> None:
+    """Set everything up: daemon, programs that run agents, notes, service.
 
-    Without a terminal it asks nothing and changes nothing: it lists the harnesses that were found.
+    The first run. Starts the daemon, connects the programs that run your agents, imports notes and past sessions if you
+    want that, and installs the service. Without a terminal it asks nothing and changes nothing, unless --yes is given.
     """
-    found = [harness for harness in HARNESSES if harness.is_found(invocation.environ)]
-    states = {harness.name: state_of(harness, invocation) for harness in found}
+    found = [harness for harness in HARNESSES if harness.found_by(invocation.environ)]
+    if not yes and (invocation.as_json or not can_ask()):
+        _list(invocation, found)
+        return
+    run = _Run(invocation, agent, yes=yes)
+    run.start()
+    for harness in found:
+        run.connect(harness)
+    if run.has_changed:
+        run.offer_notes()
+        run.offer_past_sessions()
+    run.offer_service()
+    run.report(found)
+
+
+def can_ask() -> bool:
+    """Return whether a question can be asked and answered: on a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class _Run:
+    """One run: what was asked and done. ``summary`` has the lines that are printed at its end."""
+
+    def __init__(self, invocation: Invocation, agent: str | None, *, yes: bool) -> None:
+        self.invocation = invocation
+        self.agent = agent
+        self.yes = yes
+        self.summary: list[tuple[str, str]] = []
+        self.connected: list[str] = []
+        self.has_changed = False
+
+    def ask(self, question: str, *, default: bool) -> bool:
+        if self.yes:
+            return default
+        return ask_confirmation(question, default=default, instead="`signet setup` asks again")
+
+    def add(self, mark: str, subject: str, text: str) -> None:
+        """Add a line of the summary."""
+        self.summary.append((f"{mark} {subject:<{WIDTH}}  ", text))
+
+    def start(self) -> None:
+        """Start the daemon, unless it runs or is one that a URL names."""
+        if not self.invocation.uses_workspace_daemon:
+            url = self.invocation.url or self.invocation.environ.get("SIGNET_DAEMON_URL")
+            self.add("✓", "daemon", f"{url}, as SIGNET_DAEMON_URL or --url names it")
+            return
+        self.has_changed |= start_daemon(self.invocation, START_S) != "already runs"
+        self.add("✓", "daemon", str(recorded_address(self.invocation.workspace)))
+
+    def connect(self, harness: Harness) -> None:
+        """Connect the harness if the user wants that."""
+        found, title = connection_of(harness, self.invocation), harness.title
+        if found.text in (CONNECTED, DIFFERENT):
+            self.connected.append(title)
+            self.add("✓", title, found.text)
+            return
+        if found.text != NOT_CONNECTED and not found.other and not found.gone:
+            self.add("✗", title, found.text)
+            return
+        question = f"Connect {title}?" if found.text == NOT_CONNECTED else f"{title} is {found.text}. Connect it anew?"
+        if not self.ask(question, default=not found.other):
+            self.add("!", title, f"{found.text}; `signet connect {harness.name}`")
+            return
+        try:
+            _, problem = connect_harness(self.invocation, harness, None, self.agent, yes=True)
+        except SignetError as error:  # the others can be connected all the same
+            self.add("✗", title, error.detail)
+            return
+        self.has_changed = True
+        self.connected.append(title)
+        self.add("!" if problem else "✓", title, f"{problem or _parts(harness)}. {harness.after_connect}")
+
+    def offer_notes(self) -> None:
+        """Import a directory of Markdown if the user names one."""
+        from signet_actors.cli.import_export import import_  # noqa: PLC0415 - only for this question
+
+        if not self.ask("Import notes, a directory of Markdown files?", default=False):
+            return
+        try:
+            directory = Path(os.path.expanduser(click.prompt("Directory", err=True)))
+            click.get_current_context().invoke(import_, file=str(directory), format_="markdown", agent=self.agent)
+        except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
+            self._not_done("notes", error, "signet import DIRECTORY --from markdown")
+        else:
+            self.add("✓", "notes", f"imported from {directory}")
+
+    def offer_past_sessions(self) -> None:
+        """Store the past sessions on this machine if there are any and the user wants that."""
+        from signet_actors.cli.backfill import backfill, new_sessions  # noqa: PLC0415 - only for this question
+
+        sessions = new_sessions(self.invocation, self.agent)
+        titles = {harness.name: harness.title for harness in HARNESSES}
+        programs = sorted({titles.get(session.source, session.source) for session in sessions})
+        what = f"{counted(len(sessions), 'past session')} ({size_text(sum(session.size for session in sessions))})"
+        if not sessions or not self.ask(f"Bring in {what} of {', '.join(programs)}?", default=False):
+            return
+        try:
+            click.get_current_context().invoke(backfill, yes=True, agent=self.agent)
+        except (SignetError, click.exceptions.Exit) as error:
+            self._not_done("sessions", error, "signet backfill")
+        else:
+            self.add("✓", "sessions", f"{what} of {', '.join(programs)}")
+
+    def offer_service(self) -> None:
+        """Install the service if there is a service manager and the user wants that."""
+        from signet_actors.cli.service import install_service, service_problem  # noqa: PLC0415 - slow
+        from signet_actors.cli.service_managers import service_manager  # noqa: PLC0415 - slow
+
+        if not self.invocation.uses_workspace_daemon:
+            return
+        try:
+            manager = service_manager(self.invocation.environ)
+            found, state = manager.installed(), manager.state()
+        except SignetError:  # as in a container
+            return
+        if found is not None and (problem := service_problem(found)):
+            self.add("✗", "service", problem)
+        elif found is not None and state.starts_by_itself:
+            self.add("✓", "service", "starts the daemon when you log in")
+        elif found is not None:
+            self.add("!", "service", "does not start by itself: `signet service install`")
+        elif not self.ask("Have the daemon start whenever you log in?", default=True):
+            self.add("!", "service", "none, so after a reboot: `signet start`, or `signet service install`")
+        else:
+            try:
+                install_service(self.invocation, yes=True)
+            except SignetError as error:
+                self._not_done("service", error, "signet service install")
+            else:
+                self.has_changed = True
+                self.add("✓", "service", "starts the daemon when you log in")
+
+    def report(self, found: list[Harness]) -> None:
+        """Print the summary and the next command."""
+        if self.invocation.as_json:
+            _list(self.invocation, found)
+            return
+        if not found:
+            programs = ", ".join(harness.program for harness in HARNESSES)
+            self.add("!", "agents", f"none of {programs} is on this machine; `signet connect` lists them")
+        for lead, text in self.summary:
+            print_wrapped(text, lead=lead, indent=len(lead))
+        if not self.has_changed:
+            print_result("There is nothing to do.")
+        elif self.connected:
+            *others, last = self.connected
+            agents = f"{', '.join(others)} or {last}" if others else last
+            print_result(f"Next: `signet connect --check`, then a new session of {agents}.")
+        else:
+            print_result('Next: `signet remember "The staging database listens on port 5433"`')
+
+    def _not_done(self, subject: str, error: Exception, command: str) -> None:
+        said = error.detail if isinstance(error, SignetError) else getattr(error, "message", "")
+        self.add("✗", subject, f"{said.rstrip('.')}; `{command}`" if said else f"not complete; `{command}`")
+
+
+def _parts(harness: Harness) -> str:
+    return PARTS if harness.events else "memory tools"
+
+
+def _list(invocation: Invocation, found: list[Harness]) -> None:
+    """Print which harnesses were found, and whether they are connected."""
+    states = {harness.name: connection_of(harness, invocation).text for harness in found}
     if invocation.as_json:
         print_json({"harnesses": [{"harness": name, "state": state} for name, state in states.items()]})
         return
     if not found:
         print_result("None of the harnesses that `signet connect` knows was found on this machine.")
     for harness in found:
-        path = printable(str(harness.settings(invocation.environ).path))
-        if states[harness.name] != NOT_CONNECTED:
-            print_result(f"{harness.title}: {printable(states[harness.name])} ({path}).")
-        elif not can_ask():
-            print_result(f"{harness.title}: not connected ({path}). `signet connect {harness.name}` connects it.")
-        elif ask_confirmation(
-            f"Connect {harness.title} ({path})?", instead=f"`signet connect {harness.name}` connects it"
-        ):
-            try:
-                connect_one(invocation, harness, None, agent)
-            except ConfigError as error:  # the others can be connected all the same
-                print_message(printable(error.detail))
-
-
-def can_ask() -> bool:
-    """Return whether a question can be asked and answered: on a terminal."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+        state = states[harness.name]
+        advice = f"; `signet connect {harness.name}` connects it" if state == NOT_CONNECTED else ""
+        print_result(printable(f"{harness.title}: {state}{advice}"))
+    print_message(
+        "Nothing was changed: `signet setup` asks on a terminal, `signet setup --yes` does what Enter answers."
+    )

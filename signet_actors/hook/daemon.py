@@ -62,10 +62,11 @@ class NoAnswer(Exception):
 class Address:
     """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
-    ``named``: the environment names it, so a report for it is for no other daemon.
+    ``named``: the environment names it, so a report for it is for no other daemon. ``workspace``: the daemon that would
+    serve it is expected there, because nothing names another address.
     """
 
-    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure")
+    __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure", "workspace")
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Address:
         prefix: str = "",
         owner_token: str = "",
         named: bool = False,
+        workspace: str = "",
     ) -> None:
         self.host = host
         self.port = port
@@ -83,6 +85,7 @@ class Address:
         self.prefix = prefix
         self.owner_token = owner_token
         self.named = named
+        self.workspace = workspace
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -119,7 +122,7 @@ def find_daemon(environ: dict[str, str], workspace: str) -> Address:
         return found
     if environ.get("SIGNET_PORT", "").strip() == "0" or _is_other_users_port(DEFAULT_PORT):
         raise NoAnswer(f"no daemon runs on {workspace}")
-    return Address(DEFAULT_HOST, DEFAULT_PORT)
+    return Address(DEFAULT_HOST, DEFAULT_PORT, workspace=workspace)
 
 
 def _address_of_host_and_port(environ: dict[str, str]) -> Address | None:
@@ -263,7 +266,8 @@ def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, s
     except TimeoutError:
         raise NoAnswer(f"the daemon at {address} did not answer in time", "Check it with `signet status`.") from None
     except (OSError, UnicodeError):
-        raise NoAnswer(f"no daemon answers at {address}") from None
+        absent = f"runs on {address.workspace}" if address.workspace else f"answers at {address}"
+        raise NoAnswer(f"no daemon {absent}") from None
     return _parsed(raw, address)
 
 

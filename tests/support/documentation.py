@@ -1,9 +1,9 @@
 """Run the examples of a page of the documentation, and write what they print in their place.
 
 Blocks of the kinds ``console``, ``python`` and ``javascript`` are run, from top to bottom. In a ``console`` block a
-line ``$ …`` is a command, which runs on a terminal, and the lines below it are its output; a question (``[y/N]: n``) is
-answered as the page shows it. A ``text`` block directly after a program is the program's output. ``…`` in an output
-means any text. Other blocks are not run.
+line ``$ …`` is a command, which runs on a terminal, and the lines below it are its output; a question (``[y/N]: n``,
+``[Y/n]: y``) is answered as the page shows it. A ``text`` block directly after a program is the program's output. ``…``
+in an output means any text. Other blocks are not run.
 
 ``python -m tests.support.documentation PAGE…`` runs the pages and writes them again with the output of today.
 """
@@ -23,7 +23,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,7 +62,7 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_ANSWER = re.compile(r"\[y/N\]: ([yn])$", re.MULTILINE)
+_ANSWER = re.compile(r"\[(?:y/N|Y/n)\]: ([yn])$", re.MULTILINE)
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}(?:-7[0-9a-f]{3}(?:-[0-9a-f]{4}(?:-[0-9a-f]{12})?)?)?\b")
 """An id, or its beginning as a terminal shows it."""
 _VARIES = re.compile(
@@ -122,7 +122,7 @@ class Home:
         """Return whether a hook may not have answered in its time, which a busy machine can cause."""
         return LATE in printed or ("--check" in command and not _fits(shown, self.on_a_page(printed)))
 
-    def command(self, command: str, answers: str = "") -> str:
+    def command(self, command: str, answers: Sequence[str] = "") -> str:
         """Return what a terminal shows after this command. Questions get these answers, then y."""
         given = itertools.chain(answers, itertools.repeat("y"))
         terminal, end = pty.openpty()
@@ -141,7 +141,7 @@ class Home:
         try:
             while data := _read(terminal):
                 printed += data
-                if printed.endswith(b"[y/N]: "):
+                if printed.endswith((b"[y/N]: ", b"[Y/n]: ", b"Directory: ")):
                     os.write(terminal, f"{next(given)}\n".encode())
         finally:
             os.close(terminal)

@@ -144,7 +144,7 @@ def test_a_connection_of_an_earlier_release_is_replaced_and_leaves_no_trace(
     python = in_an_environment(home)
     environment = {"pyvenv.cfg": b"", "bin/python": home.program.with_name("python").read_bytes()}
     if again:
-        assert home.connect(harness).output.startswith("Connected")
+        assert "✓ Connected" in home.connect(harness).output
         assert all(words[:3] == [python, "-I", str(home.program)] for words in commands(home, harness))
         assert len(commands(home, harness)) == len(harness.events)
     assert home.disconnect(harness).exit_code == 0
@@ -453,9 +453,9 @@ def test_an_event_that_the_release_does_not_know_is_left_out(home: Home, version
 
 def test_disconnect_without_connect_says_so(home: Home) -> None:
     path = home.write(CODEX, RICH["codex"])
-    assert "Codex is not connected." in home.disconnect(CODEX).output
+    assert "Codex is not connected" in home.disconnect(CODEX).output
     path.unlink()
-    assert "Codex is not connected." in home.disconnect(CODEX).output
+    assert "Codex is not connected" in home.disconnect(CODEX).output
 
 
 @pytest.mark.parametrize("left", [None, b"", b"{}"])
@@ -602,13 +602,14 @@ def test_without_a_name_the_harnesses_and_their_state_are_listed(home: Home, mon
     home.write(CODEX, b"{")
     rows = [line.split("\t") for line in home.run("connect").stdout.splitlines()]
     assert rows[0] == ["claude-code", "no", "not connected", str(home.settings(CLAUDE_CODE))]
-    assert rows[1][:2] == ["codex", "yes"]
+    assert rows[1][:2] == ["codex", "settings"]
     assert rows[1][2].startswith(f"{home.settings(CODEX)}, line 1: not valid JSON")
     home.write(CODEX, b"{}")
     home.run("connect", "codex")
     home.run("connect", "claude-code", "--agent", "alice")
     states = [row["state"] for row in json.loads(home.run("connect", "--json").stdout)["harnesses"]]
     assert states[:2] == ["connected, by another command", "connected"]
+    assert rows[0][1] == "no", "what connect has made is no sign of the program"
 
 
 def test_the_list_has_a_line_for_each_harness_on_a_terminal(home: Home) -> None:
@@ -708,7 +709,7 @@ def canary_daemon(daemon: ScriptedDaemon, *, answers: bool) -> None:
     daemon.on("POST", "/api/hooks/session-start", {"inject": "[memory active]\n- prefers vim"})
     daemon.on("POST", "/api/hooks/user-prompt-submit", {})
     daemon.on("POST", "/api/memory/remember", {"id": "01a2", "type": "fact", "content": "x"})
-    daemon.on("DELETE", "/api/memory/01a2", {"id": "01a2", "status": "deleted", "success": True})
+    daemon.on("POST", "/api/memory/forget", {"confirmToken": "t-1", "mode": "preview"})
 
 
 @harnesses
@@ -716,18 +717,42 @@ def test_check_proves_that_the_agent_gets_a_memory(home: Home, daemon: ScriptedD
     canary_daemon(daemon, answers=True)
     home.connect(harness)
     done = home.run("--url", daemon.url, "connect", harness.name, "--check")
-    assert done.exit_code == 0, done.output
-    assert "the agent gets 29 characters: [memory active] - prefers vim" in done.output
-    assert f"{harness.title}'s agent gets what Signet remembers." in done.output
+    assert done.exit_code == 1, "it has no tools"
+    later = harness.name == "gemini"
+    start = "what it has comes with the first prompt" if later else "the agent gets 29 characters"
+    assert done.output.splitlines()[2:] == [
+        f"✓ start   {start}",
+        "✓ prompt  a memory that was stored just now comes back",
+        f"✗ tools   not installed; `signet connect {harness.name}` adds them",
+    ]
     paths = [asked.path for asked in daemon.asked]
     assert paths == [
         "/api/hooks/session-start",
         "/api/memory/remember",
         "/api/hooks/user-prompt-submit",
         "/api/hooks/session-end",
-        "/api/memory/01a2",
+        "/api/memory/forget",
+        "/api/memory/forget",
     ]
     assert daemon.asked[0].body["harness"] == harness.name
+    last = {"ids": ["01a2"], "force": True, "mode": "execute", "confirm_token": "t-1"}
+    assert last.items() <= daemon.asked[-1].body.items(), "the memory is forgotten for good"
+    shown = home.run("--url", daemon.url, "connect", harness.name, "--check", "-v").output
+    assert (
+        f"signet-hook user-prompt-submit -H {harness.name}" in shown,
+        later or "    │ - prefers vim\n" in shown,
+    ) == (True, True)
+
+
+def test_where_only_the_owner_may_forget_for_good_the_memory_of_a_check_can_be_recovered(
+    home: Home, daemon: ScriptedDaemon
+) -> None:
+    canary_daemon(daemon, answers=True)
+    daemon.on("POST", "/api/memory/forget", {"error": "only the owner", "code": "forbidden"}, status=403)
+    daemon.on("DELETE", "/api/memory/01a2", {"id": "01a2", "status": "deleted", "success": True})
+    home.connect(CLAUDE_CODE)
+    assert "✓ prompt" in home.run("--url", daemon.url, "connect", "--check").output
+    assert daemon.asked[-1].method == "DELETE"
 
 
 def test_check_tells_that_a_memory_does_not_come_back(home: Home, daemon: ScriptedDaemon) -> None:
@@ -736,7 +761,7 @@ def test_check_tells_that_a_memory_does_not_come_back(home: Home, daemon: Script
     done = home.run("--url", daemon.url, "connect", "--check")
     assert done.exit_code == 1
     assert "a memory was stored to be asked for, but a prompt that asks for it brought nothing" in done.output
-    assert daemon.asked[-1].method == "DELETE"
+    assert daemon.asked[-1].path == "/api/memory/forget"
 
 
 def test_connect_and_disconnect_print_json(home: Home) -> None:
@@ -764,8 +789,9 @@ def test_check_prints_json(home: Home, daemon: ScriptedDaemon, answers: bool) ->
     home.connect(CODEX)
     done = home.run("connect", "--check", "--json")
     (check,) = json.loads(done.stdout)["harnesses"]
-    assert done.exit_code == check["exitCode"] == (0 if answers else 1)
-    assert (check["harness"], check["file"], check["ok"]) == ("codex", str(home.settings(CODEX)), answers)
+    assert done.exit_code == check["exitCode"] == 1
+    assert (check["harness"], check["file"], check["ok"]) == ("codex", str(home.settings(CODEX)), False)
+    assert check["tools"]["problem"].startswith("not installed")
     assert check["sessionStart"]["context"] == "[memory active]\n- prefers vim"
     assert check["sessionStart"]["problem"] is None
     assert check["prompt"]["problem"] == (None if answers else "a prompt that asks for it brought nothing")
@@ -788,7 +814,7 @@ def test_check_says_that_memory_is_off_in_this_directory(home: Home, daemon: Scr
     done = home.run("--url", daemon.url, "connect", "--check")
     assert done.exit_code == 1
     assert "which is not in `projects.only` of the daemon's agent.yaml" in done.output
-    assert daemon.asked[-1].method == "DELETE"
+    assert daemon.asked[-1].path == "/api/memory/forget"
 
 
 def test_check_shows_what_the_agent_is_told_while_the_daemon_is_away(
@@ -798,7 +824,8 @@ def test_check_shows_what_the_agent_is_told_while_the_daemon_is_away(
     home.connect(CODEX)
     done = home.run("connect", "codex", "--check")
     assert done.exit_code == 3
-    assert "Signet: no memory in this session, because no daemon answers at http://127.0.0.1:1." in done.output
+    line = "✗ start   the agent gets no memory: no daemon answers at http://127.0.0.1:1. Start it with `signet start`."
+    assert done.output.splitlines()[2:] == [line]
 
 
 def test_check_tells_that_the_command_is_gone(home: Home, daemon: ScriptedDaemon) -> None:
@@ -820,7 +847,7 @@ def test_check_runs_a_hook_with_an_odd_timeout(home: Home, daemon: ScriptedDaemo
     for _, handler in hook_settings.handlers(document):
         handler["timeout"] = timeout
     path.write_text(json.dumps(document))
-    assert home.run("--url", daemon.url, "connect", "codex", "--check").exit_code == 0
+    assert "✓ prompt" in home.run("--url", daemon.url, "connect", "codex", "--check").output
 
 
 def test_check_without_a_connection_says_so(home: Home) -> None:

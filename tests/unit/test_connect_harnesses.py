@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signet_actors.cli import setup as setup_command
 from signet_actors.cli.harnesses import json_text
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.registry import (
@@ -311,11 +310,11 @@ def test_without_the_command_line_only_hooks_are_connected(home: Home) -> None:
     before = home.files()
     done = home.connect(VSCODE)
     assert done.exit_code == 78
-    assert f"VS Code gets no memory tools: {home.program.with_name('signet')} is not there" in done.output
+    assert f"VS Code gets no memory tools, because {home.program.with_name('signet')} does not exist" in done.output
     assert home.files() == before
     done = home.connect(CURSOR)
     assert done.exit_code == 0
-    assert "Cursor gets no memory tools" in done.output
+    assert done.output.startswith("! Cursor will read memories but cannot store any: it gets no memory tools")
     assert (home.root / ".cursor/hooks.json").exists()
     assert not (home.root / ".cursor/mcp.json").exists()
 
@@ -469,7 +468,7 @@ def script(daemon: ScriptedDaemon, *, answers: bool) -> None:
     daemon.on("POST", "/api/hooks/user-prompt-submit", {})
     daemon.on("POST", "/api/memory/recall", {})
     daemon.on("POST", "/api/memory/remember", {"id": "01a2", "type": "fact", "content": "x"})
-    daemon.on("DELETE", "/api/memory/01a2", {"id": "01a2", "status": "deleted", "success": True})
+    daemon.on("POST", "/api/memory/forget", {"confirmToken": "t-1", "mode": "preview"})
 
 
 @pytest.mark.parametrize("harness", [GEMINI, CURSOR, VSCODE, OPENCODE], **by_name)
@@ -479,10 +478,9 @@ def test_check_asks_by_hooks_and_by_tools(home: Home, daemon: ScriptedDaemon, ha
     home.connect(harness)
     done = home.run("--url", daemon.url, "connect", harness.name, "--check")
     assert done.exit_code == 0, done.output
-    assert ("the agent gets 29 characters: [memory active] - prefers vim" in done.output) is bool(harness.events)
-    assert "memory_search found the memory" in done.output
-    assert f"{harness.title}'s agent gets what Signet remembers." in done.output
-    assert daemon.asked[-1].method == "DELETE"
+    assert ("✓ start " in done.output, "✓ prompt " in done.output) == (bool(harness.events),) * 2
+    assert "✓ tools   9 tools; memory_search finds the same memory" in done.output
+    assert daemon.asked[-1].path == "/api/memory/forget"
 
 
 def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, daemon: ScriptedDaemon) -> None:
@@ -490,7 +488,7 @@ def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, dae
     script(daemon, answers=False)
     home.connect(WINDSURF)
     done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
-    assert (done.exit_code, "tools: memory_search did not find a memory" in done.output) == (1, True), done.output
+    assert (done.exit_code, "✗ tools   memory_search did not find a memory" in done.output) == (1, True), done.output
     home.program.with_name("signet").write_text("#!/bin/sh\necho no such luck >&2; exit 3\n")
     done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
     assert (done.exit_code, "it ended without an answer (no such luck)" in done.output) == (1, True), done.output
@@ -498,7 +496,7 @@ def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, dae
 
 def test_check_of_a_harness_without_hooks_that_is_not_connected_says_so(home: Home) -> None:
     done = home.run("connect", "vscode", "--check")
-    assert (done.exit_code, "VS Code has no MCP server that `signet connect` added" in done.output) == (1, True)
+    assert (done.exit_code, "✗ tools   not installed; `signet connect vscode` adds them" in done.output) == (1, True)
 
 
 def test_setup_lists_what_it_finds_and_changes_nothing_without_a_terminal(
@@ -511,37 +509,105 @@ def test_setup_lists_what_it_finds_and_changes_nothing_without_a_terminal(
         furnish(home, harness)
     home.connect(WINDSURF)
     before = home.files()
-    lines = home.run("setup").stdout.splitlines()
-    assert lines == [
-        f"Gemini CLI: not connected ({home.root}/.gemini/settings.json). `signet connect gemini` connects it.",
-        f"Windsurf: connected ({home.root}/.codeium/windsurf/mcp_config.json).",
+    done = home.run("setup")
+    assert done.stdout.splitlines() == [
+        "Gemini CLI: not connected; `signet connect gemini` connects it",
+        "Windsurf: connected",
     ]
+    assert "`signet setup --yes`" in done.stderr
     assert home.files() == before
 
 
-def test_setup_connects_those_that_the_user_wants(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(home.program.parent))
-    monkeypatch.setattr(setup_command, "can_ask", lambda: True)
-    for harness in (CODEX, GEMINI, CURSOR):
-        furnish(home, harness)
-    (home.root / ".codex/config.toml").write_text("a = 1\na = 2\n")
-    texts = {path: (home.root / path).read_text() for path in RICH["gemini"]}
-    done = CliRunner().invoke(cli, ["setup"], prog_name="signet", input="n\ny\n")
-    assert done.exit_code == 0, done.output
-    assert "not valid TOML" in done.output
-    assert "Connected Cursor" in done.output
-    assert {path: (home.root / path).read_text() for path in texts} == texts
+NEAR_NAMES = {
+    "claude": "claude-code",
+    "Claude": "claude-code",
+    "Claude Code": "claude-code",
+    "claude_code": "claude-code",
+    "code": "vscode",
+    "VS Code": "vscode",
+    "Gemini CLI": "gemini",
+    "gemini-cli": "gemini",
+    "OpenCode": "opencode",
+    "CURSOR": "cursor",
+}
+SUGGESTED = {
+    "claud": "claude-code",
+    "claude-cod": "claude-code",
+    "codx": "codex",
+    "codex-cli": "codex",
+    "gemeni": "gemini",
+    "cursr": "cursor",
+    "vs-cod": "vscode",
+    "windserf": "windsurf",
+    "open-code": "opencode",
+    "open-claw": "openclaw",
+}
 
 
-def test_setup_without_an_answer_says_how_to_connect(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_may_be_called_by_its_command_or_its_title_and_a_mistyped_name_is_corrected(home: Home) -> None:
+    for called, name in NEAR_NAMES.items():
+        for command in ("connect", "disconnect"):
+            assert json.loads(home.run("--json", command, called, "--dry-run").stdout)["harness"] == name
+    for called, name in SUGGESTED.items():
+        refused = home.run("connect", called)
+        assert (refused.exit_code, f"did you mean {name}?" in refused.stderr) == (2, True), refused.stderr
+    for called in ("emacs", "x", "zed"):
+        refused = home.run("disconnect", called)
+        assert "one of claude-code, codex, gemini, cursor, vscode, windsurf, opencode, openclaw." in refused.stderr
+        assert "did you mean" not in refused.stderr
+
+
+def test_what_is_connected_by_another_installation_is_not_replaced_without_a_question(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(home.program.parent / "python"))
     monkeypatch.setenv("PATH", str(home.program.parent))
-    monkeypatch.setattr(setup_command, "can_ask", lambda: True)
-    furnish(home, WINDSURF)
-    before = home.files()
-    done = CliRunner().invoke(cli, ["setup"], prog_name="signet", input="")
-    assert "No answer; `signet connect windsurf` connects it." in done.output
-    assert "--yes" not in done.output
-    assert home.files() == before
+    other = home.install(home.root / "other" / "bin")
+    for harness in (CODEX, GEMINI, CURSOR, OPENCODE):
+        home.run("connect", harness.name, "--command", str(other))
+        before = home.files()
+        states = {row["harness"]: row["state"] for row in json.loads(home.run("--json", "connect").stdout)["harnesses"]}
+        assert states[harness.name] == f"connected, by another installation ({other})"
+        for typed in ("n\n", "\n", ""):
+            refused = CliRunner().invoke(cli, ["connect", harness.name], prog_name="signet", input=typed)
+            assert refused.exit_code == 1
+            asked = f"{harness.title} is connected by another installation ({other}); replace it? [y/N]"
+            assert asked in refused.stderr
+            assert home.files() == before
+        done = CliRunner().invoke(cli, ["connect", harness.name], prog_name="signet", input="y\n")
+        assert "✓ Connected" in done.output
+        home.run("connect", harness.name, "--command", str(other))
+        done = home.run("connect", harness.name, "--yes")
+        assert ("✓ Connected" in done.output, "[y/N]" in done.output) == (True, False)
+        assert str(other) not in str(home.files())
+
+
+def test_a_connection_whose_program_is_gone_is_told_and_replaced_without_a_question(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(home.program.parent / "python"))
+    monkeypatch.setenv("PATH", str(home.program.parent))
+    other = home.install(home.root / "other" / "bin")
+    for harness in (CODEX, GEMINI, CURSOR, OPENCODE):
+        home.run("connect", harness.name, "--command", str(other))
+    other.unlink()
+    for harness in (CODEX, GEMINI, CURSOR, OPENCODE):
+        states = {row["harness"]: row["state"] for row in json.loads(home.run("--json", "connect").stdout)["harnesses"]}
+        assert states[harness.name] == f"connected, but {other} does not exist"
+        assert "✓ Connected" in home.run("connect", harness.name).output
+
+
+@every
+def test_directories_that_were_there_stay_and_those_that_connect_made_go(home: Home, harness: Harness) -> None:
+    directory = harness.settings(os.environ).path.parent
+    made = [directory, *directory.parents[: len(directory.relative_to(home.root).parts) - 1]]
+    for number in range(len(made) + 1):  # of the directories above the file, the outermost ones are there
+        for path in reversed(made[len(made) - number :]):
+            path.mkdir(exist_ok=True)
+        before = home.files()
+        home.connect(harness)
+        home.disconnect(harness)
+        assert home.files() == before
 
 
 def test_generic_prints_what_any_program_needs(home: Home) -> None:

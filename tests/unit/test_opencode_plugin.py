@@ -81,7 +81,7 @@ def test_hooks_that_an_isolated_python_starts_run_as_well(home: Home, api: int) 
     python = home.program.with_name("python")
     python.write_text('#!/bin/sh\n[ "$1" = -I ] && shift && exec "$@"\n')
     python.chmod(0o755)
-    assert home.connect(OPENCODE, "--agent", "alice").output.startswith("Connected")
+    assert "✓ Connected" in home.connect(OPENCODE, "--agent", "alice").output
     found = play(home.root / PLUGIN, api, {"prompt": "Which port?"}, {"request": True}, {"end": True})
     assert (found["problems"], found["requests"]) == ([], [["the start", "an answer"]])
     assert [name for name, _ in reports(home)] == ["session-start", "user-prompt-submit", "session-end"]

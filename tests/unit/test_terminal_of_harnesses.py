@@ -33,7 +33,7 @@ def at_home(stage: Stage, *harnesses: str) -> Home:
     environ = {name: value for name, value in os.environ.items() if name not in FOREIGN and "SIGNET" not in name}
     environ |= {"HOME": str(stage.workspace), "PATH": str(stage.workspace / "bin"), "SHELL": "/bin/sh"}
     stage.patches.enter_context(mock.patch.dict(os.environ, environ, clear=True))
-    stage.patch("connect._installed_program", lambda _: str(home.program))
+    stage.patch("connect.installed_program", lambda name, _: str(home.program.with_name(name)))
     home.install_signet()
     if "claude-code" in harnesses:
         install_claude(stage.workspace / "bin", "2.1.76 (Claude Code)")
@@ -189,8 +189,8 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
     ),
     "setup": (
         Scene("nothing on this machine", connecting("setup", harnesses=())),
-        Scene("one is connected; yes to the other", connecting("setup", before="claude-code"), typed="y\n"),
-        Scene("yes and no", connecting("setup"), typed="y\nn\n"),
+        Scene("one is connected; yes to the other", connecting("setup", before="claude-code"), typed="y\nn\n"),
+        Scene("yes and no", connecting("setup"), typed="y\nn\nn\n"),
         Scene("no answer", connecting("setup", harnesses=("codex",))),
     ),
     "backfill": (

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.harnesses.hook_settings import command_words
-from signet_actors.errors import SignetError
+from signet_actors.errors import RequestRefused, SignetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -119,14 +119,24 @@ class Canary:
 
 @contextlib.contextmanager
 def stored_canary(client: DaemonClient, project: str) -> Iterator[Canary]:
-    """Store a canary, and forget it afterwards. Raises SignetError if the daemon refuses."""
+    """Store a canary, and forget it for good afterwards. Raises SignetError if the daemon refuses."""
     canary = Canary(f"C-{secrets.randbelow(10**6):06}", f"kestrel-{secrets.token_hex(4)}")
     body = {"content": canary.memory, "who": "signet-check", "tags": ["signet-check"], "project": project}
     stored = client.send("POST", "/api/memory/remember", body)
     try:
         yield canary
     finally:
-        client.send("DELETE", f"/api/memory/{stored.text('id')}", {"reason": "signet connect --check has ended"})
+        _forget(client, stored.text("id"))
+
+
+def _forget(client: DaemonClient, memory_id: str) -> None:
+    """Forget the memory for good; so that it can be recovered where only the owner may do that."""
+    wanted = {"ids": [memory_id], "force": True, "reason": "signet connect --check has ended"}
+    try:
+        token = client.ask("/api/memory/forget", {**wanted, "mode": "preview"}).body.get("confirmToken")
+        client.send("POST", "/api/memory/forget", {**wanted, "mode": "execute", "confirm_token": token})
+    except RequestRefused:
+        client.send("DELETE", f"/api/memory/{memory_id}", {"reason": wanted["reason"]})
 
 
 def reason_of_silence(client: DaemonClient, project: str) -> str:

@@ -59,11 +59,15 @@ def command_words(handler: Any) -> list[str]:
         return []
 
 
+def hook_program(handler: Any) -> str:
+    """Return the program of a handler that an isolated Python starts, or that is started by itself; empty if none."""
+    words = command_words({"type": "command", **handler} if isinstance(handler, dict) else handler)
+    return "".join(words[2:3] if words[1:2] == [ISOLATED] else words[:1])
+
+
 def is_ours(handler: Any) -> bool:
     """Return whether the handler runs ``signet-hook``."""
-    words = command_words(handler)
-    program = words[2:3] if words[1:2] == [ISOLATED] else words[:1]
-    return [os.path.basename(word) for word in program] == [PROGRAM]
+    return bool(command_words(handler)) and os.path.basename(hook_program(handler)) == PROGRAM
 
 
 def is_of_other_signet(handler: Any) -> bool:

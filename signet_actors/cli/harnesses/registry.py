@@ -24,6 +24,7 @@ from signet_actors.cli.harnesses.hook_settings import (
     HookGroups,
     document_of,
     handlers,
+    hook_program,
     is_of_other_signet,
     is_ours,
     start_words,
@@ -31,7 +32,7 @@ from signet_actors.cli.harnesses.hook_settings import (
 from signet_actors.cli.harnesses.json_text import InvalidText
 from signet_actors.cli.harnesses.managed_file import ManagedFile, Part
 from signet_actors.cli.harnesses.plugin_file import PluginFile, is_our_plugin
-from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server
+from signet_actors.cli.harnesses.server_entry import NAME, ServerEntry, is_our_server, server_words
 from signet_actors.cli.harnesses.settings_file import Change, SettingsFile
 from signet_actors.cli.harnesses.toml_server import TomlServer
 from signet_actors.domain.session_keys import DEFAULT_AGENT
@@ -160,10 +161,19 @@ class Harness:
         names = [name for name in (named if isinstance(named, list) else [named]) if _is_file_name(name)]
         return self.instructions if not names or self.instructions[0] in names else (names[0],)
 
-    def is_found(self, environ: Mapping[str, str]) -> bool:
-        """Return whether the harness seems to be installed: its program, or its settings directory."""
-        found = shutil.which(self.program, path=environ.get("PATH"))
-        return found is not None or self.settings_directory(environ).is_dir()
+    def found_by(self, environ: Mapping[str, str]) -> str:
+        """Return by what it is found here: ``program``, ``settings`` (that `connect` did not make), or nothing."""
+        if shutil.which(self.program, path=environ.get("PATH")):
+            return "program"
+        directory, settings = self.settings_directory(environ), self.settings(environ)
+        levels = sum(parent.is_relative_to(directory) for parent in settings.path.parents)
+        return "settings" if directory.is_dir() and not 0 < levels <= settings.made_directories() else ""
+
+    def installed_programs(self, environ: Mapping[str, str]) -> list[str]:
+        """Return the programs that our entries start, hooks first. Raises ConfigError if a file is not valid."""
+        entry = self.installed_server(environ)
+        server = server_words(entry)[:1] if is_our_server(entry) else []
+        return list(dict.fromkeys([*map(hook_program, self.installed_hooks(environ).values()), *server]))
 
     def event_of(self, hook: str) -> str | None:
         """Return the name of the event that calls the hook; None if there is none."""

@@ -51,13 +51,21 @@ class SettingsFile:
     def missing_note(self) -> Path:
         """A file that says that our first change made the settings; exists while our entries are in them.
 
-        Its text is ``MADE_DIRECTORY`` if their directory was made, too.
+        It has a line ``MADE_DIRECTORY`` for each directory above them that was made, too.
         """
         return self.real.with_name(self.real.name + MISSING_ENDING)
 
     def was_missing(self) -> bool:
         """Return whether there was no file before the first change."""
         return self.missing_note.exists()
+
+    def made_directories(self) -> int:
+        """Return how many directories above the file its first change made."""
+        return (_text_of(self.missing_note) or "").split().count(MADE_DIRECTORY)
+
+    def absent_directories(self) -> int:
+        """Return how many directories above the file are not there."""
+        return sum(not directory.exists() for directory in self.real.parents)
 
     def read(self) -> str | None:
         """Return the text; None if there is no file. Raises ConfigError if it cannot be read as UTF-8."""
@@ -117,7 +125,7 @@ class Change:
         """Write the file; ``undo`` removes what is kept for a change that fails. Raises OSError and ConfigError."""
         if self.connects and not self.was_connected:
             had_kept = self.file.backup.exists() or self.file.was_missing()
-            undo.callback(self._forget_unused, had_kept, self.file.real.parent.exists())
+            undo.callback(self._forget_unused, had_kept, self.file.absent_directories())
             self._keep_former()
         if self.after is not None and self.after != self.before:
             self._replace(self.file.real, self.after)
@@ -133,7 +141,7 @@ class Change:
 
     def _keep_former(self) -> None:
         if self.before is None:
-            self._replace(self.file.missing_note, "" if self.file.real.parent.exists() else MADE_DIRECTORY)
+            self._replace(self.file.missing_note, "\n".join([MADE_DIRECTORY] * self.file.absent_directories()))
             return
         mode = self.file.real.stat().st_mode & 0o777
         self._replace(self.file.backup, self.before)
@@ -141,21 +149,20 @@ class Change:
         self.file.missing_note.unlink(missing_ok=True)
 
     def _forget_former(self) -> None:
-        made_directory = self.after is None and _text_of(self.file.missing_note) == MADE_DIRECTORY
-        self._remove_kept(with_directory=made_directory)
+        self._remove_kept(self.file.made_directories() if self.after is None else 0)
 
-    def _forget_unused(self, had_kept: bool, had_directory: bool) -> None:
+    def _forget_unused(self, had_kept: bool, made_directories: int) -> None:
         """Remove what was kept for a first change that was not done; leave what an earlier change had kept."""
         with contextlib.suppress(OSError, ConfigError):
             if not had_kept and self.file.read() != self.after:
-                self._remove_kept(with_directory=not had_directory)
+                self._remove_kept(made_directories)
 
-    def _remove_kept(self, *, with_directory: bool) -> None:
+    def _remove_kept(self, made_directories: int) -> None:
         self.file.backup.unlink(missing_ok=True)
         self.file.missing_note.unlink(missing_ok=True)
-        if with_directory:
-            with contextlib.suppress(OSError):  # it holds something else
-                self.file.real.parent.rmdir()
+        with contextlib.suppress(OSError):  # it holds something else
+            for directory in self.file.real.parents[:made_directories]:
+                directory.rmdir()
 
     def _replace(self, path: Path, text: str) -> None:
         """Replace the content of the file in one step; its mode stays. A new file is readable by its owner only.
