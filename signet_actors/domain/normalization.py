@@ -11,6 +11,7 @@ import hashlib
 import re
 import unicodedata
 from functools import lru_cache
+from operator import add
 from typing import Literal
 
 from signet_actors.domain.windowed_search import WINDOW, word_windows
@@ -209,7 +210,7 @@ def cjk_bigrams(text: str) -> str | None:
 
 
 def character_pairs(run: str) -> list[str]:
-    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+    return [run] if len(run) == 1 else list(map(add, run, run[1:]))
 
 
 def has_token(text: str) -> bool:

@@ -185,7 +185,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("BASE64_END", "TOKEN_END"), MATCHED),
         "token_format": FIXED,  # makes FORMATS
     },
-    "domain.redaction.letters": {"_ESCAPED": SEARCHED},
+    "domain.redaction.letters": {"_ESCAPED": SEARCHED, "_IMITATING": SEARCHED},
     "domain.redaction.scan": {"_WORD": SEARCHED, "_ESCAPE_END": FIXED},  # in 32 characters
     "domain.redaction.kubernetes": dict.fromkeys(("_KIND", "_SECTION", "_PAIR"), WHOLE),
     "domain.redaction.values": {

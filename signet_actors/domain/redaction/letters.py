@@ -70,6 +70,8 @@ def _table() -> dict[int, str]:
 
 
 _TABLE: Final = _table()
+_IMITATING: Final = re.compile(f"[{''.join(chr(code) for code in _TABLE if code < 0x10000)}\U0001d400-\U0001d7ff]+")
+"""To translate all of a text takes a dictionary look-up for each of its characters, which may be Chinese."""
 
 
 class PlainText(NamedTuple):
@@ -109,4 +111,6 @@ def plain_letters(text: str) -> PlainText:
     if parts:
         positions.extend(range(at, len(text)))
         text = "".join((*parts, text[at:]))
-    return PlainText(text if ascii_only else text.translate(_TABLE), positions if parts else None, lengths)
+    if not ascii_only:
+        text = _IMITATING.sub(lambda run: run[0].translate(_TABLE), text)
+    return PlainText(text, positions if parts else None, lengths)
