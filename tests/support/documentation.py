@@ -53,6 +53,8 @@ FOR_A_RUNNING_DAEMON = {
     "docs/operations.md": "gateway: {requireOwner: true}\n",
 }
 """Pages whose examples begin when the daemon runs already, with this configuration."""
+PLACES = {"docs/tutorial.md": ("signet-tutorial", "3860")}
+"""Pages that begin with a directory and a port of their own: the directory below the home directory, and the port."""
 LATE, REPETITIONS = '"reason":"timeout"', 4
 """What a hook answers that did nothing for lack of time. Its command is repeated this often."""
 PROGRAMS = {"python": (sys.executable, "-"), "javascript": ("node", "--input-type=module", "-")}
@@ -73,11 +75,13 @@ _VARIES = re.compile(
 
 
 class Home:
-    """A home directory in which the examples run, with a port of its own."""
+    """A home directory in which the examples run, with a port of its own. ``place``: as in ``PLACES``."""
 
-    def __init__(self, root: Path, port: int) -> None:
+    def __init__(self, root: Path, port: int, place: tuple[str, str] = ("", SHOWN_PORT)) -> None:
         self.root = root
         self.port = port
+        self.directory, self.shown_port = root / place[0], place[1]
+        self.directory.mkdir(exist_ok=True)
         self.anew = False
         """Whether to show what was printed now, with its times and its layout, even if the page shows the same."""
         self.ids: dict[str, str] = {}
@@ -90,6 +94,7 @@ class Home:
             "TERM": "dumb",
             "NO_COLOR": "1",
             "SIGNET_PORT": str(port),
+            **({"SIGNET_WORKSPACE": str(self.directory / "workspace")} if place[0] else {}),
         }
 
     def run_page(self, text: str, kinds: Collection[str] = ("console", "python", "javascript")) -> str:
@@ -132,7 +137,7 @@ class Home:
             stdin=end,
             stdout=end,
             stderr=end,
-            cwd=self.root,
+            cwd=self.directory,
             env=self.environment,
             start_new_session=True,
         )
@@ -156,7 +161,7 @@ class Home:
             input=self.actual(code),
             capture_output=True,
             text=True,
-            cwd=self.root,
+            cwd=self.directory,
             env=self.environment,
             timeout=60,
             check=True,
@@ -164,11 +169,11 @@ class Home:
 
     def actual(self, shown: str) -> str:
         """Return a command or a program with the ids and the port of this run."""
-        return _ID.sub(lambda match: self.ids.get(match[0], match[0]), shown.replace(SHOWN_PORT, str(self.port)))
+        return _ID.sub(lambda match: self.ids.get(match[0], match[0]), shown.replace(self.shown_port, str(self.port)))
 
     def on_a_page(self, printed: str) -> str:
         """Return an output with the directories and the port that the pages show."""
-        printed = printed.replace(str(self.root), SHOWN_HOME).replace(str(self.port), SHOWN_PORT)
+        printed = printed.replace(str(self.root), SHOWN_HOME).replace(str(self.port), self.shown_port)
         return printed.replace(str(Path(sys.executable).parent), SHOWN_BIN)
 
     def unless_same(self, shown: str, printed: str) -> str:
@@ -221,7 +226,7 @@ def empty_home(page: str = "") -> Iterator[Home]:
     Its user has harnesses, and the files of a checkout in ``bench``.
     """
     root = private_root()
-    home = Home(root, unused_port())
+    home = Home(root, unused_port(), PLACES.get(page, ("", SHOWN_PORT)))
     for name in HARNESSES_OF.get(page, HARNESSES):
         (root / name).mkdir(parents=True)
     (root / "bench").symlink_to(REPOSITORY / "bench")
