@@ -46,7 +46,7 @@ HARNESSES = (
     ".openclaw",
 )
 """Directories by which `signet connect` finds that these programs are installed."""
-HARNESSES_OF = {"docs/cli.md": (".cursor", ".config/opencode")}
+HARNESSES_OF = {"README.md": (".claude",), "docs/cli.md": (".cursor", ".config/opencode")}
 """Pages that show a user with other harnesses than all of these."""
 FOR_A_RUNNING_DAEMON = {
     "docs/guides/working-memory.md": "",
