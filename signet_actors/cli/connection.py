@@ -238,7 +238,7 @@ class DaemonClient:
             use_it = f"Use that daemon with `--url {address}`, or start" if isinstance(served, str) else "Start"
             raise DaemonNotRunning(
                 f"no daemon runs on {workspace} (port {address.port} belongs to {other})",
-                remedy=f"{use_it} one on another port: `SIGNET_PORT=N signet start`.",
+                remedy=f"{use_it} one on another port: `SIGNET_PORT={address.port + 1} signet start`.",
             )
         from signet_actors.cli.port_owner import listener_uids  # noqa: PLC0415 - only if the address is not trusted
 

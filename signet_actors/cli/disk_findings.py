@@ -6,12 +6,13 @@ import shutil
 from typing import TYPE_CHECKING
 
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
+from signet_actors.cli.presentation import size_text
+from signet_actors.cli.status import LOW_DISK_BYTES
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOW_DISK_BYTES = 1_000_000_000
 FULL_DISK_BYTES = 64_000_000
 
 
@@ -21,7 +22,7 @@ def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     while not directory.exists():
         directory = directory.parent
     free = shutil.disk_usage(directory).free
-    detail = f"{free / 1e9:.1f} GB free"
+    detail = f"{size_text(free)} free"
     if free < FULL_DISK_BYTES:
         yield DoctorFinding("disk", FAIL, detail, "free some space: a full disk refuses writes, recall still works")
     elif free < LOW_DISK_BYTES:

@@ -34,9 +34,11 @@ from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import ask_confirmation, counted, emphasised, print_json
+from signet_actors.cli.presentation import ask_confirmation, counted, mark, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
+from signet_actors.cli.status import is_optional_start
 from signet_actors.cli.tables import print_wrapped
+from signet_actors.cli.times import age_text
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.config.schema import Config
 
-COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 CHECK_TIMEOUT_S = 600
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
@@ -86,19 +87,19 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         findings.append(finding)
         if invocation.as_json:
             return
-        mark = emphasised(f"{finding.state:<6}", fg=COLOURS[finding.state])
-        print_wrapped(f"{finding.subject}: {finding.detail}", indent=6, lead=mark)
+        lead = mark(finding.state)
+        lead += " " * (2 if len(click.unstyle(lead)) == 1 else 6 - len(click.unstyle(lead)))
+        indent = len(click.unstyle(lead))
+        print_wrapped(f"{finding.subject}: {finding.detail}", indent=indent, lead=lead)
         if finding.remedy:
-            print_wrapped(finding.remedy, indent=8, lead="      → ")
+            print_wrapped(finding.remedy, indent=indent + 2, lead=f"{' ' * indent}→ ")
 
     config: Config | None = None
     try:
         loaded = load_config(workspace, invocation.settings)
     except ConfigError as error:
         for problem in error.detail.splitlines():
-            add_finding(
-                DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` prints its path")
-            )
+            add_finding(DoctorFinding("configuration", FAIL, problem, "correct it with `signet config edit`"))
     else:
         config = loaded.config
         add_finding(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
@@ -208,7 +209,9 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     for actor in actors:
         name, state, detail = actor.get("name"), actor.get("state"), actor.get("detail")
-        if state != "up":
+        if is_optional_start(actor):
+            yield DoctorFinding("daemon", OK, f"{name} is starting (optional)")
+        elif state != "up":
             told = f"{name} is {state}: {detail}" if detail else f"{name} is {state}"
             remedy = "wait some seconds, and check again" if state == "starting" else f"signet logs --actor {name}"
             yield DoctorFinding("daemon", WARN, told, remedy)
@@ -326,7 +329,7 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         )
         return
     age_ms = now_ms - names[0].made_ms
-    detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
+    detail = f"{len(names)}, the newest {age_text(age_ms / 1000)} ({names[0].name})"
     if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
         detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
         remedy = "check the clock; if it is right, run `signet backup`; `signet restore NAME` restores one of these"
@@ -443,10 +446,15 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     model: dict[str, Any] | None = (body.get("providers") or {}).get("extraction")
     if model is None:
-        yield DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "signet status")
+        is_starting = any(str(note).endswith("starting") for note in body.get("notes") or [])
+        waits = "not known yet: the extractor is starting (optional)"
+        yield (
+            DoctorFinding("model", OK, waits)
+            if is_starting
+            else DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "signet status")
+        )
     elif model.get("name") == "none":
-        detail = f"none available ({model.get('reason')}); storing and recall work, jobs wait"
-        yield DoctorFinding("model", OK, detail, f"to have facts extracted: {model_remedy(model)}")
+        yield DoctorFinding("model", OK, "none (optional, extracts facts)", model_remedy(model))
     elif accepts_calls(model):
         yield DoctorFinding("model", OK, str(model_text(model)))
     else:

@@ -78,6 +78,8 @@ def remedy(error: SignetError) -> str:
     if isinstance(error, DaemonNotRunning):
         return error.remedy
     if isinstance(error, RequestRefused):
+        if error.code is ErrorCode.STORAGE_FULL and "nothing was applied" in error.detail:
+            return "Free some disk space. Recall still works."
         return STATUS_REMEDIES.get(str(_answer(error).get("status"))) or REMEDIES.get(error.code, "")
     return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""
 

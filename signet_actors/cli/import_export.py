@@ -24,7 +24,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
-from signet_actors.cli.import_file import refuse_other_name, refuse_without_line
+from signet_actors.cli.import_file import format_of, refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import CONNECTIONS, COUNTS, Batch, ImportProgress, ImportState, cache_directory
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
@@ -91,9 +91,9 @@ def import_(
 ) -> None:
     """Store the memories of a file of JSON lines, or of another format.
 
-    Without --from, FILE is an export of `signet export`; `-` is standard input. Memories that exist already are not
-    stored twice, and those that were forgotten here are left out. After an interruption, the same command continues
-    where it stopped. Exit code 1 if a line was refused.
+    Without --from, FILE is an export of `signet export`, or a directory of Markdown; `-` is standard input. Memories
+    that exist already are not stored twice, and those that were forgotten here are left out. After an interruption, the
+    same command continues where it stopped. Exit code 1 if a line was refused.
 
     \b
     Formats:
@@ -110,6 +110,8 @@ def import_(
     """
     if file is None and format_ not in OF_THIS_MACHINE:
         raise click.UsageError("Missing argument 'FILE|DIRECTORY|-'.")
+    if format_ is None and file is not None:
+        format_ = format_of(Path(file))
     if format_ is not None:
         _import_other(invocation, file, format_, agent, restore=restore, skip_unreadable=skip_unreadable)
         return

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from signet_actors.cli.markdown_files import MARK
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -29,6 +31,16 @@ def refuse_other_name(path: Path) -> None:
     is_database = path.suffix.lower() in {".db", ".sqlite"}
     guess = "claude-mem` or `--from reference" if is_database else "markdown"
     raise click.UsageError(f"{path} is {kind}; name its format with `--from {guess}`")
+
+
+def format_of(path: Path) -> str | None:
+    """Return the format of a directory that has Markdown files, in it or below: notes, or an export; else None."""
+    files = (file for file in path.rglob("*") if file.suffix.lower() in {".md", ".markdown"} and file.is_file())
+    first = next(files, None) if path.is_dir() else None
+    if first is None:
+        return None
+    with first.open("rb") as file:
+        return "signet-markdown" if f"\n{MARK}: ".encode() in file.read(65_536) else "markdown"
 
 
 def refuse_without_line(path: Path, line_limit: int) -> None:

@@ -37,7 +37,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("start", "lifecycle", "start", "Start the daemon in the background and wait until it is ready."),
     ("stop", "lifecycle", "stop", "Stop the daemon after it has finished running work."),
     ("restart", "lifecycle", "restart", "Stop the daemon if it runs, then start it."),
-    ("status", "status", "status", "Show the daemon's processes, the stored data, and pending jobs."),
+    ("status", "status", "status", "Show whether the daemon runs, what it holds, and what is wrong."),
     ("remember", "memories", "remember", "Store a memory."),
     ("recall", "recall", "recall", "Find memories that answer a question."),
     ("search", "search", "search", "Find memories that contain all the words."),
@@ -84,6 +84,15 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("version", "status", "version", "Print the version."),
 )
 
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Start here", ("setup", "start", "remember", "recall", "status", "help")),
+    ("Memories", ("list", "show", "search", "edit", "forget", "recover", "history", "import", "export")),
+    ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),
+    ("Daemon", ("stop", "restart", "service", "doctor", "logs", "config", "backup", "restore", "up", "version")),
+    ("Advanced", ("providers", "pipeline", "review", "synthesis", "retention", "call", "bench", "eval", "completion")),
+)
+"""The headings of ``signet --help``, and the commands below each."""
+
 MALFORMED_REPLY_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What a command raises if the members of a reply are not what the API specifies."""
 
@@ -104,9 +113,11 @@ class SignetGroup(click.Group):
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the list of commands from the table, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, _, _, help_line in COMMANDS])
+        """Write the commands in groups from the table, without importing any of them."""
+        lines = {name: help_line for name, _, _, help_line in COMMANDS}
+        for heading, names in GROUPS:
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<10}", lines[name]) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -130,10 +141,12 @@ class SignetGroup(click.Group):
         except KeyboardInterrupt:
             click.echo(err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except click.exceptions.NoArgsIsHelpError:  # its message is the help of the group, which click has laid out
+            raise
         except click.UsageError as error:
-            if not sys.stderr.isatty():
-                raise
-            raise click.UsageError(wrapped(error.format_message(), taken=len("Error: ")), error.ctx) from error
+            message = error.format_message() + _similar_choice(error)
+            shown = wrapped(message, taken=len("Error: ")) if sys.stderr.isatty() else message
+            raise click.UsageError(shown, error.ctx) from error
         except SignetError as error:
             failure = error
         except UnicodeEncodeError:  # a limit of standard output, not a malformed reply
@@ -147,15 +160,29 @@ class SignetGroup(click.Group):
         raise click.exceptions.Exit(exit_code(failure))
 
 
+def _similar_choice(error: click.UsageError) -> str:
+    """Return ``Did you mean …?`` for an argument or option that has nearly one of the values that it may have."""
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
+    if not isinstance(kind, click.Choice) or "' is not one of " not in error.message:
+        return ""
+    given = error.message.split("'")[1]
+    import difflib  # noqa: PLC0415 - only for a mistyped value
+
+    choices = [str(choice) for choice in kind.choices]
+    close = [choice for choice in choices if given and choice.startswith(given)][:1]
+    close = close or difflib.get_close_matches(given, choices, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
 def report(error: SignetError, invocation: Invocation) -> None:
     """Print the error to standard error; with ``--json`` also the daemon's own reply to standard output."""
     if invocation.as_json and isinstance(error, RequestRefused) and error.answer:
         print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = invocation.advice(remedy(error))
-    lines = printable(invocation.advice(explanation(error))).rstrip(".").split("\n")
+    lines = [line.rstrip(".") for line in printable(invocation.advice(explanation(error))).split("\n")]
     print_message(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}")
     for line in lines[1:]:
-        print_message(f"  {line}")
+        print_message(f"        {line}.")
     if advice and len(lines) > 1:
         print_message(advice)
 

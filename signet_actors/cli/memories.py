@@ -22,12 +22,14 @@ from signet_actors.cli.presentation import (
 )
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tag_options import split_tags
-from signet_actors.cli.times import SINCE, UNTIL
+from signet_actors.cli.times import SINCE, UNTIL, time_text
+from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
     from signet_actors.cli.reply import DaemonReply
 
+SHOWN_SIMILAR_CHARS = 60
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """The largest request that a daemon can be configured to accept."""
 
@@ -105,6 +107,8 @@ def remember(
     text again returns the memory that exists. On a pipe the output is the id alone.
     """
     content = read_text(text)
+    if not content.strip():
+        raise RequestRefused("There is no text to remember", code=ErrorCode.INVALID_REQUEST)
     if critical:
         pinned = True if pinned is None else pinned
         importance = 1.0 if importance is None else importance
@@ -156,6 +160,10 @@ def remember(
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     print_result(f"{head} {short_id(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
+    for similar in stored.get("similar") or []:
+        replace = invocation.advice(f"signet edit {short_id(similar.get('id'))} --content")
+        told = one_line(similar.get("content"), SHOWN_SIMILAR_CHARS)
+        print_message(f'Similar: "{told}" ({time_text(similar.get("createdAt"))}). Replace it: `{replace} "…"`')
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 

@@ -78,7 +78,7 @@ def _status(invocation: Invocation) -> None:
             Column("running", 2, right=True),
             Column("paused because", wrap=True),
         ),
-        [_kind(job, runners.get(job.get("kind"), {})) for job in body.get("jobs") or []],
+        [_kind(job, runners.get(job.get("kind"), {}), _no_model(body)) for job in body.get("jobs") or []],
     )
     for dead in body.get("dead") or []:
         which = counted(dead["count"], f"{dead['kind']} job")
@@ -282,9 +282,15 @@ def _models(models: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the model of each stage; one line if there is none at all."""
     named = [models.get(stage) for stage in STAGES]
     if named[0] is not None and all(model is not None and model.get("name") == "none" for model in named):
-        yield "facts", f"off (no model): {named[0].get('reason')}"
+        yield "facts", "off, needs a model (`signet providers`)"
     else:
         yield from ((f"model of the {stage}", model_text(models.get(stage))) for stage in STAGES)
+
+
+def _no_model(body: dict[str, Any]) -> str:
+    """Return why there is no model; empty if there is one."""
+    model: dict[str, Any] = (body.get("providers") or {}).get("extraction") or {}
+    return str(model.get("reason") or "") if model.get("name") == "none" else ""
 
 
 def _runs(runs: dict[str, Any]) -> str | None:
@@ -308,14 +314,14 @@ def _figures(figures: dict[str, Any] | None) -> str | None:
     return " ".join(parts)
 
 
-def _kind(job: dict[str, Any], runner: dict[str, Any]) -> tuple[Any, ...]:
+def _kind(job: dict[str, Any], runner: dict[str, Any], no_model: str) -> tuple[Any, ...]:
     waits = job.get("oldestPendingAgeSec")
     return (
         job.get("kind"),
         *(job.get(state) for state in STATES),
         "" if waits is None else duration(waits),
         f"{runner.get('running')} of {runner.get('slots')}" if runner else "",
-        runner.get("pausedBecause"),
+        "no model" if no_model and runner.get("pausedBecause") == no_model else runner.get("pausedBecause"),
     )
 
 
@@ -323,7 +329,8 @@ def _notes(body: dict[str, Any]) -> Iterator[str]:
     for budget in body.get("budgets") or []:
         if budget.get("callsADay") or budget.get("tokensADay"):
             yield f"budget of {one_line(budget['provider'])} today: {budget_text(budget)}"
+    why = _no_model(body)
     for reason in body.get("waiting") or []:
-        yield f"waiting: {one_line(reason)}"
+        yield f"waiting: {one_line(reason).replace(why, 'no model') if why else one_line(reason)}"
     for note in body.get("notes") or []:
         yield f"unknown: {one_line(note)}"

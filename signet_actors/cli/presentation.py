@@ -81,6 +81,25 @@ def emphasised(text: str, *, fg: str | None = None) -> str:
     return click.style(text, fg=fg, bold=True) if in_colour() else text
 
 
+MARKS = {
+    "ok": ("✓", "green"),
+    "warn": ("!", "yellow"),
+    "fail": ("✗", "red"),
+    "up": ("●", "green"),
+    "down": ("●", "yellow"),
+}
+
+
+def mark(state: str) -> str:
+    """Return the sign of a state on a terminal: ``✓``, ``!``, ``✗`` or ``●``; the word where it cannot be printed."""
+    sign, colour = MARKS[state]
+    try:
+        sign.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        sign = "*" if sign == "●" else state
+    return emphasised(sign if on_terminal() else state, fg=colour)
+
+
 def printable(text: str) -> str:
     """Return the text with all characters that could control a terminal escaped."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -39,7 +39,16 @@ def providers(invocation: Invocation) -> None:
         return
     body: dict[str, Any] = answer.body
     models: dict[str, Any] = body.get("providers") or {}
-    for number, stage in enumerate(STAGES):
+    missing = _missing_model([models.get(stage) for stage in STAGES])
+    if missing is not None:
+        print_fields(
+            (
+                ("model", "none (optional: storing and recall work without one)"),
+                ("configured", missing.get("configured")),
+                ("to get one", model_remedy(missing)),
+            )
+        )
+    for number, stage in enumerate(STAGES if missing is None else ()):
         if number:
             click.echo()
         print_fields((("stage", stage), *_about(models.get(stage), off=body.get("mode") == "off")))
@@ -71,12 +80,25 @@ def providers(invocation: Invocation) -> None:
             ],
         )
     reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
-    if reported and not any(is_serving(model) for model in reported):
+    if missing is None and reported and not any(is_serving(model) for model in reported):
         click.echo()
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
         print_wrapped(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
     for note in body.get("notes") or []:
         print_wrapped(f"unknown: {one_line(note)}", indent=2)
+
+
+def _missing_model(models: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the state of the first stage if no stage has a model, all for the same reason."""
+    first = models[0]
+    same = ("name", "configured", "reason", "detail")
+    if (
+        first is None
+        or first.get("name") != "none"
+        or any(model is None or any(model.get(name) != first.get(name) for name in same) for model in models)
+    ):
+        return None
+    return first
 
 
 def is_serving(model: dict[str, Any]) -> bool:

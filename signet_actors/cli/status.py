@@ -6,16 +6,17 @@ Source: architecture.txt "GET /api/status"; docs/reliability.md R22; docs/decisi
 from __future__ import annotations
 
 import platform
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_actors import __version__
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import one_line, print_json, size_text
+from signet_actors.cli.presentation import counted, mark, on_terminal, one_line, print_json, size_text
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
-from signet_actors.cli.times import full_time_text
+from signet_actors.cli.times import full_time_text, time_text
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.errors import ConfigError
@@ -30,16 +31,21 @@ STORED = (
     ("deleted, recoverable", "tombstones"),
     ("vectors", "embeddings"),
     ("agents", "agents"),
+    ("sessions", "sessions"),
 )
+LOW_DISK_BYTES = 1_000_000_000
+OPTIONAL = frozenset(("extractor", "decider", "quarantine"))
+"""Processes without which everything but the extraction of facts works."""
 
 
 @click.command()
+@click.option("--verbose", "-v", is_flag=True, help="Also every process, and what is stored.")
 @shared_options
 @click.pass_obj
-def status(invocation: Invocation) -> None:
-    """Show the daemon's processes, the stored data, and pending jobs.
+def status(invocation: Invocation, verbose: bool) -> None:
+    """Show whether the daemon runs, what it holds, and what is wrong.
 
-    Exit code 3 when no daemon runs.
+    On a pipe: as with --verbose, the processes separated by tabs. Exit code 3 when no daemon runs.
     """
     answer = invocation.client(timeout_s=10).get("/api/status")
     answer.text("status")
@@ -48,6 +54,69 @@ def status(invocation: Invocation) -> None:
         print_answer(answer)
         return
     body: dict[str, Any] = answer.body
+    if verbose or not on_terminal():
+        _print_processes(body, actors)
+    else:
+        _print_sentence(invocation, body)
+    for remark in (*_problems(body), *_configuration(invocation), *_storage(invocation)):
+        print_wrapped(invocation.advice(remark), indent=2)
+
+
+def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
+    """Print in a sentence that the daemon runs and what it holds, and some lines about it."""
+    health = str((body.get("health") or {}).get("status") or "")
+    state = ", ".join(part for part in (str(body.get("status")), "" if health == "healthy" else health) if part)
+    stored: dict[str, Any] = body.get("db") or {}
+    backup = (body.get("retention") or {}).get("lastBackupAt")
+    parts = [
+        state,
+        counted(stored["memories"], "memory", "memories") if "memories" in stored else "",
+        counted(stored["sessions"], "session") if stored.get("sessions") else "",
+        f"last backup {time_text(backup)}" if backup else "",
+        _connected(invocation) if invocation.uses_workspace_daemon else "",
+    ]
+    is_well = body.get("status") == "running" and health in {"", "healthy"}
+    print_wrapped(" · ".join(part for part in parts if part), lead=f"{mark('up' if is_well else 'down')} ", indent=2)
+    named = ((body.get("providerResolution") or {}).get("extraction") or {}).get("resolved")
+    facts = "off, needs a model (`signet providers`)" if _without_model(body) else None
+    if facts is None and named != NO_PROVIDER:
+        facts = named
+    print_fields(
+        (
+            ("address", f"http://{body.get('host')}:{body.get('port')}"),
+            ("workspace", body.get("agentsDir")),
+            ("version", f"{body.get('version')}, up {duration(body.get('uptime'))}"),
+            ("facts", facts),
+            ("disk", _low_disk(invocation)),
+            ("unavailable", body.get("detail")),
+        ),
+        indent=2,
+    )
+
+
+def _connected(invocation: Invocation) -> str:
+    """Return which programs that run agents are connected."""
+    from signet_actors.cli.harnesses.registry import HARNESSES  # noqa: PLC0415 - only for the sentence
+
+    names = []
+    for harness in HARNESSES:
+        try:
+            if harness.is_connected(invocation.environ):
+                names.append(harness.title)
+        except ConfigError:  # settings that cannot be read; `signet connect` says so
+            continue
+    return f"{', '.join(names)} connected" if names else "no agent connected (`signet setup`)"
+
+
+def _low_disk(invocation: Invocation) -> str | None:
+    """Return how much of the workspace's disk is free, if that is little."""
+    if not invocation.uses_workspace_daemon:
+        return None
+    free = shutil.disk_usage(invocation.workspace).free
+    return f"{size_text(free)} free; a full disk refuses changes" if free < LOW_DISK_BYTES else None
+
+
+def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None:
     health: dict[str, Any] = body.get("health") or {}
     state = ", ".join(str(word) for word in (body.get("status"), health.get("status")) if word)
     print_fields(
@@ -70,14 +139,21 @@ def status(invocation: Invocation) -> None:
             Column("detail", wrap=True),
         ),
         [
-            tuple(actor.get(name) for name in ("name", "state", "pid", "incarnation", "restarts", "detail"))
+            (
+                actor.get("name"),
+                f"{actor.get('state')}{' (optional)' if on_terminal() and is_optional_start(actor) else ''}",
+                *(actor.get(name) for name in ("pid", "incarnation", "restarts", "detail")),
+            )
             for actor in actors
         ],
     )
     click.echo()
     print_fields(_stored(body))
-    for remark in (*_problems(body), *_configuration(invocation), *_storage(invocation)):
-        print_wrapped(invocation.advice(remark), indent=2)
+
+
+def is_optional_start(actor: dict[str, Any]) -> bool:
+    """Return whether the process starts without which everything but the extraction of facts works."""
+    return actor.get("state") == "starting" and actor.get("name") in OPTIONAL
 
 
 def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -93,7 +169,7 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     embedding: dict[str, Any] = body.get("embedding") or {}
     yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
     if _without_model(body):
-        yield "facts", "off (no model); `signet providers` tells how to get one"
+        yield "facts", "off, needs a model (`signet providers`)"
     jobs: dict[str, Any] | None = body.get("jobs")
     if jobs is not None:
         yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
@@ -144,10 +220,13 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
     suspended = (body.get("retention") or {}).get("suspendedReason")
     if suspended:
         yield f"retention: {one_line(suspended)}"
-    for reason in body.get("waiting") or []:
+    is_starting = any(map(is_optional_start, body.get("actors") or []))
+    for reason in () if is_starting else body.get("waiting") or []:
         if not _without_model(body) or "embed: " in reason:  # embeddings need no language model
             yield f"waiting: {one_line(reason)}"
     for note in body.get("notes") or []:
+        if str(note) in {f"{name}: starting" for name in OPTIONAL}:
+            continue
         yield f"unknown: {one_line(note)}"
 
 

@@ -16,6 +16,7 @@ from signet_actors.cli.presentation import emphasised, on_terminal, print_messag
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table
 from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -81,7 +82,13 @@ def show_status(invocation: Invocation, agent: str | None) -> None:
 def run(invocation: Invocation, again: bool, agent: str | None) -> None:
     """Have the daemon make MEMORY.md now, and wait until that ends."""
     client = invocation.client()
-    begun = client.send("POST", "/api/synthesis/trigger", {"again": again, "agentId": agent})
+    try:
+        begun = client.send("POST", "/api/synthesis/trigger", {"again": again, "agentId": agent})
+    except RequestRefused as refused:
+        if "no model" not in refused.detail:
+            raise
+        detail = "MEMORY.md needs a language model; none is available. `signet providers` tells how to get one"
+        raise RequestRefused(detail, code=ErrorCode.CONFLICT, answer=refused.answer) from refused
     begun.confirm("success", True)
     until = time.monotonic() + LONGEST_S
     while True:

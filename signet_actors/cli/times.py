@@ -73,9 +73,17 @@ def full_time_text(value: Any) -> str:
 
 
 def clock_text(value: Any) -> str:
-    """Return an ISO timestamp to the millisecond: local on a terminal, unchanged on a pipe."""
+    """Return the time of a line of the log: on a terminal the local one, without the day if that is today."""
     moment = _moment(value) if on_terminal() else None
-    return str(value or "") if moment is None else moment.replace(tzinfo=None).isoformat(" ", "milliseconds")
+    if moment is None:
+        return str(value or "")
+    return f"{moment:%H:%M:%S}" if moment.date() == current_time().date() else f"{moment:%m-%d %H:%M:%S}"
+
+
+def age_text(seconds: float) -> str:
+    """Return how long ago something was, such as ``7 min ago``; in days if that is long."""
+    moment = current_time() - timedelta(seconds=seconds)
+    return _relative(moment) or _ago(f"{int(seconds // DAY_S)} days", past=True)
 
 
 def _moment(value: Any) -> datetime | None:
@@ -93,7 +101,7 @@ def _relative(moment: datetime) -> str:
     seconds = (now - moment).total_seconds()
     apart = abs(seconds)
     if apart < MINUTE_S:
-        return "just now"
+        return "just now" if seconds >= 0 else "in a moment"
     if apart < HOUR_S:
         return _ago(f"{int(apart // MINUTE_S)} min", past=seconds > 0)
     if apart < DAY_S:

@@ -25,7 +25,7 @@ class ActorReport(ActorBrief, frozen=True, rename="camel"):
 class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
     """Row counts over all agents; ``bytes`` is the size of the database file.
 
-    ``entities`` is 0 until there is a graph.
+    ``entities`` is 0 until there is a graph. ``sessions``: those with a transcript.
     """
 
     memories: int
@@ -35,6 +35,7 @@ class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
     entities: int
     schema_version: int
     bytes: int
+    sessions: int = 0
 
 
 class WriterReport(msgspec.Struct, frozen=True, rename="camel"):

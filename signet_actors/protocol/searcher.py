@@ -393,6 +393,7 @@ class StoreStats(Message, frozen=True, tag="searcher.store_stats"):
     oldest_pending_job: str | None
     schema_version: int
     database_bytes: int
+    sessions: int = 0
 
 
 class GetStoreStats(Request[StoreStats], frozen=True, tag="searcher.get_store_stats"):

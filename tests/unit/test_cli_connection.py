@@ -108,7 +108,7 @@ def test_a_start_is_not_advised_on_a_port_that_is_taken(
     daemon.on("GET", "/health", health)
     result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "list"], env={"SIGNET_PORT": str(daemon.port)})
     assert (result.exit_code, f"`--url {daemon.url}`" in result.stderr) == (3, url_helps), result.stderr
-    assert f"on another port: `SIGNET_PORT=N signet --workspace {tmp_path} start`." in result.stderr
+    assert f"on another port: `SIGNET_PORT={daemon.port + 1} signet --workspace {tmp_path} start`." in result.stderr
 
 
 def test_another_workspace_s_daemon_on_the_configured_port_gets_no_write(

@@ -80,7 +80,7 @@ def test_doctor_names_the_workspace_whose_daemon_has_the_port(workspace: Path) -
         other.close()
     (port,) = findings(result)["port"]
     assert port["state"] == "fail"
-    assert "in use by the daemon of another workspace, /home/you/other agents (process" in port["detail"]
+    assert "in use by the daemon of another workspace, /home/you/other agents (py" in port["detail"]
     assert "use that one (--workspace '/home/you/other agents', or SIGNET_WORKSPACE)" in port["remedy"]
     assert f"`SIGNET_PORT={other.port + 1} signet --workspace {workspace} start`" in port["remedy"]
 
@@ -172,7 +172,7 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
     found = findings(result)
     assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"
     starting = found["daemon"][-1]
-    assert (starting["detail"], starting["remedy"]) == ("extractor is starting", "wait some seconds, and check again")
+    assert (starting["detail"], starting["remedy"]) == ("extractor is starting (optional)", "")
     assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"
     assert (found["embedding"][0]["state"], "refused" in found["embedding"][0]["detail"]) == ("warn", True)
 

@@ -16,7 +16,7 @@ from signet_actors.cli import entry
 from signet_actors.cli.main import COMMANDS, cli
 from tests.support.held_workspace import held_workspace
 from tests.support.scripted_daemon import ScriptedDaemon
-from tests.support.terminal_screen import fixed_clock
+from tests.support.terminal_screen import fixed_clock, on_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,8 +237,8 @@ def test_without_a_model_the_status_says_so_once(daemon: ScriptedDaemon, signet:
         {**status, "waiting": [embed]},
     )
     shown = signet("status").stdout
-    assert shown.count("no model") == 1
-    assert "\nfacts: off (no model); `signet providers` tells how to get one\njobs: 3 pending\n" in shown
+    assert shown.count(" model") == 1
+    assert "\nfacts: off, needs a model (`signet providers`)\njobs: 3 pending\n" in shown
     assert "facts:" not in signet("status").stdout
     assert f"\nwaiting: {embed}\n" in signet("status").stdout
 
@@ -273,8 +273,7 @@ def test_without_a_model_the_pipeline_says_so_once(daemon: ScriptedDaemon, signe
     found = {"mode": "full", "providers": {"extraction": none, "decision": none}}
     daemon.script("GET", "/api/pipeline/status", found, {**found, "providers": {"extraction": none, "decision": None}})
     shown = signet("pipeline").stdout
-    assert "facts: off (no model): Ollama is not there\n" in shown
-    assert shown.count("Ollama is not there") == 1
+    assert "facts: off, needs a model (`signet providers`)\n" in shown
     assert "model of the extraction: none: Ollama is not there\n" in signet("pipeline").stdout
 
 
@@ -285,3 +284,63 @@ def test_the_agent_may_stand_before_and_after_the_command(
     daemon.on("GET", "/api/memories", {"memories": []})
     assert signet(*arguments).exit_code == 0
     assert daemon.asked[0].query["agentId"] == "alice"
+
+
+STATUS: dict[str, Any] = {
+    "status": "running",
+    "version": "0.1.0",
+    "uptime": 60,
+    "host": "127.0.0.1",
+    "port": 3850,
+    "agentsDir": "/home/you/.agents",
+    "health": {"status": "healthy"},
+    "actors": [{"name": "extractor", "state": "starting"}, {"name": "writer", "state": "up"}],
+    "db": {"memories": 54, "sessions": 3},
+    "retention": {"lastBackupAt": "2026-02-21T11:53:00.000Z"},
+    "jobs": {"pending": 57},
+    "waiting": ["57 jobs wait; extract: no model is available"],
+    "providerResolution": {"extraction": {"configured": "auto", "resolved": "none", "effective": "none"}},
+    "notes": [],
+}
+
+
+def test_the_status_is_a_sentence_and_some_lines_and_the_table_is_verbose(daemon: ScriptedDaemon) -> None:
+    daemon.on("GET", "/api/status", STATUS)
+    _, shown = on_screen(daemon.url, "status", width=80)
+    assert shown.splitlines() == [
+        "● running · 54 memories · 3 sessions · last backup 7 min ago",
+        "  address:   http://127.0.0.1:3850",
+        "  workspace: /home/you/.agents",
+        "  version:   0.1.0, up 1 min 0 s",
+        "  facts:     off, needs a model (`signet providers`)",
+    ]
+    verbose = on_screen(daemon.url, "status", "-v", width=80)[1]
+    assert "extractor  starting (optional)" in verbose
+    assert "57 pending" in verbose
+
+
+def test_a_start_of_the_extractor_is_no_trouble(daemon: ScriptedDaemon) -> None:
+    starting = {**STATUS, "notes": ["extractor: starting"], "waiting": ["57 jobs wait: the extractor does not respond"]}
+    daemon.on("GET", "/api/status", starting)
+    assert "extractor" not in on_screen(daemon.url, "status", width=80)[1]
+
+
+def test_no_text_is_nothing_to_remember(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    for text in ("", "  ", "\n"):
+        result = signet("remember", text)
+        assert (result.exit_code, result.stderr) == (1, "signet: There is no text to remember.\n")
+    assert daemon.asked == []
+
+
+def test_a_similar_memory_is_named_with_the_command_that_replaces_it(daemon: ScriptedDaemon) -> None:
+    similar = {
+        "id": "01a2222b-533e-7aaa-8bbb-000000000000",
+        "content": "The local postgres port is 5434",
+        "createdAt": "2026-02-21T11:57:00.000Z",
+    }
+    stored = {"id": ID, "type": "fact", "similar": [similar]}
+    daemon.on("POST", "/api/memory/remember", stored, status=201)
+    shown = on_screen(daemon.url, "remember", "My local postgres has port 5442", width=200)[1]
+    assert shown.splitlines()[1] == (
+        'Similar: "The local postgres port is 5434" (3 min ago). Replace it: `signet edit 01a2222b-533e --content "…"`'
+    )

@@ -13,7 +13,7 @@ from click.testing import Result
 from signet_actors.cli import man_page
 from signet_actors.cli.examples import EXAMPLES
 from signet_actors.cli.import_export import IMPORTERS
-from signet_actors.cli.main import cli
+from signet_actors.cli.main import COMMANDS, GROUPS, cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "signet.1"
 
@@ -70,3 +70,35 @@ def test_the_manual_page_is_made_from_the_commands() -> None:
     assert man_page.page() == PAGE.read_text(encoding="utf-8"), (
         "run: python -m signet_actors.cli.man_page > docs/signet.1"
     )
+
+
+def test_every_command_stands_below_one_heading_of_the_help(signet: Callable[..., Result]) -> None:
+    grouped = [name for _, names in GROUPS for name in names]
+    assert sorted(grouped) == sorted(name for name, *_ in COMMANDS)
+    shown = signet("--help").stdout
+    places = [shown.index(f"\n{heading}:\n") for heading, _ in GROUPS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("group", ["config", "review", "retention", "synthesis", "service"])
+def test_a_group_without_a_command_prints_its_help_and_nothing_else(signet: Callable[..., Result], group: str) -> None:
+    assert signet(group).output.strip() == signet(group, "--help").stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("import", "x", "--from", "markdwon"), "markdown"),
+        (("review", "list", "--state", "pendin"), "pending"),
+        (("remember", "x", "--visibility", "privat"), "private"),
+        (("review", "list", "--state", "xyzzy"), ""),
+        (("list", "--limit", "x"), ""),
+    ],
+)
+def test_a_mistyped_choice_is_refused_with_the_one_that_was_meant(
+    signet: Callable[..., Result], arguments: tuple[str, ...], meant: str
+) -> None:
+    result = signet(*arguments)
+    assert result.exit_code == 2
+    assert (f"Did you mean {meant}?" in " ".join(result.stderr.split())) is bool(meant)
+    assert ("Did you mean" in result.stderr) is bool(meant)

@@ -167,7 +167,7 @@ def test_the_files_that_can_be_read_are_imported_on_request_and_the_others_liste
     assert all(str(notes / name) in text for name, text in zip(BAD_NOTES, listed, strict=True))
     assert [one.body["content"] for one in daemon.asked] == ["good"]
     assert len(json.loads(signet(*command, "--json").stdout)["leftOut"]) == len(BAD_NOTES)
-    assert signet("import", str(notes), "--skip-unreadable").exit_code == 2
+    assert signet("import", str(written(tmp_path / "lines", {"content": "x"})), "--skip-unreadable").exit_code == 2
 
 
 def test_values_that_a_memory_cannot_have_are_left_out_with_one_warning_each(
@@ -496,14 +496,31 @@ def test_what_is_not_the_format_is_refused_with_a_sentence_that_helps(
 def test_a_file_of_another_format_is_not_taken_for_json_lines(
     tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    for name, hint in (("a.md", "--from markdown"), ("a.db", "--from claude-mem"), ("", "--from markdown")):
-        path = written(tmp_path / name, "x") if name else tmp_path
-        result = signet("import", str(path))
+    for name, hint in (("a.md", "--from markdown"), ("a.db", "--from claude-mem")):
+        result = signet("import", str(written(tmp_path / name, "x")))
         assert (result.exit_code, hint in result.stderr) == (2, True), result.stderr
     daemon.on("POST", IMPORT, {"imported": 1, "deduped": 0, "redacted": 0, "refused": []})
     assert signet("import", str(written(tmp_path / "lines.txt", {"content": "x"}))).exit_code == 0
     for name in IMPORTERS:
         assert signet("import", str(tmp_path / "missing"), "--from", name).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.md", "# Ports", "Imported 1 memory"),
+        ("deep/b.markdown", "# Ports", "Imported 1 memory"),
+        ("c.txt", "Ports", "name its format with"),
+        ("d.md.bak", "# Ports", "name its format with"),
+    ],
+)
+def test_a_directory_of_markdown_needs_no_name_of_its_format(
+    tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result], name: str, text: str, expected: str
+) -> None:
+    daemon.on("POST", IMPORT, {"imported": 1, "deduped": 0, "redacted": 0, "refused": []})
+    (tmp_path / "notes" / name).parent.mkdir(parents=True)
+    written(tmp_path / "notes" / name, text)
+    assert expected in signet("import", str(tmp_path / "notes")).output
 
 
 def samples(tmp_path: Path, count: int) -> dict[str, Path]:

@@ -98,8 +98,9 @@ def test_a_run_without_a_model_is_refused(daemon: ScriptedDaemon, signet: Callab
     error = "Synthesis worker not running: no model: Ollama does not answer"
     daemon.on("POST", TRIGGER, {"error": error, "code": "unavailable"}, status=503)
     said = signet("synthesis", "run")
-    assert said.exit_code == 4
-    assert error in said.stderr
+    assert said.exit_code == 1
+    assert said.stderr.startswith("signet: MEMORY.md needs a language model; none is available. `signet ")
+    assert said.stderr.endswith(" providers` tells how to get one.\n")
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_the_daemon_logs_each_warning_of_its_configuration_once_until_it_changes
     [
         (("search.alpha", "7"), 78, "alpha"),
         (("search.alpha", "[1"), 78, "flow sequence"),
-        (("search.alhpa", "0.5"), 2, 'did you mean "alpha"?'),
+        (("search.alhpa", "0.5"), 2, 'did you mean "search.alpha"?'),
         (("search", "1"), 2, "is a section"),
         (("search.alpha.x", "1"), 2, "there is no key 'search.alpha.x'"),
     ],

@@ -145,6 +145,7 @@ def _store(stats: StoreStats | None) -> StoreReport | None:
         entities=0,
         schema_version=stats.schema_version,
         bytes=stats.database_bytes,
+        sessions=stats.sessions,
     )
 
 

@@ -57,7 +57,7 @@ class TakenPort:
     def __init__(self, host: str, port: int) -> None:
         served = _served_workspace(host, port)
         pid = port_holder(port)
-        process = "another program" if pid is None else f"process {pid}"
+        process = "another program" if pid is None else f"{_program_of(pid)}process {pid}"
         self.holder = process if served is None else f"the daemon of another workspace, {served} ({process})"
         another = f"`SIGNET_PORT={port + 1 if port < MAX_PORT else port - 1} signet start`"
         for_good = f"`signet config set gateway.port {port + 1 if port < MAX_PORT else port - 1}`"
@@ -67,6 +67,15 @@ class TakenPort:
             else f"use that one (--workspace {shlex.quote(served)}, or SIGNET_WORKSPACE), or stop it"
         )
         self.remedy = f"{use_it}, or choose another port: {another}, for good {for_good}"
+
+
+def _program_of(pid: int) -> str:
+    """Return the name of the process's program with a comma; empty where the system does not tell."""
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+    return f"{name}, " if name.isprintable() and name else ""
 
 
 def _served_workspace(host: str, port: int) -> str | None:

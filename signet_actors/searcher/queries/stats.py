@@ -21,4 +21,5 @@ def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
         oldest_pending_job=jobs.oldest_pending(snapshot),
         schema_version=snapshot.schema_version(),
         database_bytes=reader.engine.file_bytes(),
+        sessions=stats.session_count(snapshot),
     )

@@ -7,6 +7,7 @@ from signet_actors.store.engine import Reads, Snapshot
 _TOMBSTONES = "SELECT count(*) FROM memories WHERE is_deleted = 1"
 _EMBEDDINGS = "SELECT count(*) FROM embeddings"
 _AGENTS = "SELECT count(*) FROM agents"
+_SESSIONS = "SELECT count(*) FROM session_transcripts"
 _LIVE_MEMORIES = "SELECT count(*) FROM memories WHERE is_deleted = 0"
 _LIVE_IDS = "SELECT id FROM memories WHERE is_deleted = 0"
 _LAST_MEMORY = "SELECT coalesce(max(seq), 0) FROM memories"
@@ -25,6 +26,11 @@ def embedding_count(snapshot: Snapshot) -> int:
 def agent_count(snapshot: Snapshot) -> int:
     """Return the number of registered agents."""
     return int(snapshot.value(_AGENTS))
+
+
+def session_count(snapshot: Snapshot) -> int:
+    """Return the number of sessions with a transcript."""
+    return int(snapshot.value(_SESSIONS))
 
 
 def live_memories(view: Reads) -> int:
