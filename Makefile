@@ -43,7 +43,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml ops/third_party.py
 	find $(VENV)/lib -type d -name tests -prune -exec rm -r {} +
 	$(PIP) uninstall --yes pip setuptools 2>/dev/null
 	@touch $@
-	@echo "Installed: $(BIN)/signet"
+	@echo 'Installed. Next: export PATH="$$PWD/$(BIN):$$PATH" && signet setup'
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(BIN)/python -m ensurepip >/dev/null

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +24,7 @@ from signet_actors.cli.harnesses.identity_files import (
 from signet_actors.cli.harnesses.plugins import INSTALL, plugin_files, write_plugin
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.harnesses.server_entry import NAME
-from signet_actors.cli.installed_program import installed_program, is_program, same_program
+from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -61,7 +60,7 @@ class HarnessName(click.Choice[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name. Raises BadParameter, with a name that is like the given one."""
-        given = re.sub("[ _]", "-", value.lower())
+        given = value.lower().replace(" ", "-").replace("_", "-")
         for harness in HARNESSES:
             if given in (harness.name, harness.program, harness.title.lower().replace(" ", "-")):
                 return harness.name
@@ -166,7 +165,8 @@ def connect_harness(
     and RequestRefused for the answer no.
     """
     changes, problem = _planned(invocation, harness, given, agent)
-    other = "" if given or yes else other_installation(invocation, harness)
+    replaced = [] if given or yes else harness.installed_programs(invocation.environ)
+    other = other_program(replaced, invocation.environ)
     if other and not ask_confirmation(f"{harness.title} is connected by another installation ({other}); replace it?"):
         raise RequestRefused(f"{harness.title} is connected as before", code=ErrorCode.CONFIRM_REQUIRED)
     for change in changes:
@@ -207,15 +207,18 @@ def disconnect(invocation: Invocation, harness: str, dry_run: bool) -> None:
         changes = chosen.disconnecting(invocation.environ)
         _print_diff(invocation, chosen, changes, files_with_identity(invocation, chosen))
         return
-    disconnect_harness(invocation, chosen)
+    needed = disconnect_harness(invocation, chosen)
+    if invocation.as_json:
+        _print_changed(chosen, NOT_CONNECTED, needed)
+    elif needed:
+        print_result(f"✓ Disconnected {chosen.title} ({_paths(invocation, needed)})")
+    else:
+        print_result(f"✓ {chosen.title} is not connected")
 
 
-def disconnect_harness(invocation: Invocation, harness: Harness) -> None:
-    """Remove Signet from the files of the harness, and print what was done. Raises ConfigError."""
+def disconnect_harness(invocation: Invocation, harness: Harness) -> list[Change]:
+    """Remove Signet from the files of the harness; return the changes. Raises ConfigError."""
     changes = harness.disconnecting(invocation.environ)
-    needed = [change for change in changes if change.is_needed]
-    if not needed and not invocation.as_json:
-        print_result(f"✓ {harness.title} is not connected")
     for change in reversed(changes):  # the first one made the directory
         if change.is_needed:
             change.apply()
@@ -223,11 +226,8 @@ def disconnect_harness(invocation: Invocation, harness: Harness) -> None:
             print_message(
                 f"Settings from before a former connection are still in {printable(str(change.file.backup))}."
             )
-    if invocation.as_json:
-        _print_changed(harness, NOT_CONNECTED, needed)
-    elif needed:
-        print_result(f"✓ Disconnected {harness.title} ({_paths(invocation, needed)})")
     forget_connected(invocation, harness)
+    return [change for change in changes if change.is_needed]
 
 
 def _paths(invocation: Invocation, changes: list[Change]) -> str:
@@ -332,9 +332,10 @@ def connection_of(harness: Harness, invocation: Invocation) -> Connection:
         changes = harness.connecting(invocation.environ, command, _server(command)[0])
         if not harness.is_connected(invocation.environ):
             return Connection(NOT_CONNECTED)
-        if gone := next((path for path in harness.installed_programs(invocation.environ) if not is_program(path)), ""):
+        programs = harness.installed_programs(invocation.environ)
+        if gone := gone_program(programs):
             return Connection(f"connected, but {gone} does not exist", gone=gone)
-        if other := other_installation(invocation, harness):
+        if other := other_program(programs, invocation.environ):
             return Connection(f"connected, by another installation ({other})", other=other)
     except ConfigError as error:
         return Connection(error.detail)
@@ -347,19 +348,6 @@ def is_connected(harness: Harness, invocation: Invocation) -> bool:
         return harness.is_connected(invocation.environ)
     except ConfigError:
         return False
-
-
-def other_installation(invocation: Invocation, harness: Harness) -> str:
-    """Return the program of another installation, which exists, by which the harness is connected; else nothing.
-
-    Raises ConfigError if a file of the harness is not valid.
-    """
-    ours = installed_program(PROGRAM, invocation.environ)
-    for path in harness.installed_programs(invocation.environ):
-        beside = os.path.join(os.path.dirname(ours), os.path.basename(path))
-        if is_program(path) and not same_program(path, beside):
-            return path
-    return ""
 
 
 def _list(invocation: Invocation) -> None:

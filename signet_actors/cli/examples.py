@@ -103,6 +103,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service install": ("signet service install", "signet service install --dry-run"),
     "service uninstall": ("signet service uninstall",),
     "service status": ("signet service status",),
+    "uninstall": ("signet uninstall", "signet uninstall --data"),
     "hook": ("signet hook session-start -H claude-code < event.json",),
     "completion": ("signet completion fish",),
     "help": ("signet help pipeline undo",),

@@ -1,23 +1,36 @@
-"""What `signet doctor` says about the installed files.
+"""What `signet doctor` says about the installed files, the connected programs and the service.
 
-Source: PEP 3147; docs/operations.md "Installation".
+Source: PEP 3147; docs/operations.md "Installation"; docs/guides/service.md.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import signet_actors
-from signet_actors.cli.doctor_finding import WARN, DoctorContext, DoctorFinding
+from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
+from signet_actors.cli.harnesses.hook_settings import PROGRAM
+from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.installed_program import gone_program, other_program
+from signet_actors.cli.service_managers import service_manager
+from signet_actors.errors import SignetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
-def installation_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
+def installation_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check what an installation has left on the machine: its modules, its entries in settings, its service."""
+    yield from _module_findings()
+    yield from _connection_findings(context)
+    yield from _service_findings(context)
+
+
+def _module_findings() -> Iterator[DoctorFinding]:
     """Check that the modules are compiled; if the interpreter keeps none, every start compiles all of them anew."""
     own = [module.__spec__ for name, module in sys.modules.items() if name.partition(".")[0] == signet_actors.__name__]
     if not any(spec.cached and Path(spec.cached).is_file() for spec in own if spec is not None):
@@ -29,3 +42,45 @@ def installation_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
             "its modules are not compiled, so each command and each process takes twice as long to start",
             f"as the owner of the files: {unset} {shlex.quote(sys.executable)} -m compileall -q {package}",
         )
+
+
+def _connection_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that the programs by which harnesses are connected exist, and are those of this installation."""
+    for harness in HARNESSES:
+        try:
+            programs = harness.installed_programs(context.environment)
+        except SignetError:  # its settings cannot be read: `signet connect` says why
+            continue
+        if gone := gone_program(programs):
+            what = "hook" if os.path.basename(gone) == PROGRAM else "program of the memory tools,"
+            yield DoctorFinding(
+                harness.name, FAIL, f"its {what} {gone} does not exist", f"signet connect {harness.name}"
+            )
+        elif programs:
+            yield _of_this_installation(context, harness.name, "connected", programs, f"signet connect {harness.name}")
+
+
+def _service_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that the program of the service exists, and is that of this installation."""
+    try:
+        manager = service_manager(context.environment)
+        found = manager.installed()
+    except SignetError:  # there is none, or one that the user has made
+        return
+    if found is None:
+        return
+    if gone_program([found.program]):
+        yield DoctorFinding("service", FAIL, f"its program {found.program} does not exist", "signet service install")
+    else:
+        yield _of_this_installation(
+            context, "service", f"installed: {manager.file}", [found.program], "signet service install"
+        )
+
+
+def _of_this_installation(
+    context: DoctorContext, subject: str, text: str, programs: Sequence[str], command: str
+) -> DoctorFinding:
+    other = other_program(programs, context.environment)
+    if not other:
+        return DoctorFinding(subject, OK, text)
+    return DoctorFinding(subject, WARN, f"runs another installation ({other})", f"to use this one: `{command}`")

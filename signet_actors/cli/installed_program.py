@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def installed_program(name: str, environ: Mapping[str, str]) -> str:
@@ -24,6 +24,19 @@ def installed_program(name: str, environ: Mapping[str, str]) -> str:
 def is_program(path: str) -> bool:
     """Return whether the path is a file that can be run."""
     return os.access(path, os.X_OK) and not os.path.isdir(path)
+
+
+def gone_program(programs: Iterable[str]) -> str:
+    """Return the first of the programs that does not exist, else nothing."""
+    return next((path for path in programs if not is_program(path)), "")
+
+
+def other_program(programs: Iterable[str], environ: Mapping[str, str]) -> str:
+    """Return the first of the programs that exists and is one of another installation, else nothing."""
+    for path in programs:
+        if is_program(path) and not same_program(path, installed_program(os.path.basename(path), environ)):
+            return path
+    return ""
 
 
 def same_program(one: str, other: str) -> bool:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 AGENT_COMMANDS = frozenset(("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover"))
-LOCAL_COMMANDS = frozenset(("up", "start", "stop", "restart", "restore", "doctor", "logs", "config", "help", "service"))
+LOCAL_COMMANDS = frozenset(
+    ("up", "start", "stop", "restart", "restore", "doctor", "logs", "config", "help", "service", "uninstall")
+)
 """They work on a workspace, not on a daemon's address."""
 _COMMAND = re.compile(r"((?:^|[`(])(?:[A-Z_]{1,32}=[^\s`]{1,64} )?signet )([a-z]{1,16})")
 

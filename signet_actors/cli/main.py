@@ -78,6 +78,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("connect", "connect", "connect", "Have a program that runs agents call Signet by itself."),
     ("disconnect", "connect", "disconnect", "Remove Signet from the settings of a program."),
     ("service", "service", "service", "Run the daemon as a service, which starts when you log in."),
+    ("uninstall", "uninstall", "uninstall", "Take Signet out of this machine: service, daemon, connected programs."),
     ("hook", "hook", "hook", "Send what a harness reports on standard input to the daemon."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),
     ("help", "help", "help_", "Explain a command."),

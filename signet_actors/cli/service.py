@@ -12,7 +12,7 @@ import click
 
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import NOT_RUNNING
-from signet_actors.cli.installed_program import installed_program, is_program, same_program
+from signet_actors.cli.installed_program import installed_program, is_program, other_program
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.lifecycle import POLL_S, spinner, stop_daemon, stop_timeout_s, wait_until_ready
 from signet_actors.cli.presentation import (
@@ -177,10 +177,10 @@ def install_service(invocation: Invocation, *, yes: bool) -> bool:
 def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocation) -> None:
     """Ask before the service of another installation or workspace is replaced. Raises RequestRefused."""
     questions = []
-    if is_program(found.program) and not same_program(found.program, wanted.program):
-        questions.append(f"The service runs another installation ({found.program}); replace it?")
-    if (other := workspace_of(found, invocation)) != workspace_of(wanted, invocation):
-        questions.append(f"The service serves the workspace {other}; replace it by {invocation.workspace}?")
+    if other := other_program([found.program], invocation.environ):
+        questions.append(f"The service runs another installation ({other}); replace it?")
+    if (served := workspace_of(found, invocation)) != workspace_of(wanted, invocation):
+        questions.append(f"The service serves the workspace {served}; replace it by {invocation.workspace}?")
     for question in questions:
         if not ask_confirmation(question):
             raise RequestRefused("the service was not changed", code=ErrorCode.CONFIRM_REQUIRED)

@@ -30,11 +30,25 @@ def home() -> Iterator[Home]:
         yield home
 
 
+def files(home: Home) -> dict[str, bytes | None]:
+    """Return every file of the home directory, but for the state of the service manager."""
+    return {
+        name: path.read_bytes() if path.is_file() else None
+        for path in home.root.rglob("*")
+        if not (name := str(path.relative_to(home.root))).startswith((".stand-in", "bench/"))
+    }
+
+
 def test_the_first_run_ends_with_an_agent_that_gets_the_memories_of_the_user(home: Home) -> None:
     past_sessions.claude_code(home.root)
     notes = home.root / "my notes"
     notes.mkdir()
     (notes / "ports.md").write_text("# Ports\n\nThe staging database listens on port 5433.\n")
+    (home.root / ".agents").mkdir(mode=0o700)
+    (home.root / ".agents" / "AGENTS.md").write_text("Answer in German.\n")
+    (home.root / ".config/systemd/user").mkdir(parents=True)
+    (home.root / ".cache").mkdir()
+    before = files(home)
     answers = ["", "n", "", "y", str(notes), "y", ""]
     said = home.command("signet setup", answers)
     print(said)
@@ -62,6 +76,21 @@ def test_the_first_run_ends_with_an_agent_that_gets_the_memories_of_the_user(hom
     again = home.command("signet setup", ["n"])
     assert "Connect Cursor? [Y/n]: n" in again
     assert "There is nothing to do." in again
+    kept = files(home)
+    assert "nothing was removed" in home.command("signet uninstall", ["n"])
+    assert set(files(home)) >= {name for name in kept if ".daemon/" not in name}
+    said = home.command("signet uninstall --data", ["y"])
+    assert "Do this, and delete the memories for good? [y/N]: y" in said
+    assert [line.split(" ", 1)[1].split("(")[0].strip() for line in said.splitlines() if line.startswith("- ")] == [
+        "stop and remove the service",
+        "disconnect Claude Code",
+        "disconnect OpenCode",
+        "delete ~/.cache/signet",
+        "DELETE YOUR MEMORIES: memory, .daemon in ~/.agents",
+    ], said
+    assert "✓ Done" in said
+    assert files(home) == before
+    assert "There is nothing to remove." in home.command("signet uninstall --yes")
 
 
 def test_without_questions_everything_is_done_that_enter_answers_and_then_nothing_is_left_to_do(home: Home) -> None:

@@ -33,7 +33,8 @@ def at_home(stage: Stage, *harnesses: str) -> Home:
     environ = {name: value for name, value in os.environ.items() if name not in FOREIGN and "SIGNET" not in name}
     environ |= {"HOME": str(stage.workspace), "PATH": str(stage.workspace / "bin"), "SHELL": "/bin/sh"}
     stage.patches.enter_context(mock.patch.dict(os.environ, environ, clear=True))
-    stage.patch("connect.installed_program", lambda name, _: str(home.program.with_name(name)))
+    for module in ("connect", "installed_program"):
+        stage.patch(f"{module}.installed_program", lambda name, _: str(home.program.with_name(name)))
     home.install_signet()
     if "claude-code" in harnesses:
         install_claude(stage.workspace / "bin", "2.1.76 (Claude Code)")

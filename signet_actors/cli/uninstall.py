@@ -1,0 +1,171 @@
+"""The command uninstall: take everything out of this machine that an installation has put there.
+
+Source: docs/guides/service.md "Uninstall"; docs/cli.md "Harnesses".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import signet_actors
+from signet_actors.cli.connect import disconnect_harness, is_connected
+from signet_actors.cli.daemon_process import supervisor_pid
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.import_progress import cache_directory
+from signet_actors.cli.installed_program import other_program
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.lifecycle import stop_daemon, stop_timeout_s
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    below_home,
+    print_json,
+    print_message,
+    print_result,
+    size_text,
+)
+from signet_actors.cli.service_managers import service_manager
+from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace_holder import lock_held
+from signet_actors.errors import ConfigError, ErrorCode, RequestRefused, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from signet_actors.cli.invocation import Invocation
+
+
+@dataclass
+class Plan:
+    """What will be done, each with its words before it is done, and what stays."""
+
+    steps: list[tuple[str, Callable[[], object]]] = field(default_factory=list)
+    stays: list[str] = field(default_factory=list)
+
+
+@click.command()
+@click.option("--data", is_flag=True, help="Also delete the memories and everything else that the daemon keeps.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@shared_options
+@click.pass_obj
+def uninstall(invocation: Invocation, data: bool, yes: bool) -> None:
+    """Take Signet out of this machine: service, daemon, connected programs.
+
+    Shows what it will do, and asks. The memories stay, unless --data is given. The program itself is removed last, by
+    the command that is printed.
+    """
+    plan = _plan(invocation, data=data)
+    if not invocation.as_json:
+        for text, _ in plan.steps:
+            print_result(f"- {text}")
+        for text in plan.stays:
+            print_result(f"Stays: {text}")
+    question = "Do this, and delete the memories for good?" if data else "Do this?"
+    if plan.steps and not yes and not ask_confirmation(question):
+        raise RequestRefused("nothing was removed", code=ErrorCode.CONFIRM_REQUIRED)
+    failed = [f"{text}: {problem}" for text, step in plan.steps if (problem := _problem(step))]
+    last = _removal()
+    if invocation.as_json:
+        steps = [text for text, _ in plan.steps]
+        print_json({"steps": steps, "failed": failed, "stays": plan.stays, "last": last})
+    else:
+        for text in failed:
+            print_message(f"✗ {text}")
+        print_result("There is nothing to remove." if not plan.steps else "✓ Done" if not failed else "✗ Not complete")
+        print_result(f"Last, remove the program: {last}")
+    if failed:
+        click.get_current_context().exit(REFUSED)
+
+
+def _plan(invocation: Invocation, *, data: bool) -> Plan:
+    """Return what there is to do. Raises ConfigError if the data is not ours to delete."""
+    plan, environ, workspace = Plan(), invocation.environ, invocation.workspace
+    of_service = None
+    with contextlib.suppress(SignetError):  # no service manager, or a unit that the user has made
+        manager = service_manager(environ)
+        found, file = manager.installed(), below_home(str(manager.file), environ)
+        if found is not None and (other := other_program([found.program], environ)):
+            plan.stays.append(f"the service {file}, which runs another installation ({other})")
+        elif found is not None:
+            plan.steps.append((f"stop and remove the service ({file})", manager.remove))
+            of_service = manager.state().pid
+    if lock_held(workspace) and (pid := supervisor_pid(workspace)) != of_service:
+        plan.steps.append((f"stop the daemon (pid {pid})", lambda: stop_daemon(workspace, stop_timeout_s(invocation))))
+    for harness in HARNESSES:
+        if not is_connected(harness, invocation):
+            continue
+        if other := other_program(harness.installed_programs(environ), environ):
+            plan.stays.append(f"the connection of {harness.title}, by another installation ({other})")
+            continue
+        step = (f"disconnect {harness.title}", lambda harness=harness: disconnect_harness(invocation, harness))
+        plan.steps.append(step)
+    cache = cache_directory(environ)
+    if cache.is_dir():
+        text = f"delete {below_home(str(cache), environ)} (how far imports have come)"
+        plan.steps.append((text, lambda: shutil.rmtree(cache)))
+    _plan_data(invocation, plan, data=data)
+    return plan
+
+
+def _plan_data(invocation: Invocation, plan: Plan, *, data: bool) -> None:
+    places = Workspace(invocation.workspace)
+    ours = [path for path in (places.memory_dir, places.daemon_dir, places.config_file) if path.exists()]
+    if not ours:
+        return
+    shown, size = below_home(str(places.root), invocation.environ), size_text(sum(map(_size, ours)))
+    if not data:
+        plan.stays.append(f"your memories in {shown} ({size}); `signet uninstall --data` deletes them")
+        return
+    if places.database.exists() and not places.database_marker_file.exists():
+        raise ConfigError(f"{places.database} was not made by this program; nothing was removed")
+    names = ", ".join(path.name for path in ours)
+    plan.steps.append((f"DELETE YOUR MEMORIES: {names} in {shown} ({size})", lambda: _delete(places.root, ours)))
+
+
+def _delete(root: Path, paths: list[Path]) -> None:
+    """Delete the paths, and the directory that they are in if nothing else is in it. Raises OSError, ConfigError."""
+    if lock_held(root):
+        raise ConfigError("the daemon still runs")
+    for path in paths:
+        path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
+    with contextlib.suppress(OSError):  # the user's files are in it
+        root.rmdir()
+
+
+def _size(path: Path) -> int:
+    if not path.is_dir():
+        return path.lstat().st_size
+    return sum(
+        os.lstat(os.path.join(directory, name)).st_size for directory, _, names in os.walk(path) for name in names
+    )
+
+
+def _problem(step: Callable[[], object]) -> str:
+    """Take the step; return why it failed, empty if it did not."""
+    try:
+        step()
+    except SignetError as error:
+        return error.detail
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _removal() -> str:
+    """Return how the program is removed, by the way in which it was installed."""
+    prefix, package = Path(sys.prefix), Path(signet_actors.__file__).parent
+    if "uv" in prefix.parts and "tools" in prefix.parts:
+        return "uv tool uninstall signet-actors"
+    if "pipx" in prefix.parts:
+        return "pipx uninstall signet-actors"
+    if not package.is_relative_to(prefix):
+        return f"delete the checkout {package.parent}"
+    return f"delete the environment {prefix}" if sys.prefix != sys.base_prefix else "pip uninstall signet-actors"

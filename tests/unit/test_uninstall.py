@@ -1,0 +1,146 @@
+"""What `signet uninstall` plans and leaves, and what `signet doctor` says of connections and a service that are broken.
+
+Source: docs/guides/service.md "Uninstall"; docs/troubleshooting.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.harnesses.registry import CLAUDE_CODE, CODEX, CURSOR, GEMINI, HARNESSES, OPENCODE, VSCODE
+from signet_actors.cli.main import cli
+from tests.support.harness_home import Home, make_home
+from tests.support.service_manager import calls, install_stand_ins
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    home = make_home(tmp_path, monkeypatch)
+    home.install_signet()
+    stand_ins = install_stand_ins(home.root / "stand-ins", "systemctl", "loginctl")
+    monkeypatch.setenv("PATH", f"{home.program.parent}{os.pathsep}{stand_ins}{os.pathsep}/usr/bin:/bin")
+    monkeypatch.setattr(sys, "executable", str(home.program.with_name("python")))
+    monkeypatch.setenv("SIGNET_PORT", "0")
+    return home
+
+
+def run(*arguments: str, typed: str = "") -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="signet", input=typed)
+
+
+def other_installation(home: Home) -> Path:
+    other = home.install(home.root / "other" / "bin")
+    other.with_name("signet").write_bytes(other.read_bytes())
+    other.with_name("signet").chmod(0o755)
+    return other
+
+
+def write_unit(home: Home, program: Path) -> Path:
+    unit = home.root / ".config/systemd/user/signet.service"
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(f"[Service]\nExecStart={program} up\n")
+    return unit
+
+
+def findings(home: Home) -> dict[str, tuple[str, str, str]]:
+    rows = json.loads(run("doctor", "--json").stdout)["findings"]
+    subjects = {"service", *(harness.name for harness in HARNESSES)}
+    return {row["subject"]: (row["state"], row["detail"], row["remedy"]) for row in rows if row["subject"] in subjects}
+
+
+def test_doctor_names_each_connection_and_service_whose_program_is_gone(home: Home) -> None:
+    assert findings(home) == {}
+    other = other_installation(home)
+    for harness in (CLAUDE_CODE, CODEX, GEMINI, CURSOR, OPENCODE, VSCODE):
+        assert run("connect", harness.name, "--command", str(other)).exit_code == 0
+    server = other.with_name("signet")
+    write_unit(home, server)
+    second = {name: (state, detail.partition(" (")[0]) for name, (state, detail, _) in findings(home).items()}
+    hooked = (CLAUDE_CODE, CODEX, GEMINI, CURSOR, OPENCODE)
+    warned = ("warn", "runs another installation")
+    assert second == dict.fromkeys(("service", "vscode", *(one.name for one in hooked)), warned)
+    other.unlink()
+    server.unlink()
+    assert findings(home) == {
+        "service": ("fail", f"its program {server} does not exist", "signet service install"),
+        "vscode": ("fail", f"its program of the memory tools, {server} does not exist", "signet connect vscode"),
+        **{one.name: ("fail", f"its hook {other} does not exist", f"signet connect {one.name}") for one in hooked},
+    }
+    assert run("doctor").exit_code == 1
+    for harness in (*hooked, VSCODE):
+        assert run("connect", harness.name).exit_code == 0
+    write_unit(home, home.program.with_name("signet"))
+    assert {state for state, *_ in findings(home).values()} == {"ok"}
+
+
+def test_uninstall_shows_its_plan_asks_and_leaves_the_memories_and_other_installations(home: Home) -> None:
+    before = home.files()
+    run("connect", "codex")
+    other = other_installation(home)
+    run("connect", "gemini", "--command", str(other))
+    unit = write_unit(home, home.program.with_name("signet"))
+    memory = home.root / ".agents/memory/memories.db"
+    memory.write_bytes(b"x" * 30_500)
+    connected = home.files()
+    for typed in ("n\n", ""):
+        refused = run("uninstall", typed=typed)
+        assert refused.exit_code == 1
+        assert "nothing was removed" in refused.stderr
+        assert (home.files(), calls(home.root)) == (connected | stand_in(home), [])
+    done = run("uninstall", typed="y\n")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[:4] == [
+        f"- stop and remove the service ({unit})",
+        "- disconnect Codex",
+        f"Stays: the connection of Gemini CLI, by another installation ({other})",
+        f"Stays: your memories in {home.root}/.agents (31 kB); `signet uninstall --data` deletes them",
+    ]
+    assert "✓ Done\n" in done.stdout
+    assert "Last, remove the program: " in done.stdout
+    assert calls(home.root)[0] == "systemctl --user disable --now signet.service"
+    assert memory.exists()
+    run("disconnect", "gemini")
+    left = {name for name in home.files() if name not in before and not name.startswith((".stand-in", "other"))}
+    assert left == {".agents", ".agents/memory", ".agents/memory/memories.db"} | {
+        name for name in left if name.startswith(".config")
+    }
+
+
+def stand_in(home: Home) -> dict[str, bytes | None]:
+    return {name: content for name, content in home.files().items() if name.startswith(".stand-in")}
+
+
+def test_the_database_of_another_program_is_not_deleted(home: Home) -> None:
+    database = home.root / ".agents/memory/memories.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"SQLite format 3")
+    refused = run("uninstall", "--data", "--yes")
+    assert refused.exit_code == 78
+    assert f"{database} was not made by this program; nothing was removed" in refused.stderr
+    assert database.exists()
+
+
+def test_without_anything_to_remove_it_says_so_and_how_the_program_goes(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for prefix, command in (
+        ("/home/you/.local/share/uv/tools/signet-actors", "uv tool uninstall signet-actors"),
+        ("/home/you/.local/share/pipx/venvs/signet-actors", "pipx uninstall signet-actors"),
+        ("/home/you/venv", f"delete the checkout {Path(__file__).parents[2]}"),
+        (str(Path(__file__).parents[2]), f"delete the environment {Path(__file__).parents[2]}"),
+    ):
+        monkeypatch.setattr(sys, "prefix", prefix)
+        done = run("uninstall")
+        assert done.stdout == f"There is nothing to remove.\nLast, remove the program: {command}\n"
+        assert json.loads(run("uninstall", "--json").stdout) == {
+            "steps": [],
+            "failed": [],
+            "stays": [],
+            "last": command,
+        }
