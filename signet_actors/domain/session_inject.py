@@ -41,6 +41,11 @@ SHORT_ID_CHARS: Final = 18
 MAX_KEY_CHARS: Final = 200
 """A session key that is longer is not shown."""
 CUT: Final = "…"
+OLDER: Final = "[older] "
+"""Before a memory of which a newer one, which stands before it, says what has changed since."""
+TURN: Final = "From an earlier session: "
+TURN_CHARS: Final = 300
+"""Of what was said in an earlier session."""
 _MINUTE_MS: Final = 60_000
 _NOT_IN_KEYS: Final = frozenset('"<>[]\\ ')
 """Characters that would end a mark, or that a model could not copy."""
@@ -86,12 +91,13 @@ _NEWS_RANK: Final = 4
 
 
 class Line(NamedTuple):
-    """A memory to show. ``created_at`` is ISO text."""
+    """A memory to show. ``created_at`` is ISO text. ``newer_id``: the memory that says what has changed of it since."""
 
     id: str
     content: str
     tags: Sequence[str]
     created_at: str
+    newer_id: str | None = None
 
 
 class Shown(NamedTuple):
@@ -256,7 +262,8 @@ def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
 def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_CHARS, cut: bool = False) -> Shown:
     """Return those of the memories that fit into ``chars`` characters, each whole and with at most ``most`` characters.
 
-    ``cut``: of one that has more than ``most``, the beginning is shown, and how it is read in full.
+    One of which a newer one says what has changed is shown only below that one. ``cut``: of one that has more than
+    ``most``, the beginning is shown, and how it is read in full.
     """
     items: list[str] = []
     ids: list[str] = []
@@ -264,6 +271,8 @@ def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_C
     for memory in memories:
         if chars < MIN_LINE_CHARS:
             break
+        if memory.newer_id is not None and memory.newer_id not in ids:
+            continue
         item = memory_item(memory, min(chars, most))
         if item is not None:
             whole.append(memory.id)
@@ -285,18 +294,26 @@ def memory_item(memory: Line, chars: int) -> str | None:
         return None
     text = "\n".join(filter(str.strip, harmless(memory.content).splitlines())).strip().replace("\n", "\n  ")
     below = "\n " if "\n" in text and text.rpartition("\n")[2].lstrip().startswith(("```", "~~~", "|")) else ""
-    item = f"- {text}{below}{_end(memory)}"
+    item = f"- {'' if memory.newer_id is None else OLDER}{text}{below}{_end(memory)}"
     return item if len(item) <= chars else None
 
 
 def _cut_item(memory: Line, chars: int) -> str | None:
     """Return as much of the memory as fits on one line that says how all of it is read; None if that is too little."""
-    note = f"{CUT} [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]"
-    end = note + _end(memory)
-    room = min(MAX_LINE_CHARS, chars - len(end) - 2)
-    return (
-        None if room < MIN_LINE_CHARS else f"- {harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
-    )
+    begin = "- " if memory.newer_id is None else f"- {OLDER}"
+    end = f"{CUT} [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]{_end(memory)}"
+    room = min(MAX_LINE_CHARS, chars - len(begin) - len(end))
+    if room < MIN_LINE_CHARS:
+        return None
+    return f"{begin}{harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
+
+
+def turn_item(text: str, said_at: str, chars: int) -> str | None:
+    """Return what was said in an earlier session as an item; None if it would have to be cut too short."""
+    moment = local_time(said_at)
+    end = f" ({moment:%b} {moment.day}, {moment.year})"
+    room = min(TURN_CHARS, chars - len(TURN) - len(end) - 2)
+    return None if room < 2 * MIN_LINE_CHARS else f"- {TURN}{_cut(harmless(collapsed(text)), room)}{end}"
 
 
 def _end(memory: Line) -> str:

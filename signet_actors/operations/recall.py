@@ -107,7 +107,8 @@ class RecallResult(msgspec.Struct, frozen=True):
     ``temporal_*`` and ``subject_*``: the time by which it lies in the window of ``meta.temporal``, and what has that
     time. In a timeline, ``id`` begins with ``temporal:`` and ``subject_id`` is the id of the memory or session.
     ``session_key``: the part of ``sources`` that belongs to it; of a turn, its session. ``source_type``,
-    ``source_path``: where it comes from; absent of one that was written by hand.
+    ``source_path``: where it comes from; absent of one that was written by hand. ``newer_id``: the memory that says
+    what has changed of it since; it stands before or directly after this one, unless the session has it.
     """
 
     id: str
@@ -137,6 +138,7 @@ class RecallResult(msgspec.Struct, frozen=True):
     session_key: str | UnsetType = UNSET
     source_type: str | UnsetType = UNSET
     source_path: str | UnsetType = UNSET
+    newer_id: str | UnsetType = UNSET
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):

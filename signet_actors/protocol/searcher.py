@@ -65,7 +65,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     the length of the whole content in characters, None if ``content`` is not cut. ``relevance``: in [0, 1], comparable
     between queries (docs/quality.md "Relevance"). ``explanation``: only if the request wants it. ``own_ms``: when it
     occurred, or else was created, in milliseconds since 1970; 0 where it is not known. ``content_version``: the version
-    since which it has these words.
+    since which it has these words. ``newer_id``: the memory that says what has changed of it since.
     """
 
     id: str
@@ -93,6 +93,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     content_version: int = 1
     source_type: str | None = None
     source_path: str | None = None
+    newer_id: str | None = None
 
     @property
     def wording(self) -> Wording:
@@ -151,7 +152,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``vector_model``; empty = no token similarity.
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     ``received``: rows that make room for the next best as long as they have these words.
-    ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``.
+    ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``, and
+    only if fewer than ``enough`` memories answer.
     ``names``: exact names of the text in which the query was found, with what each tells; a memory that has enough of
     them is relevant. ``of_long_text``: the query is a statement of a long text, which tells less than a question.
     ``is_part``: it is cut from one, so not all of its words have to be answered. ``newest_first``: of results that
@@ -183,6 +185,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     explain_id: str | None = None
     received: tuple[Wording, ...] = ()
     turns: bool = False
+    enough: int | None = None
     session_key: str | None = None
     names: dict[str, float] = {}
     of_long_text: bool = False

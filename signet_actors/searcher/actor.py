@@ -51,6 +51,7 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.searcher.corrections import with_corrections
 from signet_actors.searcher.queries import (
     candidates,
     checkpoints,
@@ -390,6 +391,7 @@ class Searcher:
         match query:
             case Recall():
                 found = recall_within(reader, snapshot, query, incoming.frames)
+                found = with_corrections(reader, snapshot, query, found)
                 return with_turns(reader, snapshot, query, found), []
             case ListTimeline():
                 return timeline.timeline(reader, snapshot, query), []

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.ranking.text_flags import subject_codes
+from signet_actors.domain.temporal.change import Subject
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
 from signet_actors.searcher.access_masks import AccessMasks
@@ -76,6 +77,7 @@ class Reader:
         self.episodes = Episodes(self.columns)
         self.tokens = TokenSimilarity()
         self.unrelated = UnrelatedCosines()
+        self.change_subjects: dict[tuple[int, int, int], Subject] = {}
         self._subjects = Subjects(self.columns, self.flags)
         self._coherence: dict[VectorLeg, Coherence] = {}
         self._access_masks = AccessMasks(self.columns)

@@ -37,6 +37,9 @@ TYPE: Final = "session_turn"
 SOURCE: Final = "transcript"
 _CHARS: Final = 800
 _BESIDE: Final = 4
+_PLACES: Final = 3
+_LEAST_TERMS: Final = 2
+"""For a prompt, so many turns of a session are looked at, and so many terms must be in a turn or its answer."""
 
 
 def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
@@ -46,6 +49,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
     """
     answering = sum(row.relevance >= LEAST_RELEVANCE for row in found.rows)
     free = min(command.limit - answering, MOST)
+    if command.enough is not None and answering >= command.enough:
+        return found
     if not command.turns or free <= 0 or not _admits_turns(command) or not stored.is_any_kept(snapshot):
         return found
     started = perf_counter()
@@ -60,12 +65,18 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
             without=command.session_key,
             project=command.filters.project,
         )
-        ranked = _ranked(snapshot, command, measure, stored.best_turns(snapshot, query, leading))[:free]
+        of_prompt = command.enough is not None
+        turns = stored.best_turns(snapshot, query, leading, places=_PLACES if of_prompt else 1)
+        units = [_exchange(snapshot, turn) if of_prompt else (turn.turn,) for turn in turns]
+        ranked = _ranked(snapshot, command, measure, turns, units, least=_LEAST_TERMS if of_prompt else 1)[:free]
         memories = _with_room(found.rows, command.limit - len(ranked))
         highest = min((row.score for row in memories), default=1.0)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
-        rows = [_row(snapshot, turn, min(highest, share), relevant, words) for turn, share, relevant in ranked]
+        rows = [
+            _row(snapshot, turn, min(highest, share), relevant, words, only_exchange=of_prompt)
+            for turn, share, relevant in ranked
+        ]
         found = msgspec.structs.replace(found, rows=memories, turns=rows)
     timing = StageTiming("turns", round((perf_counter() - started) * 1000, 3))
     return msgspec.structs.replace(found, timings=[*found.timings, timing])
@@ -90,33 +101,59 @@ def _leading(snapshot: Snapshot, measure: Measure) -> str:
 
 def _admits_turns(command: Recall) -> bool:
     """Return True if nothing is asked for that only memories have: a scope, a time, tags and so on."""
-    filters = msgspec.structs.replace(command.filters, project=None, former_project=None)
+    filters = msgspec.structs.replace(
+        command.filters, project=None, former_project=None, or_no_project=False, importance_min=None
+    )
     of_turns = filters == Filters() or filters == Filters(type=TYPE)
     return of_turns and command.read.scope is None and command.within is None
 
 
 def _ranked(
-    snapshot: Snapshot, command: Recall, measure: Measure, turns: Sequence[FoundTurn]
+    snapshot: Snapshot,
+    command: Recall,
+    measure: Measure,
+    turns: Sequence[FoundTurn],
+    units: Sequence[Sequence[int]],
+    *,
+    least: int,
 ) -> list[tuple[FoundTurn, float, float]]:
-    """Return the turns that are likely about the query, each with the share of it that they cover and the relevance."""
+    """Return the turns that are likely about the query, each with the share of it that they cover and the relevance.
+
+    ``units``: by turn, the turns that are taken together; ``least``: so many terms of the query must be in them. Of a
+    session, the best turn counts.
+    """
     weights = measure.weights
-    shares = np.array(
-        [
-            sum(weight for term, weight in weights if stored.turn_matches(snapshot, turn.turn, term))
-            / max(sum(weight for _, weight in weights), 1e-12)
-            for turn in turns
-        ]
-    )
+    covered = [
+        [weight for term, weight in weights if any(stored.turn_matches(snapshot, turn, term) for turn in unit)]
+        for unit in units
+    ]
+    shares = np.array([sum(each) for each in covered]) / max(sum(weight for _, weight in weights), 1e-12)
     relevances = relevance.relevance(shares, np.full(len(turns), np.nan), measure.extent)
-    least = max(command.min_relevance, LEAST_RELEVANCE)
-    ranked = zip(turns, shares.tolist(), relevances.tolist(), strict=True)
-    kept = [each for each in ranked if each[2] >= least and each[1] >= command.min_score]
-    return sorted(kept, key=lambda each: -each[2])
+    threshold = max(command.min_relevance, LEAST_RELEVANCE)
+    ranked = zip(turns, shares.tolist(), relevances.tolist(), map(len, covered), strict=True)
+    kept = [each for each in ranked if each[2] >= threshold and each[1] >= command.min_score and each[3] >= least]
+    best: dict[int, tuple[FoundTurn, float, float]] = {}
+    for turn, share, relevant, _ in sorted(kept, key=lambda each: -each[2]):
+        best.setdefault(turn.transcript, (turn, share, relevant))
+    return list(best.values())
 
 
-def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
-    """Return the turn with what was said beside it."""
+def _exchange(snapshot: Snapshot, turn: FoundTurn) -> tuple[int, ...]:
+    """Return the turn with the answer to it, or with what it answers."""
+    beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, 1)
+    other = beside[at + 1 : at + 2] if turn.role == "user" else beside[max(0, at - 1) : at]
+    return (turn.turn, *(each.seq for each in other if each.role != turn.role))
+
+
+def _row(
+    snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str], *, only_exchange: bool
+) -> RecalledRow:
+    """Return the turn with what was said beside it, or only with its answer or what it answers."""
     beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
+    if only_exchange:
+        unit = _exchange(snapshot, turn)
+        beside = [each for each in beside if each.seq in unit]
+        at = next(at for at, each in enumerate(beside) if each.seq == turn.turn)
     texts = [(each.role, each.content, each.continues) for each in beside]
     return RecalledRow(
         id=f"turn:{turn.turn}",

@@ -75,9 +75,29 @@ def test_a_long_content_is_cut_and_says_so(api: MemoryApi) -> None:
 
 def test_accesses_of_recalled_memories_are_reported_to_the_writer(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=Config(gateway=GatewayConfig(touch_limit=2)))
-    api.bus.script[Recall] = found(row(), row(id="m2"), row(id="m3"))
+    api.bus.script[Recall] = found(
+        row(relevance=0.9),
+        row(id="weak", relevance=0.49),
+        row(id="m2", relevance=0.5),
+        row(id="m3", relevance=0.8),
+    )
     api.request("POST", RECALL, {"query": "editor"})
     assert api.bus.told == [TouchMemories(ids=("m1", "m2"))]
+
+
+@pytest.mark.parametrize(
+    ("headers", "counts"),
+    [
+        ({}, True),
+        ({"x-signet-actor": "codex", "x-signet-actor-type": "agent"}, True),
+        ({"x-signet-actor": "python-client", "x-signet-actor-type": "sdk"}, True),
+        ({"x-signet-actor": "cli", "x-signet-actor-type": "operator"}, False),
+    ],
+)
+def test_what_a_person_looks_at_is_not_used(api: MemoryApi, headers: dict[str, str], counts: bool) -> None:
+    api.bus.script[Recall] = found(row(relevance=0.9))
+    api.request("POST", RECALL, {"query": "editor"}, headers)
+    assert bool(api.bus.told) is counts
 
 
 def test_the_kill_switch_leaves_access_times_alone(tmp_path: Path) -> None:

@@ -90,6 +90,6 @@ def test_facts_about_different_things_are_all_given(room: Client) -> None:
 
 def test_the_start_of_a_session_has_only_the_newest_version(room: Client) -> None:
     for text in VERSIONS[2].texts:
-        room.remember(text)
+        room.remember(text, type="decision")
     start = room.post("/api/hooks/session-start", {"harness": "t"}).ok()["inject"]
     assert [text for text in VERSIONS[2].texts if text in start] == [VERSIONS[2].texts[-1]]

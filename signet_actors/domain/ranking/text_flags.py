@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.stop_words import STOP_WORDS
+from signet_actors.domain.temporal.change import speaks_of_change
 
 ASKS: Final = 1
 """The text asks a question."""
@@ -21,6 +22,8 @@ TELLS_TIME: Final = 2
 """The text names a time: a date, a weekday, yesterday, last year."""
 HOLDS_NUMBER: Final = 4
 """The text holds a number."""
+TELLS_CHANGE: Final = 8
+"""The text says that something has changed."""
 MAX_CHARS: Final = 10_000
 """Flags are read from so many characters; what follows in a longer text is ignored."""
 
@@ -45,7 +48,7 @@ _HOW_MANY: Final = re.compile(r"\W*how (?:many|much|often|old)\b", re.IGNORECASE
 
 
 class TextFlags(NamedTuple):
-    """``flags``: the sum of ``ASKS``, ``TELLS_TIME`` and ``HOLDS_NUMBER``. ``subject``: ``subject_code`` or 0."""
+    """``flags``: the sum of those that hold. ``subject``: ``subject_code`` or 0."""
 
     flags: int
     subject: int
@@ -66,6 +69,8 @@ def text_flags(text: str) -> TextFlags:
         flags |= TELLS_TIME
     if not _NUMBER_WORDS.isdisjoint(tokens) or any(map(str.isdecimal, numbers)):
         flags |= HOLDS_NUMBER
+    if speaks_of_change(text):
+        flags |= TELLS_CHANGE
     first = _FIRST_WORD.match(text)
     return TextFlags(flags, subject_code(first[1].lower()) if first else 0)
 

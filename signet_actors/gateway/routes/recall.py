@@ -237,13 +237,15 @@ async def search_memories(
     received: tuple[Wording, ...] = (),
     *,
     turns: bool = False,
+    enough: int | None = None,
     names: Mapping[str, float] | None = None,
     of_long_text: bool = False,
     is_part: bool | None = None,
 ) -> tuple[Recalled, list[Stage]]:
     """Return the memories that match ``query`` by words and by meaning, and what each stage took.
 
-    ``received``: rows that make room for others. ``turns``: look for turns of sessions, too.
+    ``received``: rows that make room for others. ``turns``: look for turns of sessions, too, unless ``enough`` memories
+    answer.
     ``names``, ``of_long_text`` and ``is_part``: as of ``Recall``; None: as the query itself is.
     """
     state = call.state
@@ -282,6 +284,7 @@ async def search_memories(
             within=None if intent is None or intent.mode != "filter" else time_filter(intent),
             received=received,
             turns=turns,
+            enough=enough,
             session_key=call.session_key if turns else None,
             names=exact_names(query) if names is None else dict(names),
             of_long_text=of_long_text,
@@ -430,6 +433,7 @@ def _result(row: RecalledRow, cut: int, *, already_recalled: bool, session_key: 
         session_key=session_key,
         source_type=_origin(row.source_type),
         source_path=row.source_path or UNSET,
+        newer_id=UNSET if row.newer_id is None else row.newer_id,
     )
 
 

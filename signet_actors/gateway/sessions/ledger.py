@@ -59,7 +59,8 @@ class Context:
     Hold ``lock`` to change it, until the response is written (``Call.hold``). ``started``: the session has received the
     text of its start in this epoch, for the request ``start_key``. ``stored``: an earlier process knew it.
     ``source``: the reason of a start whose text comes with the next prompt. ``told_tools``: it was told its key, for
-    the tools. ``awaits_summary``: the start after a compaction began the epoch, and no prompt has followed yet.
+    the tools. ``told_turns``: ids of turns of earlier sessions. ``awaits_summary``: the start after a compaction began
+    the epoch, and no prompt has followed yet.
     ``losses``: how often the model had lost a part of the
     conversation when its transcript was last read; ``expects_loss``: the epoch has begun for one that is in no
     transcript yet.
@@ -86,6 +87,7 @@ class Context:
         "started",
         "stored",
         "told_tools",
+        "told_turns",
     )
 
     def __init__(self, key: str, agent_id: str, now_ms: int) -> None:
@@ -101,6 +103,7 @@ class Context:
         self.is_agent_known = True
         self.stored = self.told_tools = self.awaits_summary = self.expects_loss = False
         self.losses = 0
+        self.told_turns: set[str] = set()
         self.received: dict[str, Wording] = {}
         self.requests: dict[str, set[str]] = {}
         self.lock = asyncio.Lock()
@@ -249,7 +252,7 @@ class RecallLedger:
         context.epoch += 1
         context.started, context.start_key = False, None
         context.received, context.requests = {}, {}
-        context.told_tools = False
+        context.told_tools, context.told_turns = False, set()
         context.awaits_summary = False
         self.touch(context)
 

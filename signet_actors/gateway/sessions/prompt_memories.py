@@ -6,14 +6,17 @@ Source: docs/guides/hooks.md "Each prompt"; docs/decisions.md 49.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from typing import Final
 
 import msgspec
 
+from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.ranking.relevance import OF_NAMED
-from signet_actors.domain.session_inject import Line, memory_lines, prompt_memories, session_line
+from signet_actors.domain.session_inject import TURN_CHARS, Line, memory_lines, prompt_memories, session_line, turn_item
+from signet_actors.domain.transcripts.excerpts import excerpt
 from signet_actors.domain.versions import newest_versions
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.routes.recall import (
@@ -30,6 +33,10 @@ from signet_actors.protocol.searcher import Recalled, RecalledRow
 
 MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
+ENOUGH: Final = 2
+"""With so many memories, no turn of an earlier session is looked for."""
+TURN_RELEVANCE: Final = 0.8
+"""Turns are found by their words alone, so they must answer more surely."""
 VERSIONS: Final = 3
 MAX_FOUND: Final = 200
 """So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
@@ -60,10 +67,17 @@ async def offered_memories(
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
     again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
-    fresh = [row for row in rows_found if row.wording not in received][: settings.recall_limit]
+    fresh = _newer_first([row for row in rows_found if row.wording not in received])[: settings.recall_limit]
     found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True)
+    items = list(shown.items)
+    if len(items) < ENOUGH:
+        told = frozenset() if context is None else context.told_turns
+        turns = _turns(found, terms, told, limit - len(shown.text))
+        items += turns.values()
+        if context is not None:
+            context.told_turns |= turns.keys()
     rows = [(row.id, row.wording) for row in found.rows if row.id in shown.whole]
     if context is not None:
         offer_found(call, context, "prompt", found, found.rows, injected=shown.whole)
@@ -71,10 +85,10 @@ async def offered_memories(
     if shown.ids and not state.config.memory.pipeline_v2.mutations_frozen:
         state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
     tools = ""
-    if shown.items and context is not None and not context.told_tools:
+    if items and context is not None and not context.told_tools:
         tools = session_line(session.key, limit) if call.request.harness in state.harnesses_with_tools else ""
         context.told_tools = bool(tools)
-    inject = prompt_memories(shown.items, tools) if shown.items else ""
+    inject = prompt_memories(items, tools) if items else ""
     return UserPromptReply(
         inject=inject,
         dynamic_context=inject,
@@ -91,6 +105,8 @@ async def _searched(
     filters: Filters,
 ) -> Recalled:
     """Return what the searches of a prompt find: of several, the best of each in turn."""
+    # Turns of the agent's sessions in the project, where too little is known otherwise.
+    turns = filters.project is not None and call.state.config.search.transcripts and await call.is_owner()
     replies = [
         search_memories(
             call,
@@ -98,6 +114,8 @@ async def _searched(
             msgspec.structs.replace(fields, min_relevance=OF_NAMED) if search.is_names else fields,
             None,
             filters,
+            turns=turns and not at,
+            enough=ENOUGH,
             names={} if at else terms.names,
             of_long_text=search.is_of_long,
             is_part=search.is_part,
@@ -110,5 +128,28 @@ async def _searched(
     return msgspec.structs.replace(first, rows=list(rows.values()))
 
 
+def _newer_first(rows: Sequence[RecalledRow]) -> list[RecalledRow]:
+    """Return the rows with each one that says what has changed of another directly before that one."""
+    by_id = {row.id: row for row in rows}
+    newer = ((by_id.get(row.newer_id or ""), row) for row in rows)
+    return list({row.id: row for pair in newer for row in pair if row is not None}.values())
+
+
+def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: int) -> dict[str, str]:
+    """Return what was said in earlier sessions and answers, by the id of the turn, as items that fit."""
+    items: dict[str, str] = {}
+    for turn in found.turns:
+        text = excerpt(turn.content, terms.terms, TURN_CHARS)
+        said = "" if turn.who != "user" else text
+        if turn.relevance < TURN_RELEVANCE or turn.id in told or detect_injection(f"Noted: {text}", said) is not None:
+            continue
+        item = turn_item(text, turn.created_at, chars)
+        if item is None or len(items) == ENOUGH:
+            break
+        items[turn.id] = item
+        chars -= len(item) + 1
+    return items
+
+
 def _line(row: RecalledRow) -> Line:
-    return Line(row.id, row.content, row.tags, row.created_at)
+    return Line(row.id, row.content, row.tags, row.created_at, row.newer_id)

@@ -220,6 +220,13 @@ class VectorLeg:
             found[missing] = self._read(snapshot, query, seqs[missing])
         return found
 
+    def vector_of(self, seq: int) -> npt.NDArray[np.float32] | None:
+        """Return the newest vector of the row, None if it is not here."""
+        if seq >= len(self._current) or not self._current[seq]:
+            return None
+        vector: npt.NDArray[np.float32] = self.matrix.vectors_of(self._record_of_row[[seq]])[0]
+        return vector
+
     def holds(self, seqs: Seqs) -> Mask:
         """Return which rows have their newest vector here; all of them while that is not known. Shape (len(seqs),)."""
         return self._current[seqs] if self.complete else np.ones(len(seqs), np.bool_)

@@ -5,6 +5,7 @@ Source: memory-api.txt "POST /api/memory/recall" (context ledger); memory-system
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from signet_actors.protocol.sessions import (
     SessionStartFound,
 )
 from signet_actors.searcher.columns import DAY_MS, Mask, Seqs
+from signet_actors.searcher.corrections import Corrections
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import sessions as stored
@@ -30,6 +32,8 @@ from signet_actors.store.reads.contents import memories_by_seq
 
 LAST_SESSIONS: Final = 20
 """Of a project, in which what was asked for counts."""
+MOST_CORRECTED: Final = 25
+"""Of each list of a start, so many are looked up: it shows no more."""
 RECALLED_LATELY: Final = 2000
 """Of so many rows of all agents and projects that were recalled last; reading their numbers takes a millisecond."""
 
@@ -97,6 +101,14 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     )
     first = first[: query.max_constraints]
     constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=query.chars)
+    shown = _by_score(query, {seq: memories[seq] for seq in best.tolist() if seq in memories})
+    used = [seq for seq in asked.tolist() if seq in memories]
+    if not query.of_all_types:
+        newer = _corrected(Corrections(reader, snapshot, query.read, filters), memories, shown, used)
+        memories |= memories_by_seq(
+            snapshot, query.read, filters, sorted({*newer.values()} - {*memories, *constraints}), chars=query.chars
+        )
+        shown, used = ([newer.get(seq, seq) for seq in seqs] for seqs in (shown, used))
     found = constraints | memories
     wordings = columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""
@@ -115,14 +127,26 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
                 ),
             )
         ],
-        memories=_by_score(query, [memories[seq] for seq in best.tolist() if seq in memories]),
-        used=[memories[seq] for seq in asked.tolist() if seq in memories],
+        memories=[memories[seq] for seq in dict.fromkeys(shown) if seq in memories],
+        used=[memories[seq] for seq in dict.fromkeys(used) if seq in memories and seq not in shown],
         summary=None if last_summary is None else memories.get(last_summary),
         wordings={memory.id: wording for memory, wording in zip(found.values(), wordings, strict=True)},
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
         all_constraints=int(binding.sum()),
     )
+
+
+def _corrected(
+    corrections: Corrections, memories: Mapping[int, Memory], shown: Sequence[int], used: Sequence[int]
+) -> dict[int, int]:
+    """Return for each of the first rows of both lists that a newer memory corrects that newer one."""
+    newer = {}
+    for seq in (*shown[:MOST_CORRECTED], *used[:MOST_CORRECTED]):
+        row = corrections.newest(seq, memories[seq].content)
+        if row is not None:
+            newer[seq] = row.seq
+    return newer
 
 
 def _asked_for(snapshot: Snapshot, query: FindSessionStart, allowed: Mask, own: Mask) -> Seqs:
@@ -153,17 +177,17 @@ def _highest(reader: Reader, among: Mask, query: FindSessionStart, count: int) -
     return seqs[np.argpartition(-weight, count)[:count]]
 
 
-def _by_score(query: FindSessionStart, memories: list[Memory]) -> list[Memory]:
-    """Return preferences before other types, each the project's first, then those of the highest score.
+def _by_score(query: FindSessionStart, memories: Mapping[int, Memory]) -> list[int]:
+    """Return the rows of preferences before other types, each the project's first, then those of the highest score.
 
     Of all types, those count whose score is still high enough.
     """
-    weighed = [(memory, _score(query, memory)) for memory in memories]
+    weighed = [(seq, memory, _score(query, memory)) for seq, memory in memories.items()]
     if query.of_all_types:
-        weighed = [(memory, weight) for memory, weight in weighed if weight > query.min_score]
+        weighed = [each for each in weighed if each[2] > query.min_score]
     preferred = PREFERRED_TYPES[0] if not query.of_all_types else None
-    weighed.sort(key=lambda pair: (pair[0].type != preferred, pair[0].project != query.project, -pair[1], pair[0].id))
-    return [memory for memory, _ in weighed[: query.limit]]
+    weighed.sort(key=lambda each: (each[1].type != preferred, each[1].project != query.project, -each[2], each[1].id))
+    return [seq for seq, _, _ in weighed[: query.limit]]
 
 
 def _score(query: FindSessionStart, memory: Memory) -> float:

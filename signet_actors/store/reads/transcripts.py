@@ -54,7 +54,7 @@ _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
     " ranked AS (SELECT a.transcript, a.turn, a.score,"
     " row_number() OVER (PARTITION BY a.transcript ORDER BY a.score, a.turn) AS place FROM matches a)"
-    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place = 1 ORDER BY b.score, b.turn LIMIT :limit"
+    " SELECT b.transcript, b.turn FROM ranked b WHERE b.place <= :places ORDER BY b.score, b.turn LIMIT :limit"
 )
 _NO_COPY: Final = (
     "NOT EXISTS (SELECT 1 FROM session_turns o JOIN session_transcripts t ON t.seq = o.transcript_seq"
@@ -134,10 +134,13 @@ def turns_after(
             return turns, None
 
 
-def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str) -> list[FoundTurn]:
-    """Return the best matching turn of each session that the caller may read and the query admits, best first."""
+def best_turns(snapshot: Snapshot, query: SearchSessions, expression: str, *, places: int = 1) -> list[FoundTurn]:
+    """Return the best matching turns of each session that the caller may read and the query admits, best first.
+
+    ``places``: at most so many of a session.
+    """
     where, bindings = conjunction((_LIVE, {}), readable_in_any_scope(snapshot, query.read.agent_id), _filters(query))
-    found = _best(snapshot, where, bindings, expression, query.limit)
+    found = _best(snapshot, where, bindings, expression, query.limit, places)
     rows = (snapshot.one(_FOUND, {"turn": turn}) for _, turn in found)
     return [FoundTurn(*row) for row in rows if row is not None]
 
@@ -160,13 +163,13 @@ def turn_matches(snapshot: Snapshot, turn: int, expression: str) -> bool:
 
 
 def _best(
-    snapshot: Snapshot, where: str, bindings: dict[str, Any], expression: str, limit: int
+    snapshot: Snapshot, where: str, bindings: dict[str, Any], expression: str, limit: int, places: int = 1
 ) -> list[tuple[int, int]]:
-    """Return transcripts with their best matching turn, the best match first."""
+    """Return transcripts with their best matching turns, at most ``places`` of each, the best match first."""
     snapshot.check_often()
     search = snapshot.dialect.turn_search
     sql = _SEARCH.format(search.score, search.source, where)
-    rows = snapshot.rows(sql, {**bindings, "match": expression, "limit": limit})
+    rows = snapshot.rows(sql, {**bindings, "match": expression, "limit": limit, "places": places})
     return [(transcript, turn) for transcript, turn in rows]
 
 

@@ -1,0 +1,123 @@
+"""Whether a text says that something has changed, and of what, in English, German, French or Spanish.
+
+Source: docs/quality.md "Versions of a fact".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from signet_actors.domain.query_words import words_of
+from signet_actors.domain.stop_words import STOP_WORDS
+
+_CHANGE: Final = """
+    abandoned anymore cancelled canceled changed deprecated discontinued dropped formerly gone instead meanwhile
+    migrated moved nowadays now obsolete outdated previously removed renamed replaced replaces retired revoked since
+    superseded supersedes swapped switched
+    abgelöst abgeschafft abgeschaltet anstatt anstelle ausgetauscht ersetzt geändert gekündigt gewechselt inzwischen
+    jetzt migriert mittlerweile neuerdings nun seit statt stattdessen umbenannt umgestellt umgezogen verschoben veraltet
+    abandonné actuellement changé désormais depuis dorénavant déplacé maintenant migré obsolète remplacé remplacée
+    remplace renommé résilié
+    abandonado actualmente ahora cambiado cambió cancelado desde migrado movido movida obsoleto reemplazado reemplazada
+    reemplaza renombrado sustituido sustituida trasladado
+"""
+_WORDS: Final = frozenset(_CHANGE.split())
+_PHRASES: Final = (
+    *("as of", "from now on", "no longer", "no more", "not any more", "used to", "nicht mehr", "kein mehr"),
+    *("keine mehr", "ab sofort", "au lieu", "à la place", "n est plus", "ne sont plus", "ya no", "en lugar", "en vez"),
+)
+_WEEK: Final = """
+    monday tuesday wednesday thursday friday saturday sunday
+    montag dienstag mittwoch donnerstag freitag samstag sonntag
+    lundi mardi mercredi jeudi vendredi samedi dimanche
+    lunes martes miércoles jueves viernes sábado domingo
+"""
+_DAYS: Final = {day.removesuffix("s"): f"#{at % 7}" for at, day in enumerate(_WEEK.split())}
+_GERMAN: Final = frozenset(("der", "die", "das", "den", "dem", "und", "ist", "sind", "wir", "für", "nicht", "im"))
+"""A text with one of these has a capital letter in each noun, which so need not be a name."""
+_MOST_CHARS: Final = 1500
+"""A longer text has words of change by chance."""
+_STEM_CHARS: Final = 6
+_LEAST_SHARED: Final = 2
+_NEAR: Final = 4
+"""A name so many words from a word of change is what has changed."""
+_AROUND: Final = ".,;:!?\"'`()[]{}<>\u201c\u201d\u2018\u2019"
+
+
+def speaks_of_change(text: str) -> bool:
+    """Return True if the text has words of change."""
+    if len(text) > _MOST_CHARS:
+        return False
+    words = words_of(text)
+    spoken = f" {' '.join(words)} "
+    return not _WORDS.isdisjoint(words) or any(f" {phrase} " in spoken for phrase in _PHRASES)
+
+
+class Subject(NamedTuple):
+    """The telling words of a text by their stems, which of these are names, and which stand near a word of change."""
+
+    words: dict[str, str]
+    names: frozenset[str]
+    changed: frozenset[str]
+
+
+class Shared(NamedTuple):
+    """What an older text and a newer one are both about.
+
+    ``share``: of the words of the shorter one, without common ones. ``has_name``: a rare name that has changed.
+    """
+
+    share: float
+    has_name: bool
+
+
+NOTHING: Final = Subject({}, frozenset(), frozenset())
+
+
+def subject_of(text: str) -> Subject:
+    """Return what a text is about. Of a long one, the beginning counts."""
+    text = text[:_MOST_CHARS]
+    words = words_of(text)
+    telling = [word not in STOP_WORDS and word not in _WORDS for word in words]
+    spoken = " ".join(words)
+    marks = [at for at, word in enumerate(words) if word in _WORDS]
+    marks += [spoken[:found].count(" ") for phrase in _PHRASES if (found := f" {spoken} ".find(f" {phrase} ")) >= 0]
+    near = {at for mark in marks for at in range(mark - _NEAR, mark + _NEAR + 1)}
+    return Subject(
+        {_stem(word): word for word, tells in zip(words, telling, strict=True) if tells},
+        frozenset(_names(text, is_german=not _GERMAN.isdisjoint(words))),
+        frozenset(_stem(word) for at, word in enumerate(words) if telling[at] and at in near),
+    )
+
+
+def shared(
+    older: Subject, newer: Subject, is_rare: Callable[[str], bool], is_very_rare: Callable[[str], bool]
+) -> Shared:
+    """Return what both texts are about. ``is_rare``: few memories have the word; ``is_very_rare``: hardly any other."""
+    both = older.words.keys() & newer.words.keys()
+    rare = {stem for stem in both if is_rare(older.words[stem])}
+    shorter = min(len(older.words), len(newer.words)) - len(both) + len(rare)
+    is_enough = len(both) >= _LEAST_SHARED and shorter >= _LEAST_SHARED
+    names = rare & newer.changed & (older.names | newer.names)
+    has_name = any(is_very_rare(older.words[stem]) for stem in names if not stem.startswith("#") or is_enough)
+    return Shared(len(rare) / shorter if is_enough else 0.0, has_name)
+
+
+def _stem(word: str) -> str:
+    bare = word.removesuffix("s") if len(word) > _STEM_CHARS // 2 else word
+    return _DAYS.get(bare) or bare[:_STEM_CHARS]
+
+
+def _names(text: str, *, is_german: bool) -> set[str]:
+    """Return the stems of names: with a capital or a digit inside, or a capital within a sentence; and of days."""
+    found = set()
+    begins = True
+    for token in text.split():
+        core = token.strip(_AROUND)
+        inner = core[1:]
+        is_name = any(map(str.isupper, inner)) or (any(map(str.isdigit, inner)) and any(map(str.isalpha, core)))
+        if is_name or (core[:1].isupper() and not begins and not is_german):
+            found |= set(map(_stem, words_of(core)))
+        begins = token.endswith((".", "!", "?", ":")) or token in {"-", "*", "#", "##"}
+    return found.union(_DAYS.values())

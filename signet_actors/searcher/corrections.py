@@ -1,0 +1,173 @@
+"""What a newer memory says has changed stands beside the older one that a recall has found.
+
+A newer memory with words of change is about the older one if its relevance to it, as if that were a query, is high, or
+if it says of a rare name of the older one that it has changed.
+
+Source: docs/quality.md "Versions of a fact"; docs/compatibility.md "Recall".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.domain.query_words import phrase_expression
+from signet_actors.domain.ranking import relevance
+from signet_actors.domain.ranking.text_flags import TELLS_CHANGE
+from signet_actors.domain.temporal.change import NOTHING, Subject, shared, subject_of
+from signet_actors.protocol.memories import Filters, ReadScope, Wording
+from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow
+from signet_actors.searcher.columns import Seqs
+from signet_actors.searcher.postings import MATCH
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.engine import Snapshot
+from signet_actors.store.reads.contents import RecallableRow, contents_by_seq, recalled_by_seq
+from signet_actors.store.rows import decode_tags
+
+ANSWERS: Final = 0.5
+MOST_ROWS: Final = 5
+"""Of the rows that answer, the best ones."""
+MOST_CHANGES: Final = 2000
+"""Of the memories with words of change, the newest ones."""
+MOST_COMPARED: Final = 6
+"""Of these, the nearest to the older memory."""
+SURELY: Final = 0.83
+"""The least relevance of the newer memory to the older one, as if that were a query."""
+RARE_ROWS: Final = 8
+RARE_SHARE: Final = 0.08
+"""A word that more memories have tells nothing of what two of them are about."""
+MOST_SUBJECTS: Final = 2000
+"""Of texts, what they are about is remembered."""
+NAMED_ROWS: Final = 3
+"""A name that no more memories have, and that has changed, is enough."""
+_EXTENT: Final = 2.0
+
+Floats = npt.NDArray[np.float64]
+
+
+class Corrections:
+    """Finds what the memories that a request may read say has changed."""
+
+    def __init__(self, reader: Reader, snapshot: Snapshot, read: ReadScope, filters: Filters) -> None:
+        self._reader, self._snapshot, self._read, self._filters = reader, snapshot, read, filters
+        allowed = reader.allowed_rows(snapshot, read, filters)
+        flags = reader.flags.records["flags"][: len(allowed)]
+        self._changes = np.flatnonzero(allowed[: len(flags)] & ((flags & TELLS_CHANGE) > 0))[-MOST_CHANGES:]
+
+    def newest(self, seq: int, content: str) -> RecallableRow | None:
+        """Return the newest memory that says what has changed of the row with this content, None if there is none."""
+        created = self._reader.columns.created_ms
+        newer = self._changes[created[self._changes] > created[seq]]
+        if not len(newer):
+            return None
+        near, standing = self._nearest(seq, newer)
+        subject = subject_of(content)
+        both = [shared(subject, other, self._is_rare, self._is_very_rare) for other in self._subjects(near)]
+        about = relevance.relevance(np.array([each.share for each in both]), standing, _EXTENT) >= SURELY
+        by_name = np.array([each.has_name for each in both]) & ~(standing <= 0.0)
+        passing = near[about | by_name]
+        if not len(passing):
+            return None
+        newest = int(passing[np.lexsort((passing, created[passing]))[-1]])
+        return recalled_by_seq(self._snapshot, self._read, self._filters, [newest]).get(newest)
+
+    def _subjects(self, rows: Seqs) -> list[Subject]:
+        """Return what each of the rows is about, which the reader remembers."""
+        known, columns = self._reader.change_subjects, self._reader.columns
+        keys = [(columns.generation, *wording) for wording in columns.wordings(rows)]
+        missing = [seq for key, seq in zip(keys, rows.tolist(), strict=True) if key not in known]
+        if len(known) > MOST_SUBJECTS:
+            known.clear()
+            missing = rows.tolist()
+        texts = contents_by_seq(self._snapshot, self._read, missing) if missing else {}
+        known |= {key: subject_of(texts[key[1]]) for key in keys if key[1] in texts}
+        return [known.get(key, NOTHING) for key in keys]
+
+    def _nearest(self, seq: int, newer: Seqs) -> tuple[Seqs, Floats]:
+        """Return those of the ``newer`` rows that are nearest to the row, and how far they stand above unrelated ones.
+
+        Without a vector of the row: the newest ones, and NaN.
+        """
+        reader = self._reader
+        for leg in reader.vector_legs():
+            vector = leg.vector_of(seq)
+            if vector is not None:
+                cosines = leg.cosines(self._snapshot, reader.columns, vector, newer)
+                best = np.argsort(-np.nan_to_num(cosines, nan=-1.0), kind="stable")[:MOST_COMPARED]
+                counted = reader.counted_rows(self._snapshot, self._read, self._filters)
+                mean, spread = reader.unrelated.get(leg, counted)
+                return newer[best], (cosines[best] - mean) / spread
+        near = newer[-MOST_COMPARED:]
+        return near, np.full(len(near), np.nan)
+
+    def _is_rare(self, word: str) -> bool:
+        return self._holding(word) <= max(RARE_ROWS, RARE_SHARE * self._reader.columns.indexed_rows)
+
+    def _is_very_rare(self, word: str) -> bool:
+        return self._holding(word) <= NAMED_ROWS
+
+    def _holding(self, word: str) -> int:
+        """Return how many memories have the word."""
+        return len(self._reader.postings.lookup(self._snapshot, MATCH, phrase_expression(word)))
+
+
+def with_corrections(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
+    """Return ``found`` with the newer memory after each older one that it corrects, which is marked.
+
+    The order of what was found stays: the newer one may leave the question open.
+    """
+    answering = [row for row in found.rows if row.relevance >= ANSWERS][:MOST_ROWS]
+    if not answering:
+        return found
+    corrections = Corrections(reader, snapshot, command.read, command.filters)
+    rows = list(found.rows)
+    for row in answering:
+        newer = corrections.newest(row.seq, row.content)
+        if newer is not None:
+            rows = _beside(rows, row, _row(reader, newer, row, command), command.received)
+    return msgspec.structs.replace(found, rows=rows[: command.limit])
+
+
+def _beside(
+    rows: list[RecalledRow], older: RecalledRow, newer: RecalledRow, received: Sequence[Wording]
+) -> list[RecalledRow]:
+    """Return the rows with ``newer`` directly after the older one, unless it stands before it or is ``received``."""
+    at = next(at for at, row in enumerate(rows) if row.id == older.id)
+    before, after = rows[:at], [row for row in rows[at + 1 :] if row.id != newer.id]
+    is_there = newer.wording in received or any(row.id == newer.id for row in before)
+    marked = msgspec.structs.replace(rows[at], newer_id=newer.id)
+    return [*before, marked, *([] if is_there else [newer]), *after]
+
+
+def _row(reader: Reader, row: RecallableRow, older: RecalledRow, command: Recall) -> RecalledRow:
+    """Return the row of the newer memory, which answers as well as the older one."""
+    columns = reader.columns
+    return RecalledRow(
+        id=row.id,
+        content=row.content[: command.content_chars],
+        content_length=len(row.content),
+        score=older.score,
+        relevance=older.relevance,
+        source=older.source,
+        type=row.type,
+        tags=decode_tags(row.tags),
+        pinned=bool(row.pinned),
+        importance=row.importance,
+        who=row.who,
+        project=row.project,
+        scope=row.scope,
+        visibility=row.visibility,
+        agent_id=row.agent_id,
+        created_at=row.created_at,
+        session_id=row.session_id,
+        source_id=row.source_id,
+        seq=row.seq,
+        own_ms=int(columns.created_ms[row.seq]),
+        content_version=int(columns.content_version[row.seq]),
+        source_type=row.source_type,
+        source_path=row.source_path,
+    )

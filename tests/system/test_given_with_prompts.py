@@ -1,0 +1,139 @@
+"""What a prompt is given: what is current beside what is outdated, and what was said where no memory answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+HERE, ELSEWHERE = "/home/ada/quay", "/home/ada/pier"
+FACTS = (
+    ("We decided to use Celery for background jobs", "Celery was replaced by Dramatiq in May"),
+    ("The local harbour database listens on port 5434", "The local harbour database listens now on port 5442"),
+    ("Login of the kiosk is handled by Auth0", "The kiosk asks Keycloak; the Auth0 tenant was cancelled"),
+    ("Rechnungen werden mit Wkhtmltopdf erzeugt", "Wkhtmltopdf wurde durch WeasyPrint ersetzt"),
+    ("The staging API runs on port 8080", "The staging API moved from port 8080 to port 8090"),
+)
+ASKED = {
+    "which library do we use for background jobs?": ("Celery was replaced", "[older] We decided to use Celery"),
+    "who handles the login of the kiosk?": ("the Auth0 tenant was cancelled", "[older] Login of the kiosk"),
+    "womit werden die Rechnungen erzeugt?": ("durch WeasyPrint ersetzt", "[older] Rechnungen werden"),
+}
+"""By prompt, what it is given first and what then."""
+TALK = (
+    ("How many trucks did it take to reproduce the double booking?", "400 virtual trucks on 12 docks, with ramp.js."),
+    ("What was left to do after the banner?", "Two things: the Polish translation and an end-to-end test."),
+    ("Which colour has the lighthouse lamp?", "The lamp of the lighthouse is amber since the storm."),
+)
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon(patient=True) as started:
+        for older, _ in FACTS:
+            started.api.remember(older, project=HERE)
+        for number in range(12):
+            started.api.remember(f"Crane {number} of the quay lifts {number} tons", project=HERE)
+        for _, newer in FACTS:
+            started.api.remember(newer, project=HERE)
+        talk(started.api, "past", HERE, TALK)
+        talk(
+            started.api, "elsewhere", ELSEWHERE, (("Where is the anchor of the barge?", "The anchor is in shed nine."),)
+        )
+        yield started
+
+
+def hook(client: Client, name: str, session: str, **fields: Any) -> Any:
+    body = {"harness": "codex", "project": HERE, "sessionKey": session, **fields}
+    for _ in range(20):
+        reply = client.post(f"/api/hooks/{name}", body).ok()
+        if reply.get("reason") != "timeout":
+            break
+    return reply
+
+
+def talk(client: Client, session: str, project: str, said: tuple[tuple[str, str], ...]) -> None:
+    turns = [
+        {"role": role, "content": text} for pair in said for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+    assert hook(client, "session-end", session, project=project, transcript=turns, reason="logout")["stored"]
+
+
+def given(daemon: LiveDaemon, prompt: str, session: str | None = None, **fields: Any) -> list[str]:
+    inject = hook(daemon.api, "user-prompt-submit", session or prompt, userPrompt=prompt, **fields)["inject"]
+    return str(inject).split("\n- ")[1:]
+
+
+@pytest.mark.parametrize("prompt", ASKED)
+def test_an_outdated_memory_is_given_below_the_newer_one_and_marked(daemon: LiveDaemon, prompt: str) -> None:
+    newer, older = ASKED[prompt]
+    items = given(daemon, prompt)
+    at = next(at for at, item in enumerate(items) if item.startswith(older))
+    assert newer in items[at - 1], items
+    assert at > 0
+
+
+def test_of_versions_in_nearly_the_same_words_only_the_newest_is_given(daemon: LiveDaemon) -> None:
+    items = given(daemon, "which port has the local harbour database?")
+    assert any("5442" in item for item in items)
+    assert not any("5434" in item for item in items)
+
+
+def test_no_outdated_memory_is_given_alone_where_the_session_has_the_newer_one(daemon: LiveDaemon) -> None:
+    daemon.api.recall("Dramatiq replaced Celery", sessionKey="has-newer", project=HERE)
+    items = given(daemon, "which library do we use for background jobs?", "has-newer")
+    assert not any("We decided to use Celery" in item for item in items), items
+
+
+def test_a_recall_has_the_newer_memory_beside_the_older_one(daemon: LiveDaemon) -> None:
+    rows = daemon.api.recall("which library do we use for background jobs?", project=HERE)["results"]
+    at = next(at for at, row in enumerate(rows) if row["content"].startswith("We decided to use Celery"))
+    assert rows[at + 1]["content"] == "Celery was replaced by Dramatiq in May"
+    assert rows[at]["newer_id"] == rows[at + 1]["id"]
+    assert rows[at + 1]["relevance"] >= 0.5
+    assert [row for row in rows if row["content"].startswith("Crane") and "newer_id" in row] == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"),
+    [
+        ("how many virtual trucks did it take to reproduce the double booking?", "400 virtual trucks"),
+        ("what was left to do after the banner?", "the Polish translation"),
+        ("which colour has the lamp of the lighthouse?", "is amber since the storm"),
+    ],
+)
+def test_what_was_said_in_the_project_answers_where_no_memory_does(
+    daemon: LiveDaemon, prompt: str, answer: str
+) -> None:
+    items = [item for item in given(daemon, prompt) if item.startswith("From an earlier session: ")]
+    assert len(items) == 1, items
+    assert answer in items[0]
+    assert items[0].endswith(")"), "its date"
+    assert given(daemon, prompt, prompt) == [], "it was told"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "where is the anchor of the barge?",
+        "thanks, that is it for today",
+        "please fix the typo",
+        "write a haiku about autumn leaves",
+        "what is the capital of Mongolia?",
+        "which trucks?",
+    ],
+)
+def test_what_was_said_elsewhere_or_has_little_to_do_with_it_is_not_given(daemon: LiveDaemon, prompt: str) -> None:
+    assert not any("earlier session" in item for item in given(daemon, prompt))
+
+
+def test_a_session_without_a_project_and_another_agent_get_no_turn(daemon: LiveDaemon) -> None:
+    prompt = "which colour has the lamp of the lighthouse?"
+    assert given(daemon, prompt, "no project", project=None) == []
+    reply = hook(daemon.agent("bob"), "user-prompt-submit", "bob's", userPrompt=prompt)
+    assert "lighthouse" not in reply["inject"]
