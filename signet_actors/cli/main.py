@@ -89,7 +89,10 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Start here", ("setup", "start", "remember", "recall", "status", "help")),
     ("Memories", ("list", "show", "search", "edit", "forget", "recover", "history", "import", "export")),
     ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),
-    ("Daemon", ("stop", "restart", "service", "doctor", "logs", "config", "backup", "restore", "up", "version")),
+    (
+        "Daemon",
+        ("stop", "restart", "service", "doctor", "logs", "config", "backup", "restore", "up", "uninstall", "version"),
+    ),
     ("Advanced", ("providers", "pipeline", "review", "synthesis", "retention", "call", "bench", "eval", "completion")),
 )
 """The headings of ``signet --help``, and the commands below each."""
