@@ -19,6 +19,7 @@ import click
 
 from signet_actors.cli.backfill_progress import BackfillProgress
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.harness_name import HarnessName
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.past_sessions import chat_export, line_files, opencode
 from signet_actors.cli.past_sessions.session import Message, PastSession, Unreadable
@@ -78,7 +79,7 @@ class Outcome:
 
 
 @click.command()
-@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=click.Choice(tuple(SOURCES)))
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=HarnessName(tuple(SOURCES)))
 @click.option(
     "--export", metavar="FILE|DIR", type=click.Path(path_type=Path), help="conversations.json of Claude or ChatGPT."
 )

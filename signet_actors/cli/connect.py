@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from signet_actors.cli.connect_check import check_harness
+from signet_actors.cli.harness_name import HarnessName
 from signet_actors.cli.harnesses.hook_settings import PROGRAM, start_words
 from signet_actors.cli.harnesses.identity_files import (
     files_with_identity,
@@ -36,7 +37,6 @@ from signet_actors.cli.presentation import (
     printable,
 )
 from signet_actors.cli.tables import Column, print_table
-from signet_actors.config.suggest import closest
 from signet_actors.errors import ConfigError, ErrorCode, RequestRefused
 from signet_actors.hook.harness_events import HOOKS
 from signet_actors.hook.spool import Spool
@@ -53,22 +53,6 @@ OWN_MEMORIES = {"claude-code": "claude-memory", "codex": "codex-memory", "opencl
 GENERIC = "generic"
 CONNECTED, DIFFERENT, NOT_CONNECTED = "connected", "connected, by another command", "not connected"
 NO_TOOLS = "no memory tools, because {reason}; install Signet again"
-
-
-class HarnessName(click.Choice[str]):
-    """The name of a harness; its program (`claude`) and its title mean it, too, in any case."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name. Raises BadParameter, with a name that is like the given one."""
-        given = value.lower().replace(" ", "-").replace("_", "-")
-        for harness in HARNESSES:
-            if given in (harness.name, harness.program, harness.title.lower().replace(" ", "-")):
-                return harness.name
-        if given in self.choices:
-            return given
-        near = closest(given, self.choices)
-        hint = f"did you mean {near}?" if near else f"one of {', '.join(self.choices)}."
-        raise click.BadParameter(f"{value!r} is no program that Signet knows; {hint}", ctx, param)
 
 
 @click.command()

@@ -15,7 +15,7 @@ import signet_actors
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.harnesses.hook_settings import PROGRAM
 from signet_actors.cli.harnesses.registry import HARNESSES
-from signet_actors.cli.installed_program import gone_program, other_program
+from signet_actors.cli.installed_program import gone_program, installed_program, is_program, other_program, same_program
 from signet_actors.cli.service_managers import service_manager
 from signet_actors.errors import SignetError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def installation_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check what an installation has left on the machine: its modules, its entries in settings, its service."""
     yield from _module_findings()
+    yield from _path_findings(context)
     yield from _connection_findings(context)
     yield from _service_findings(context)
 
@@ -42,6 +43,17 @@ def _module_findings() -> Iterator[DoctorFinding]:
             "its modules are not compiled, so each command and each process takes twice as long to start",
             f"as the owner of the files: {unset} {shlex.quote(sys.executable)} -m compileall -q {package}",
         )
+
+
+def _path_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that there is no second `signet` on PATH: which one a terminal runs depends on the terminal."""
+    ours = installed_program("signet", context.environment)
+    directories = filter(os.path.isabs, context.environment.get("PATH", "").split(os.pathsep))
+    for path in (os.path.join(directory, "signet") for directory in directories):
+        if is_program(path) and not same_program(path, ours):
+            told = f"another program signet is on PATH: {path}; this one is {ours}"
+            yield DoctorFinding("installation", WARN, told, "remove one of the two, or use their full paths")
+            return
 
 
 def _connection_findings(context: DoctorContext) -> Iterator[DoctorFinding]:

@@ -551,6 +551,8 @@ def test_a_program_may_be_called_by_its_command_or_its_title_and_a_mistyped_name
     for called, name in SUGGESTED.items():
         refused = home.run("connect", called)
         assert (refused.exit_code, f"did you mean {name}?" in refused.stderr) == (2, True), refused.stderr
+    assert home.run("backfill", "claude", "Gemini CLI", "--dry-run").exit_code == 0
+    assert "did you mean codex?" in home.run("backfill", "codx", "--dry-run").stderr
     for called in ("emacs", "x", "zed"):
         refused = home.run("disconnect", called)
         assert "one of claude-code, codex, gemini, cursor, vscode, windsurf, opencode, openclaw." in refused.stderr

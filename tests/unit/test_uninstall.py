@@ -79,6 +79,21 @@ def test_doctor_names_each_connection_and_service_whose_program_is_gone(home: Ho
     assert {state for state, *_ in findings(home).values()} == {"ok"}
 
 
+def test_doctor_names_a_second_signet_on_path(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> list[str]:
+        rows = json.loads(run("doctor", "--json").stdout)["findings"]
+        return [row["detail"] for row in rows if "on PATH" in row["detail"]]
+
+    ours, other = home.program.with_name("signet"), other_installation(home).with_name("signet")
+    link = home.root / "links" / "signet"
+    link.parent.mkdir()
+    link.symlink_to(ours)
+    monkeypatch.setenv("PATH", f"{link.parent}{os.pathsep}{os.environ['PATH']}")
+    assert told() == [], "a link to it is no other one"
+    monkeypatch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
+    assert told() == [f"another program signet is on PATH: {other}; this one is {ours}"]
+
+
 def test_uninstall_shows_its_plan_asks_and_leaves_the_memories_and_other_installations(home: Home) -> None:
     before = home.files()
     run("connect", "codex")
