@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.service_managers import ServiceManager
 
 SUPERVISOR = (sys.executable, "-P", "-m", "signet_actors.supervisor")
 POLL_S = 0.05
@@ -126,7 +127,8 @@ def _check_not_running(workspace: Path) -> None:
 def start_daemon(invocation: Invocation, timeout: float) -> str:
     """Start the daemon unless it runs, and wait until it is ready; return how that went.
 
-    If it does not start, prints why, and ends the command with the daemon's exit code.
+    A service that is installed for the workspace starts it, so that its manager knows the daemon. If it does not start,
+    prints why, and ends the command with the daemon's exit code.
     """
     workspace = invocation.workspace
     began = time.monotonic()
@@ -134,6 +136,13 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
         wait_until_ready(workspace, None, began + timeout)
         return "already runs"
     load_config(workspace, invocation.settings)
+    from signet_actors.cli.service_managers import service_here  # noqa: PLC0415 - only for a start
+
+    if (manager := service_here(invocation)) is not None:
+        with spinner("Starting the service"):
+            manager.restart()
+            wait_for_service(workspace, manager, began + timeout)
+        return f"ready in {time.monotonic() - began:.1f} s, as a service"
     child, start_log = launch(workspace, invocation.environment)
     try:
         with spinner("Starting the daemon"):
@@ -211,6 +220,16 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
                 client.close()
         time.sleep(POLL_S)
     raise Unavailable(f"the daemon was not ready in time ({last}); it is still starting, see `signet logs`")
+
+
+def wait_for_service(workspace: Path, manager: ServiceManager, deadline: float) -> None:
+    """Wait until the daemon of the service is ready. Raises Unavailable, DaemonNotRunning, WorkspaceLocked."""
+    while not lock_held(workspace):
+        state = manager.state()
+        if state.has_failed or time.monotonic() > deadline:
+            raise Unavailable(f"the service does not start ({state.state}); `{manager.log_command}` shows why")
+        time.sleep(POLL_S)
+    wait_until_ready(workspace, None, deadline)
 
 
 def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:

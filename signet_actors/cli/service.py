@@ -12,9 +12,9 @@ import click
 
 from signet_actors.cli.daemon_process import supervisor_pid
 from signet_actors.cli.exit_codes import NOT_RUNNING
-from signet_actors.cli.installed_program import installed_program, is_program, other_program
+from signet_actors.cli.installed_program import is_program, other_program
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.lifecycle import POLL_S, spinner, stop_daemon, stop_timeout_s, wait_until_ready
+from signet_actors.cli.lifecycle import spinner, stop_daemon, stop_timeout_s, wait_for_service
 from signet_actors.cli.presentation import (
     ask_confirmation,
     below_home,
@@ -23,17 +23,23 @@ from signet_actors.cli.presentation import (
     print_result,
     printable,
 )
-from signet_actors.cli.service_managers import Service, ServiceManager, Systemd, home_of, service_manager
+from signet_actors.cli.service_managers import (
+    Service,
+    ServiceManager,
+    Systemd,
+    service_manager,
+    wanted_service,
+    workspace_of,
+)
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
-from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE, Workspace
+from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.errors import ConfigError, ErrorCode, NotFound, RequestRefused, Unavailable
+from signet_actors.errors import ConfigError, ErrorCode, NotFound, RequestRefused
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
-LISTEN_VARIABLES = ("SIGNET_HOST", "SIGNET_PORT")
 READY_S = 120
 
 
@@ -130,20 +136,6 @@ def service_problem(found: Service) -> str:
     return f"{found.program} does not exist → `signet service install`"
 
 
-def workspace_of(found: Service, invocation: Invocation) -> str:
-    """Return the workspace that the service serves."""
-    return found.variables.get(WORKSPACE_VARIABLE) or str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME)
-
-
-def wanted_service(invocation: Invocation) -> Service:
-    """Return the service of this installation and this workspace."""
-    workspace = str(invocation.workspace)
-    variables = {name: value for name in LISTEN_VARIABLES if (value := invocation.environ.get(name))}
-    if workspace != str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME):
-        variables = {WORKSPACE_VARIABLE: workspace, **variables}
-    return Service(installed_program("signet", invocation.environ), variables)
-
-
 def install_service(invocation: Invocation, *, yes: bool) -> bool:
     """Install the service, start it, and wait until the daemon is ready; return False if nothing was to be done.
 
@@ -168,7 +160,7 @@ def install_service(invocation: Invocation, *, yes: bool) -> bool:
     with spinner("Starting the service"):
         manager.start(text)
         stays = manager.stays_after_logout()
-        _wait_until_ready(invocation, manager)
+        wait_for_service(invocation.workspace, manager, time.monotonic() + READY_S)
     if isinstance(manager, Systemd) and not stays:
         print_message("The daemon ends when you log out: `loginctl enable-linger` was refused.")
     return True
@@ -184,17 +176,6 @@ def _refuse_unless_wanted(found: Service, wanted: Service, invocation: Invocatio
     for question in questions:
         if not ask_confirmation(question):
             raise RequestRefused("the service was not changed", code=ErrorCode.CONFIRM_REQUIRED)
-
-
-def _wait_until_ready(invocation: Invocation, manager: ServiceManager) -> None:
-    """Wait until the daemon of the service is ready. Raises Unavailable, DaemonNotRunning."""
-    deadline = time.monotonic() + READY_S
-    while not lock_held(invocation.workspace):
-        state = manager.state()
-        if state.has_failed or time.monotonic() > deadline:
-            raise Unavailable(f"the service does not start ({state.state}); `{manager.log_command}` shows why")
-        time.sleep(POLL_S)
-    wait_until_ready(invocation.workspace, None, deadline)
 
 
 def _print_running(invocation: Invocation, manager: ServiceManager, how: str) -> None:

@@ -20,12 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.parsers.expat import ExpatError
 
-from signet_actors.errors import ConfigError, NotFound, Unavailable
+from signet_actors.cli.installed_program import installed_program, is_program
+from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
+from signet_actors.errors import ConfigError, NotFound, SignetError, Unavailable
 from signet_actors.runtime.file_draft import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from signet_actors.cli.invocation import Invocation
+
+LISTEN_VARIABLES: Final = ("SIGNET_HOST", "SIGNET_PORT")
 UNITS: Final = Path(__file__).with_name("service_units")
 CALL_LIMIT_S: Final = 240
 """More than ``TimeoutStartSec`` of the unit."""
@@ -130,6 +135,10 @@ class Systemd:
         _write(self.file, text)
         self._run("daemon-reload")
         self._run("enable", self.name)
+        self.restart()
+
+    def restart(self) -> None:
+        """Start the service as it is installed, again if it runs. Raises Unavailable."""
         self._run("restart", self.name)
 
     def stays_after_logout(self) -> bool:
@@ -238,7 +247,14 @@ class Launchd:
         self._boot_out()
         _write(self.file, text)
         self._run("enable", f"{self._domain}/{self.name}")
-        self._run("bootstrap", self._domain, str(self.file))
+        self.restart()
+
+    def restart(self) -> None:
+        """Start the service as it is installed, again if it runs. Raises Unavailable."""
+        if self.state().state == "not loaded":
+            self._run("bootstrap", self._domain, str(self.file))
+        else:
+            self._run("kickstart", "-k", f"{self._domain}/{self.name}")
 
     def stays_after_logout(self) -> bool:
         """Return False: agents of a user end with the login."""
@@ -280,6 +296,40 @@ def service_manager(environ: Mapping[str, str]) -> ServiceManager:
         "this machine has neither systemd nor launchd. In a container, what starts the container starts the daemon; "
         "elsewhere a line of `crontab -e` does: @reboot signet start, with the whole path of signet"
     )
+
+
+def wanted_service(invocation: Invocation) -> Service:
+    """Return the service of this installation and this workspace."""
+    workspace = str(invocation.workspace)
+    variables = {name: value for name in LISTEN_VARIABLES if (value := invocation.environ.get(name))}
+    if workspace != str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME):
+        variables = {WORKSPACE_VARIABLE: workspace, **variables}
+    return Service(installed_program("signet", invocation.environ), variables)
+
+
+def workspace_of(found: Service, invocation: Invocation) -> str:
+    """Return the workspace that the service serves."""
+    return found.variables.get(WORKSPACE_VARIABLE) or str(home_of(invocation.environ) / DEFAULT_WORKSPACE_NAME)
+
+
+def service_here(invocation: Invocation) -> ServiceManager | None:
+    """Return the manager of the installed service if that runs the daemon that the environment means, and answers."""
+    try:
+        manager = service_manager(invocation.environ)
+        found = manager.installed()
+        if found is None or not is_program(found.program) or not _serves(found, invocation):
+            return None
+        manager.state()
+    except SignetError:  # a unit that the user has made, or no login session
+        return None
+    return manager
+
+
+def _serves(found: Service, invocation: Invocation) -> bool:
+    """Return whether the service would run the daemon that the environment means."""
+    given = {name: invocation.environ[name] for name in LISTEN_VARIABLES if invocation.environ.get(name)}
+    is_here = workspace_of(found, invocation) == str(invocation.workspace)
+    return is_here and all(found.variables.get(name) == value for name, value in given.items())
 
 
 def home_of(environ: Mapping[str, str]) -> Path:

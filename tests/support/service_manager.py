@@ -129,6 +129,10 @@ def launchctl(stand_in: StandIn, home: Path, arguments: list[str]) -> int:
             agent = plistlib.loads(Path(path).read_bytes())
             stand_in.run(agent["ProgramArguments"], agent.get("EnvironmentVariables", {}))
             stand_in.save(loaded=True)
+        case ["kickstart", "-k", name] if name == service and stand_in.state.get("loaded"):
+            stand_in.end()
+            agent = plistlib.loads((home / "Library/LaunchAgents/org.signet.actors.plist").read_bytes())
+            stand_in.run(agent["ProgramArguments"], agent.get("EnvironmentVariables", {}))
         case ["bootout", name] if name == service and stand_in.state.get("loaded"):
             stand_in.end()
             stand_in.save(loaded=False)

@@ -82,12 +82,15 @@ def test_systemd_runs_the_daemon_of_this_workspace_and_takes_over_one_that_runs_
     assert "5433" in user.signet("recall", "port of staging")
     assert "is installed already" in user.signet("service", "install")
     assert len(calls(root)) == 4, "nothing was done again"
+    assert "as a service" in user.signet("restart")
+    assert calls(root)[4:] == ["systemctl --user restart signet.service"]
+    assert "✓ runs       pid" in user.signet("service", "status")
     unit.with_name("signet.service.d").mkdir()
     said = user.signet("service", "uninstall")
     assert "The service is removed" in said
     assert "Your changes of it are still in" in said
     assert not unit.exists()
-    assert calls(root)[4:] == [
+    assert calls(root)[5:] == [
         "systemctl --user disable --now signet.service",
         "systemctl --user daemon-reload",
     ]
@@ -103,12 +106,15 @@ def test_launchd_runs_the_daemon_and_is_given_a_changed_agent_only_after_the_for
     assert agent["ProgramArguments"] == [SIGNET, "up"]
     assert agent["EnvironmentVariables"] == {"SIGNET_PORT": "0"}
     assert "✓ runs       pid" in user.signet("service", "status")
+    user.signet("stop")
+    assert "as a service" in user.signet("start")
     user.environ["SIGNET_HOST"] = "127.0.0.1"
     user.signet("service", "install")
     domain = f"gui/{os.getuid()}"
     begin = [f"launchctl enable {domain}/org.signet.actors", f"launchctl bootstrap {domain} {file}"]
     end = f"launchctl bootout {domain}/org.signet.actors"
-    assert calls(root) == [*begin, end, *begin]
+    again = f"launchctl kickstart -k {domain}/org.signet.actors"
+    assert calls(root) == [*begin, again, end, *begin]
     user.signet("service", "uninstall")
     assert calls(root)[-1] == end
     assert not file.exists()

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.main import cli
-from signet_actors.cli.service_managers import Launchd, Service, Systemd
+from signet_actors.cli.service_managers import Launchd, Service, Systemd, service_here
 from signet_actors.errors import ConfigError
 from tests.support.harness_home import make_home
 from tests.support.service_manager import calls, install_stand_ins
@@ -176,3 +177,24 @@ def test_status_says_that_the_program_of_the_service_is_gone(home: Path) -> None
     assert shown.exit_code == 3
     assert "✗ program    /gone/signet does not exist → `signet service install`" in shown.stdout
     assert "✗ runs not   inactive" in shown.stdout
+
+
+def test_the_service_starts_the_daemon_only_of_its_own_workspace_and_address(home: Path) -> None:
+    def is_of_service(**variables: str) -> bool:
+        return service_here(Invocation(environ={**os.environ, **variables})) is not None
+
+    program, work = other_program(home), f"{home}/work"
+    write_unit(home, f"ExecStart={program} up", f"Environment=SIGNET_PORT=3860 SIGNET_WORKSPACE={work}")
+    assert is_of_service(SIGNET_WORKSPACE=work)
+    assert is_of_service(SIGNET_WORKSPACE=work, SIGNET_PORT="3860")
+    assert not is_of_service(SIGNET_WORKSPACE=work, SIGNET_PORT="3861")
+    assert not is_of_service(SIGNET_WORKSPACE=work, SIGNET_HOST="::1")
+    assert not is_of_service()
+    write_unit(home, f"ExecStart={program} up")
+    assert is_of_service()
+    assert not is_of_service(PATH="/usr/bin/none"), "there is no service manager"
+    (home / ".stand-in" / "no-bus").touch()
+    assert not is_of_service(), "systemd does not answer"
+    (home / ".stand-in" / "no-bus").unlink()
+    program.unlink()
+    assert not is_of_service(), "its program is gone"
