@@ -73,6 +73,7 @@ IDENTITY_FILES: Final = (
     IdentityFile(RECENT_FILE, "## Working Memory", 10_000, 5),
 )
 PEERS_HEADING: Final = "## Active Peer Sessions"
+END: Final = "[END OF SIGNET MEMORY]"
 STATUS_HEADING: Final = "## Signet Status"
 CONSTRAINTS_HEADING: Final = "## Active Constraints"
 PREFERRED_HEADING: Final = "## From Memory: Preferences and Decisions"
@@ -142,6 +143,7 @@ class _Section(NamedTuple):
     ids: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     is_stable: bool = False
+    is_prose: bool = False
 
 
 def shown_key(key: str | None) -> str | None:
@@ -215,7 +217,8 @@ def session_start(
     if peers:
         sections.append(_Section(_NEWS_RANK, (PEERS_HEADING, *_peer_lines(peers))))
     sections += [
-        _Section(file.rank, file_section(file, text), is_stable=file.name != RECENT_FILE) for file, text in files
+        _Section(file.rank, file_section(file, text), is_stable=file.name != RECENT_FILE, is_prose=True)
+        for file, text in files
     ]
     if status:
         sections.append(_Section(_STATUS_RANK, (STATUS_HEADING, *status)))
@@ -338,7 +341,7 @@ def _cut(text: str, chars: int) -> str:
 
 def _fitted(head: str, sections: Sequence[_Section], limit: int) -> SessionStart:
     """Return the sections that fit beside ``head``; the first one that does not is cut at the end of a line."""
-    room = limit - len(head)
+    room = limit - len(head) - (2 + len(END) if any(section.is_prose for section in sections) else 0)
     kept: list[tuple[int, _Section]] = []
     for place, section in sorted(enumerate(sections), key=lambda pair: pair[1].rank):
         fitting = _first_lines(section, room - 2)
@@ -351,14 +354,20 @@ def _fitted(head: str, sections: Sequence[_Section], limit: int) -> SessionStart
         kept.sort()
     ids = tuple(memory_id for _, section in kept for memory_id in section.ids)
     whole = tuple(memory_id for _, section in kept for memory_id in section.ids if memory_id in section.whole)
-    texts = [("\n".join(section.lines), section.is_stable) for _, section in kept]
+    shown = [section for _, section in kept]
     return SessionStart(
-        "\n\n".join([head, *(text for text, _ in texts)]),
+        _text(head, shown),
         ids,
         whole,
-        stable="\n\n".join(text for text, is_stable in texts if is_stable),
-        dynamic="\n\n".join([head, *(text for text, is_stable in texts if not is_stable)]),
+        stable="\n\n".join("\n".join(section.lines) for section in shown if section.is_stable),
+        dynamic=_text(head, [section for section in shown if not section.is_stable]),
     )
+
+
+def _text(head: str, sections: Sequence[_Section]) -> str:
+    """Return the whole text. After prose its end is marked: what a user writes below is no part of it."""
+    end = [END] if sections and sections[-1].is_prose else []
+    return "\n\n".join([head, *("\n".join(section.lines) for section in sections), *end])
 
 
 def _first_lines(section: _Section, room: int) -> _Section | None:

@@ -17,6 +17,7 @@ from signet_actors.domain.extraction.injected_text import (
     without_injected,
 )
 from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.session_inject import IdentityFile, session_start
 from signet_actors.domain.windowed_search import WINDOW
 from tests.support.model_answers import notes
 
@@ -244,3 +245,24 @@ def test_a_chunk_that_was_edited_is_read_by_its_own_marks() -> None:
     parts = InjectedParts("former", [(0, 13)])
     assert own_text("The vault is open.", "former", parts) == ("open.", 1)
     assert own_text("The vault is open.", "newer", parts) == ("The vault is open.", 0)
+
+
+@pytest.mark.parametrize("before", ["", "Some words. ", "User: ", "As the hook said: "])
+def test_a_start_that_ends_with_a_file_is_removed_and_the_words_around_it_stay(before: str) -> None:
+    file = IdentityFile("MEMORY.md", "## Working Memory", 4000, 3)
+    start = session_start(
+        files=[(file, "## Head\n- Ada edits with vim\n\nProse of the file.")],
+        constraints=(),
+        preferred=(),
+        used=(),
+        since=None,
+    )
+    assert without_injected(f"{before}{start.text}\n\nNoor moved the firewall.")[0] == (
+        f"{before.strip()}\nNoor moved the firewall.".strip()
+    )
+    assert without_injected(f"{start.dynamic}\n\nNoor moved the firewall.")[0] == "Noor moved the firewall."
+
+
+def test_a_sentence_about_the_banner_removes_no_section_of_the_user() -> None:
+    text = "The line [memory active | x] comes first.\n\n## Soul\nMy own words."
+    assert without_injected(text)[0].endswith("## Soul\nMy own words.")

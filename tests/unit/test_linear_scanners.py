@@ -95,7 +95,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(
             ("_MARK", "_MARK_START", "_TAG", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED
         ),
-        **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
+        **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING", "_BEFORE_SECTIONS"), MATCHED),
         "_HARNESS_TAGS": WHOLE,
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},

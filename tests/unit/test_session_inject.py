@@ -22,6 +22,9 @@ from signet_actors.domain.session_inject import (
     session_line,
     session_start,
 )
+from signet_actors.domain.session_inject import (
+    END as END_OF_TEXT,
+)
 from signet_actors.domain.working_memory import readable_answer
 from signet_actors.hook.program import CONTROLS
 
@@ -123,6 +126,7 @@ def test_a_harness_that_takes_less_gets_what_matters_most_first() -> None:
         "## From Memory: Used Before",
         "[since last session: 2 new memories, last active 5h ago]",
         "## Working Memory",
+        END_OF_TEXT,
     ]
     assert len(found.text) <= 10_000
 
@@ -150,7 +154,7 @@ def test_the_limit_holds_for_every_length_and_ids_are_those_that_the_text_shows(
 
 def test_identity_files_are_cut_to_their_own_limits() -> None:
     found = start(files=[(USER, "u" * 7000)])
-    assert found.text.endswith("…")
+    assert found.text.endswith(f"…\n\n{END_OF_TEXT}")
     assert len(found.text) < 6200
 
 

@@ -96,6 +96,9 @@ _ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _NEXT_ITEM = re.compile(r" [-\u2022] ")
 _OPENINGS: Final = tuple(OPENINGS)
+_BANNERS: Final = ("[memory active | signet recall", "[memory active | memory_search", "[memory active | /remember")
+"""The first lines of a session's start, of this release and of earlier ones."""
+_BEFORE_SECTIONS: Final = re.compile(r"\][ \t]{0,9}\n\s{0,9}(?:#{1,2} |\[)")
 _ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
 _HEADING = re.compile(r"#{1,3} ")
 
@@ -215,11 +218,18 @@ def as_prose(text: str) -> str:
 
 
 def _start_of(text: str, start: int) -> _BlockStart:
-    """Return where the mark at ``start`` is. After a role such as ``User:`` it also counts as the start of a line."""
+    """Return where the mark at ``start`` is.
+
+    After a role such as ``User:`` it counts as the start of a line, too, and so does the banner of a session's start
+    above another mark.
+    """
     before = text[max(0, start - _MAX_ROLE_CHARS) : start]
     line = before.rpartition("\n")[2].strip()
+    begins_start = text.startswith(_BANNERS, start) and _BEFORE_SECTIONS.match(text, text.find("]", start)) is not None
     whole = "\n" in before or start <= _MAX_ROLE_CHARS
-    return _BlockStart.LINE if not line or (whole and _ROLE.fullmatch(line)) else _BlockStart.WITHIN_LINE
+    return (
+        _BlockStart.LINE if not line or begins_start or (whole and _ROLE.fullmatch(line)) else _BlockStart.WITHIN_LINE
+    )
 
 
 def _follows_block(text: str, at: int, start: int, block_start: _BlockStart) -> bool:

@@ -85,6 +85,7 @@ class MemorySources:
             min_score=0.0,
             candidates=2 * MAX_MEMORIES,
             chars=2 * MAX_MEMORY_CHARS,
+            of_all_types=True,
         )
         found, _ = await self._bus.ask_searcher(query, trace_id=trace_id)
         memories = (*found.constraints, *found.memories)
