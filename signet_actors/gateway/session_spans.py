@@ -19,7 +19,7 @@ from signet_actors.protocol.transcripts import ListSpans, SessionSpan
 
 _FACET: Final = "session"
 _SCORE: Final = 0.6
-"""That of a captured artifact: below all memories, so that the sessions of a busy day leave none of them out."""
+"""That of a captured artifact. The order does not follow it: what was done is told by the sessions first."""
 _IMPORTANCE: Final = 0.5
 
 
@@ -31,8 +31,6 @@ async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, tim
     filters, limit = timeline.filters, timeline.limit
     of_memories = filters != filters.projects or call.read.scope is not None
     if _FACET not in intent.facets or of_memories or call.require_owner is None or timeline.min_score > _SCORE:
-        return found
-    if len(found.rows) >= limit and found.rows[-1].score >= _SCORE:
         return found
     window = intent.window
     query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, limit, intent.search_text, filters.project)
@@ -50,8 +48,11 @@ async def with_transcripts(call: Call[Any], found: Recalled, intent: Intent, tim
         if row.time is not None and row.time.subject_type == "session"
     }
     rows = [_row(span) for span in listed.spans if (span.agent_id, span.session_key) not in known]
-    merged = sorted((*found.rows, *rows), key=lambda row: -row.score)
-    return msgspec.structs.replace(found, rows=merged[:limit])
+    sessions = [row for row in found.rows if row.time is not None and row.time.subject_type == "session"] + rows
+    others = [row for row in found.rows if row not in sessions]
+    most = max(limit - len(others), (limit + 1) // 2)  # those of a busy day leave half of the places to memories
+    sessions = sorted(sessions, key=lambda row: row.time.start or "" if row.time is not None else "", reverse=True)
+    return msgspec.structs.replace(found, rows=[*sessions[:most], *others][:limit])
 
 
 def _row(span: SessionSpan) -> RecalledRow:

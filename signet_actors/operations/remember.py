@@ -74,13 +74,28 @@ class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", o
         Annotated[str, TranscriptText(), Meta(description="The conversation of the session that sourceId names")] | None
     ) = None
     metadata: ProvenanceFields | None = None
+    similar: Annotated[
+        bool | None,
+        Meta(description="true: the reply names similar memories; default: for the memory tools and the command line"),
+    ] = None
+
+
+class SimilarMemory(msgspec.Struct, frozen=True, rename="camel"):
+    """A memory about the same as the one that was stored, which may replace it. ``content`` may be cut."""
+
+    id: str
+    content: str
+    created_at: str
+    relevance: float
 
 
 class RememberReply(msgspec.Struct, frozen=True):
     """The memory is on disk, or it duplicates an existing one (``deduped``), whose ``id`` this is.
 
     ``redacted`` is present only if a secret was removed; ``redactions`` are the kinds of the secrets, as in their
-    placeholders ``[REDACTED:<kind>]``. ``embedded``: its vector is stored; if not, it may follow.
+    placeholders ``[REDACTED:<kind>]``. ``embedded``: its vector is stored; if not, it may follow. ``similar``: at most
+    three older memories about the same, best first; absent if there are none, if they are not asked for, or if they
+    cannot be found in time.
     """
 
     id: str
@@ -93,6 +108,7 @@ class RememberReply(msgspec.Struct, frozen=True):
     deduped: bool
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
+    similar: list[SimilarMemory] | UnsetType = UNSET
 
 
 class RememberChunksReply(msgspec.Struct, frozen=True):
@@ -133,7 +149,9 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
         name="memory_store",
         title="Store a memory",
         description="Store one fact, decision, preference or lesson that will matter in later sessions, as a sentence "
-        "that can be understood alone. When this returns, the memory is on disk. The same text is stored once.",
+        "that can be understood alone. When this returns, the memory is on disk. The same text is stored once. The "
+        "reply names `similar` older memories: if the new one replaces one of them, forget that one (memory_forget), "
+        "so that no outdated fact stays.",
         fields={
             "content": "One or two sentences that can be understood without this session",
             "type": f"{TYPE_FOR_MODELS}; default: told from the text",
@@ -144,9 +162,12 @@ REMEMBER: Final[Operation[RememberRequest, RememberReply | RememberChunksReply]]
             "empty text for what holds in every project, such as a preference of the user",
             "session_key": "",
         },
-        shown=dict.fromkeys(
-            ("id", "ids", "content", "type", "tags", "pinned", "deduped", "redacted", "redactions"), ()
-        ),
+        shown={
+            **dict.fromkeys(
+                ("id", "ids", "content", "type", "tags", "pinned", "deduped", "redacted", "redactions"), ()
+            ),
+            "similar": ("id", "content", "createdAt"),
+        },
     ),
 )
 OPERATIONS: Final = (REMEMBER,)

@@ -195,7 +195,7 @@ class ExpandSessions(Request[SessionsExpanded], frozen=True, tag="searcher.expan
 
 
 class SessionSpan(msgspec.Struct, frozen=True, array_like=True):
-    """When a conversation began and ended, in storage form, and its beginning as text."""
+    """When a conversation began and ended, in storage form, its beginning as text, and if asked for, its end."""
 
     agent_id: str
     session_key: str
@@ -203,6 +203,7 @@ class SessionSpan(msgspec.Struct, frozen=True, array_like=True):
     start: str
     end: str
     text: str
+    ending: str = ""
 
 
 class SpansListed(Message, frozen=True, tag="searcher.spans_listed"):
@@ -215,6 +216,7 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     """List sessions whose transcripts have a turn from ``start`` to before ``end``, as far as turns have times.
 
     A turn without a time has that of its capture. ``words``: only sessions in which any of these was said.
+    ``with_ends``: also the last prompt and the last answer of each.
     """
 
     start: str
@@ -223,6 +225,7 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     limit: int
     words: str = ""
     project: str | None = None
+    with_ends: bool = False
 
 
 TranscriptCommand = StoreTurns | ForgetTranscript

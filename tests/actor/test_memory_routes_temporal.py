@@ -76,7 +76,11 @@ def test_a_date_and_a_topic_filter_as_documented(api: MemoryApi) -> None:
 def test_a_date_alone_is_a_timeline(api: MemoryApi) -> None:
     entry = RowTime("occurred", "2026-05-13T08:00:00.000Z", None, "memory", "m9")
     api.bus.script[ListTimeline] = Recalled(
-        [msgspec.structs.replace(ROW, id="temporal:memory:m9:occurred", source="temporal_occurred", time=entry)],
+        [
+            msgspec.structs.replace(
+                ROW, id="temporal:memory:m9:occurred", source="temporal_occurred", time=entry, relevance=1.0
+            )
+        ],
         "keyword",
         [],
     )
@@ -116,9 +120,9 @@ def test_a_timeline_has_the_sessions_with_a_transcript_once(api: MemoryApi) -> N
             SessionSpan("default", "of memories", None, "2026-05-13T10:00:00.000Z", "2026-05-13T11:00:00.000Z", "x"),
         ]
     )
-    assert timeline(api) == ["of memories", "late"]
-    assert timeline(api, limit=1) == ["of memories"]
-    assert timeline(api, project="p") == ["of memories", "late"]
+    assert timeline(api) == ["late", "of memories"]
+    assert timeline(api, limit=1) == ["late"]
+    assert timeline(api, project="p") == ["late", "of memories"]
     for memories_alone in ({"type": "fact"}, {"minScore": 0.7}, {"scope": "s"}, {"time": {"facets": ["captured"]}}):
         assert timeline(api, **memories_alone) == ["of memories"], memories_alone
 

@@ -23,6 +23,7 @@ from signet_actors.gateway.server.connection_limits import ConnectionLimits
 from signet_actors.gateway.vector_waits import wait_stored
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
+from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import ManyModified, Modified, ModifyMany, ModifyMemory, Remember, Remembered
 from tests.support.bus_harness import eventually
 from tests.support.edge import RunningEdge, ScriptedBus, parse_answer
@@ -361,3 +362,18 @@ def test_a_silent_connected_client_still_waits(edge: tuple[RunningEdge, list[Any
         running.call_soon(running.state.vector_waits.stop)
         assert parse_answer(connection.recv(65536)).body == {}
     assert became == ["waits", []]
+
+
+@pytest.mark.parametrize("late", [Busy("full"), Unavailable("away"), None])
+def test_a_remember_does_not_wait_for_similar_memories(tmp_path: Path, late: Exception | None) -> None:
+    async def hang(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    api = MemoryApi(tmp_path)
+    api.bus.script[Remember] = Remembered("m1", "fact", [], False, 0.8, "the crane lifts", True, False, 1)
+    if late is None:
+        api.bus.ask_searcher = hang  # type: ignore[method-assign]
+    else:
+        api.bus.script[Recall] = late
+    body = api.request("POST", REMEMBER, {"content": "the crane lifts", "similar": True}).json
+    assert (body["id"], "similar" in body) == ("m1", False)

@@ -137,3 +137,43 @@ def test_a_session_without_a_project_and_another_agent_get_no_turn(daemon: LiveD
     assert given(daemon, prompt, "no project", project=None) == []
     reply = hook(daemon.agent("bob"), "user-prompt-submit", "bob's", userPrompt=prompt)
     assert "lighthouse" not in reply["inject"]
+
+
+DAYS = (
+    "what did we do today?",
+    "where did we leave off today?",
+    "what happened today?",
+    "was haben wir heute gemacht?",
+    "woran haben wir heute gearbeitet?",
+    "qu'avons-nous fait aujourd'hui ?",
+    "\u00bfqu\u00e9 hicimos hoy?",
+)
+
+
+@pytest.mark.parametrize("prompt", DAYS)
+def test_a_prompt_about_a_day_is_given_the_sessions_of_the_project(daemon: LiveDaemon, prompt: str) -> None:
+    (item,) = given(daemon, prompt)
+    assert item.startswith("From an earlier session: User: How many trucks did it take")
+    assert "the lighthouse is amber since the storm." in item, "its end"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "what's the date today?",
+        "is it Monday today?",
+        "deploy this today",
+        "see you tomorrow",
+        "what did we do in 1999?",
+    ],
+)
+def test_a_prompt_with_a_time_and_something_else_is_given_no_session(daemon: LiveDaemon, prompt: str) -> None:
+    assert not any("How many trucks" in item for item in given(daemon, prompt))
+
+
+def test_a_question_about_a_day_lists_sessions_first(daemon: LiveDaemon) -> None:
+    body = {"query": "what did we do today?", "project": HERE, "limit": 6}
+    rows = daemon.api.post("/api/memory/recall", body).ok()["results"]
+    assert [row["type"] for row in rows][:1] == ["session"]
+    assert "session" not in [row["type"] for row in rows][1:]
+    assert len(rows) == 6

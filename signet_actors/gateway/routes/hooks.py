@@ -31,7 +31,7 @@ from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
 from signet_actors.gateway.sessions import hook_runner
 from signet_actors.gateway.sessions.hook_runner import LATE_HEADER, HookSession, Skipped, run_hook, runtime_path
-from signet_actors.gateway.sessions.prompt_memories import offered_memories
+from signet_actors.gateway.sessions.prompt_memories import offered_memories, sessions_of_day
 from signet_actors.gateway.sessions.prompt_text import terms_of_prompt
 from signet_actors.gateway.sessions.session_start import start_reply, start_with_prompt
 from signet_actors.operations.field_types import MAX_CONTENT_BYTES, parse_flag
@@ -150,6 +150,9 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     async def offered(session: HookSession, terms: PromptTerms, given: tuple[Wording, ...]) -> UserPromptReply:
         if not call.state.config.hooks.user_prompt_submit.enabled:
             return UserPromptReply(engine="disabled")
+        of_day = await sessions_of_day(call, prompt, terms)
+        if of_day is not None:
+            return of_day
         if not terms.searches:
             return UserPromptReply(query_terms=list(terms.terms))
         if session.context is not None and not request.with_start:  # first: it takes no other session's place

@@ -6,7 +6,9 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized 
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -34,8 +36,11 @@ from signet_actors.operations.remember import (
     RememberChunksReply,
     RememberReply,
     RememberRequest,
+    SimilarMemory,
 )
 from signet_actors.operations.transcripts import session_key
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     ChunksRemembered,
     NewMemory,
@@ -43,7 +48,21 @@ from signet_actors.protocol.writer import (
     RememberChunks,
     Remembered,
     TemporalEdge,
+    Vector,
 )
+
+ASKS_FOR_SIMILAR: Final = ("agent", "operator")
+"""Callers that can replace a memory: the memory tools and the command line say that they are one of these."""
+MOST_SIMILAR: Final = 3
+SIMILAR_QUERY_CHARS: Final = 1000
+LONG_CHARS: Final = 400
+"""Not every word of a longer text has to be in a similar one."""
+SIMILAR_CHARS: Final = 500
+SIMILAR_POOL: Final = 20
+SIMILAR_WAIT_S: Final = 0.25
+"""From the beginning of the write on; without them the reply says the same."""
+ANSWERS: Final = 0.5
+"""The relevance from which on a memory is about the same."""
 
 
 async def remember(call: Call[RememberRequest]) -> HttpResponse:
@@ -126,14 +145,61 @@ async def store_text(
         return await _remember_chunks(call, memory, text.chunks, redaction, may_repeat=may_repeat)
     frames: list[bytes] = []
     (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.trace_id)
-    stored = await call.ask_writer(
-        Remember(
-            memory=msgspec.structs.replace(memory, vector=vector),
-            principal=call.principal,
+    wanted = call.request.similar
+    if wanted is None:
+        wanted = call.headers.get("x-signet-actor-type", "").strip().lower() in ASKS_FOR_SIMILAR
+    similar = asyncio.ensure_future(_similar(call, text.content, vector, frames)) if wanted else None
+    try:
+        stored = await call.ask_writer(
+            Remember(
+                memory=msgspec.structs.replace(memory, vector=vector),
+                principal=call.principal,
+            ),
+            frames=frames,
+        )
+        reply = await _remember_reply(call, stored, redaction)
+        if similar is None or not isinstance(reply, RememberReply) or reply.deduped:
+            return reply
+        found = [row for row in await similar if row.id != reply.id][:MOST_SIMILAR]
+        return msgspec.structs.replace(reply, similar=found or UNSET)
+    finally:
+        if similar is not None:
+            similar.cancel()
+
+
+async def _similar(
+    call: Call[RememberRequest], content: str, vector: Vector | None, frames: Sequence[bytes]
+) -> list[SimilarMemory]:
+    """Return memories about the same, best first; none if a searcher does not answer in time."""
+    request, config = call.request, call.state.config
+    query = Recall(
+        query=content[:SIMILAR_QUERY_CHARS],
+        read=call.read,
+        filters=Filters(
+            project=request.project,
+            former_project=call.former_project,
+            or_no_project=request.project is not None,
+            no_project=request.project is None,
         ),
-        frames=frames,
+        limit=MOST_SIMILAR + 1,
+        fusion=config.search.fusion,
+        alpha=config.search.alpha,
+        pool=SIMILAR_POOL,
+        min_relevance=ANSWERS,
+        vector_model=None if vector is None else vector.model,
+        common_words_version=None,
+        content_chars=SIMILAR_CHARS,
+        context=False,
+        priors=False,
+        episode_order=False,
+        is_part=len(content) > LONG_CHARS,
     )
-    return await _remember_reply(call, stored, redaction)
+    try:
+        async with asyncio.timeout(SIMILAR_WAIT_S):
+            found = await call.ask_searcher(query, frames=[] if vector is None else [frames[vector.frame]])
+    except (SignetError, TimeoutError):
+        return []
+    return [SimilarMemory(row.id, row.content, row.created_at, row.relevance) for row in found.rows]
 
 
 async def _remember_reply(

@@ -14,8 +14,11 @@ import msgspec
 
 from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.prompt_terms import PromptTerms
+from signet_actors.domain.query_words import words_of
 from signet_actors.domain.ranking.relevance import OF_NAMED
 from signet_actors.domain.session_inject import TURN_CHARS, Line, memory_lines, prompt_memories, session_line, turn_item
+from signet_actors.domain.text_cut import beginning_of
+from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
 from signet_actors.domain.versions import newest_versions
 from signet_actors.gateway.http.route import Call
@@ -26,10 +29,12 @@ from signet_actors.gateway.routes.recall import (
     search_memories,
 )
 from signet_actors.gateway.sessions.hook_runner import HookSession
+from signet_actors.gateway.temporal import recall_intent
 from signet_actors.operations.hooks import UserPromptReply, UserPromptRequest
 from signet_actors.operations.recall import RecallFields
 from signet_actors.protocol.memories import Filters, Wording
 from signet_actors.protocol.searcher import Recalled, RecalledRow
+from signet_actors.protocol.transcripts import ListSpans
 
 MIN_IMPORTANCE: Final = 0.3
 """Memories of less importance are not offered to a prompt."""
@@ -37,9 +42,46 @@ ENOUGH: Final = 2
 """With so many memories, no turn of an earlier session is looked for."""
 TURN_RELEVANCE: Final = 0.8
 """Turns are found by their words alone, so they must answer more surely."""
+MAX_SPANS: Final = 3
+MAX_DAY_CHARS: Final = 200
+"""A question about a day is not longer."""
+_DOING: Final = """
+    we i us our my did done happened wir ich uns passiert gemacht nous je fait avons hicimos hice pasó
+"""
+DOING: Final = frozenset(_DOING.split())
+"""Words of a question about what was done; without one it asks for a date."""
 VERSIONS: Final = 3
 MAX_FOUND: Final = 200
 """So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
+
+
+async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: PromptTerms) -> UserPromptReply | None:
+    """Return the reply to a prompt that asks only what was done at a time: the sessions of the project then.
+
+    None if it asks for anything else, or if there is none.
+    """
+    project, state = call.request.project, call.state
+    if project is None or len(prompt) > MAX_DAY_CHARS or DOING.isdisjoint(words_of(prompt)):
+        return None
+    now_ms = state.clock.wall_ms()
+    intent = recall_intent(prompt, RecallFields(), None, now_ms=now_ms, date_boost=True)
+    if intent is None or intent.topic or not intent.may_list or not await call.is_owner():
+        return None
+    window = intent.window
+    query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, MAX_SPANS, project=project, with_ends=True)
+    spans = [span for span in (await call.ask_searcher(query)).spans if span.session_key != call.session_key]
+    settings = state.config.hooks.user_prompt_submit
+    chars = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
+    items = []
+    for span in spans:
+        item = turn_item(f"{beginning_of(span.text, TURN_CHARS // 3)} … {span.ending}", span.start, chars)
+        if item is not None:
+            items.append(item)
+            chars -= len(item) + 1
+    if not items:
+        return None
+    inject = prompt_memories(items)
+    return UserPromptReply(inject=inject, dynamic_context=inject, query_terms=list(terms.terms), engine="hybrid")
 
 
 async def offered_memories(

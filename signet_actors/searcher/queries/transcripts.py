@@ -10,6 +10,7 @@ from typing import Final
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import fts_expression, match_terms
 from signet_actors.domain.transcripts.excerpts import conversation_around, excerpt
+from signet_actors.domain.transcripts.turns import conversation
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
     FoundSession,
@@ -84,6 +85,14 @@ def expand(snapshot: Snapshot, query: ExpandSessions) -> SessionsExpanded:
     return SessionsExpanded(excerpts)
 
 
+def _ending(snapshot: Snapshot, transcript: int) -> str:
+    """Return the last prompt of a session and the last answer."""
+    last = {
+        turn.role: (turn.role, turn.content, False) for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
+    }
+    return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
+
+
 def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
     """Return the sessions of the window, the latest first, each with its beginning."""
     found = stored.spans(snapshot, query.start, query.end, query.read, query.project)
@@ -97,5 +106,6 @@ def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:
         turns = [turn for turn in turns if turn.seq >= span.first][: _BESIDE + 1]
         texts = [(turn.role, turn.content, turn.continues) for turn in turns]
         text = collapsed(conversation_around(texts, 0, (), _SPAN_CHARS))
-        listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text))
+        ending = _ending(snapshot, span.transcript) if query.with_ends else ""
+        listed.append(SessionSpan(span.agent_id, span.session_key, span.project, span.start, span.end, text, ending))
     return SpansListed(listed)
