@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-AGENT_COMMANDS = frozenset(("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover"))
+AGENT_COMMANDS = frozenset(
+    ("remember", "recall", "search", "list", "show", "history", "edit", "forget", "recover", "sessions")
+)
 LOCAL_COMMANDS = frozenset(
     ("up", "start", "stop", "restart", "restore", "doctor", "logs", "config", "help", "service", "uninstall")
 )

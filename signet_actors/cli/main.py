@@ -42,7 +42,8 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("recall", "recall", "recall", "Find memories that answer a question."),
     ("search", "search", "search", "Find memories that contain all the words."),
     ("list", "memories", "list_memories", "List memories, newest first."),
-    ("show", "show", "show", "Show one memory in full."),
+    ("show", "show", "show", "Show one memory in full, or what was said in a session."),
+    ("sessions", "sessions", "sessions", "List past sessions, the latest first."),
     ("history", "show", "history", "Show what happened to a memory, oldest first."),
     ("edit", "memory_changes", "edit", "Change a memory."),
     ("forget", "forget", "forget", "Delete memories; recoverable for 30 days, except with --permanently."),
@@ -87,7 +88,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Start here", ("setup", "start", "remember", "recall", "status", "help")),
-    ("Memories", ("list", "show", "search", "edit", "forget", "recover", "history", "import", "export")),
+    ("Memories", ("list", "show", "search", "edit", "forget", "recover", "history", "sessions", "import", "export")),
     ("Agents", ("connect", "disconnect", "backfill", "mcp", "hook")),
     (
         "Daemon",

@@ -5,6 +5,7 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Reading memories", "Re
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,10 @@ def remember(
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     print_result(f"{head} {short_id(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
+    if project and "/" not in project and not _has_sessions(invocation, project, agent):
+        print_message(
+            f"No session has run in a directory named {one_line(project)} yet; only those in such a directory see it."
+        )
     for similar in stored.get("similar") or []:
         replace = invocation.advice(f"signet edit {short_id(similar.get('id'))} --content")
         told = one_line(similar.get("content"), SHOWN_SIMILAR_CHARS)
@@ -235,6 +240,17 @@ def list_memories(
     total = answer.body.get("total", offset + len(memories))
     page = f"{offset + 1}-{offset + len(memories)} of " if total != len(memories) else ""
     print_message(f"{page}{counted(total, 'memory', 'memories')}")
+
+
+def _has_sessions(invocation: Invocation, project: str, agent: str | None) -> bool:
+    """Return whether a session ran in a directory of this name, or the current directory has it."""
+    if os.path.basename(os.environ.get("PWD", "")) == project:
+        return True
+    try:
+        answer = invocation.client().get("/api/sessions/past", project=project, limit=1, agentId=agent)
+        return bool(answer.records("sessions"))
+    except RequestRefused:  # an older daemon, or the caller may not list sessions
+        return True
 
 
 def _stored_ids(answer: DaemonReply) -> list[str]:

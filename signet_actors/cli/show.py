@@ -12,7 +12,7 @@ import click
 
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.memory_ids import UnusableId, full_id, named_if_unknown
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -23,8 +23,10 @@ from signet_actors.cli.presentation import (
     tags_text,
 )
 from signet_actors.cli.reply import print_answer, print_relations
+from signet_actors.cli.sessions import find_session, print_session
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,15 +82,31 @@ TIMES = ("last_accessed", "created_at", "updated_at", "deleted_at")
 def show(
     invocation: Invocation, memory_id: str, with_history: bool, whole: bool, deleted: bool, agent: str | None
 ) -> None:
-    """Show one memory in full."""
+    """Show one memory in full, or what was said in a session.
+
+    ID is that of a memory or the key of a session (`signet sessions`), or the first characters of either.
+    """
     if whole and with_history:
         raise click.UsageError("give --whole or --history, not both")
     client = invocation.client()
-    memory_id = full_id(client, memory_id, agent=agent, deleted=deleted)
-    with named_if_unknown(memory_id):
-        answer = client.get(
-            memory_path(memory_id), agentId=agent, includeDeleted=deleted or None, withParts=whole or None
-        )
+    given = memory_id
+    try:
+        memory_id = full_id(client, given, agent=agent, deleted=deleted)
+    except UnusableId:
+        if (session := find_session(client, given, agent=agent)) is None:
+            raise
+        print_session(invocation, client, session, agent=agent)
+        return
+    try:
+        with named_if_unknown(memory_id):
+            answer = client.get(
+                memory_path(memory_id), agentId=agent, includeDeleted=deleted or None, withParts=whole or None
+            )
+    except RequestRefused as refused:
+        if refused.code is not ErrorCode.NOT_FOUND or (session := find_session(client, given, agent=agent)) is None:
+            raise
+        print_session(invocation, client, session, agent=agent)
+        return
     answer.text("id")
     answer.text("content")
     if invocation.as_json and not with_history:

@@ -29,7 +29,7 @@ from signet_actors.operations.field_types import (
 from signet_actors.operations.operation import Effect, Operation, Tool
 from signet_actors.operations.problem import CHANGE_PROBLEMS, PROBLEMS, Problem
 from signet_actors.operations.recall import QueryText
-from signet_actors.operations.request_fields import LongText
+from signet_actors.operations.request_fields import LongText, Offset
 
 MAX_CURSOR: Final = 2**62
 
@@ -186,6 +186,45 @@ class TranscriptReply(msgspec.Struct, frozen=True, rename="camel"):
     turns: list[TurnBody] | UnsetType = UNSET
 
 
+class ListPastRequest(OwnAgent, frozen=True, kw_only=True):
+    """Which past sessions to list."""
+
+    project: (
+        Annotated[
+            str,
+            Text(secret=SecretRule.KEEP, max_chars=4096),
+            Meta(description="Only of this directory, or of those with this last part"),
+        ]
+        | None
+    ) = None
+    prefix: Annotated[
+        str, Text(secret=SecretRule.KEEP), Meta(description="Only those whose keys begin with this text")
+    ] = ""
+    limit: Annotated[int, Clamped(low=1, high=200), Meta(description="Sessions to return")] = 20
+    offset: Offset = 0
+
+
+class PastSessionBody(msgspec.Struct, frozen=True, rename="camel"):
+    """A session. ``prompt``: the beginning of its first prompt; ``summary``: that of its summary, null without one."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    started_at: str
+    updated_at: str
+    turns: int
+    prompt: str | None
+    summary: str | None
+
+
+class PastSessionsReply(msgspec.Struct, frozen=True):
+    """A page of sessions, the last changed first; ``total`` counts all that match."""
+
+    sessions: list[PastSessionBody]
+    total: int
+
+
 class SearchSessionsRequest(OwnAgent, frozen=True, kw_only=True):
     """What to search for in the turns of sessions."""
 
@@ -304,6 +343,20 @@ SEARCH_SESSIONS: Final[Operation[SearchSessionsRequest, SearchSessionsReply]] = 
         shown={"hits": ("sessionKey", "project", "harness", "updatedAt", "excerpt", "role", "at")},
     ),
 )
+LIST_PAST: Final[Operation[ListPastRequest, PastSessionsReply]] = Operation(
+    name="sessions.list_past",
+    summary="List past sessions",
+    tag="Sessions",
+    method="GET",
+    paths=("/api/sessions/past",),
+    request=ListPastRequest,
+    example={"limit": 5},
+    replies={200: PastSessionsReply, 403: Problem, **PROBLEMS},
+    permission=Permission.RECALL,
+    served_by="searcher",
+    owner_only=True,
+    description="Those whose transcripts are kept, with their first prompts; `signet sessions` prints them.",
+)
 FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptReply]] = Operation(
     name="sessions.forget_transcript",
     summary="Erase the transcript of a session",
@@ -322,4 +375,4 @@ FORGET_TRANSCRIPT: Final[Operation[ForgetTranscriptRequest, ForgetTranscriptRepl
     body_required=False,
     description="Erases for good. Later captures of the session store nothing.",
 )
-OPERATIONS: Final = (SESSION_END, GET_TRANSCRIPT, SEARCH_SESSIONS, FORGET_TRANSCRIPT)
+OPERATIONS: Final = (SESSION_END, GET_TRANSCRIPT, SEARCH_SESSIONS, LIST_PAST, FORGET_TRANSCRIPT)

@@ -6,6 +6,8 @@ Units: timestamps are ISO-8601 UTC text with milliseconds (``2026-02-21T10:00:00
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 Wording = tuple[int, int]
@@ -22,6 +24,22 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 
     agent_id: str = "default"
     scope: str | None = None
+
+
+ANY_DIRECTORY: Final = "*/"
+"""Begins a name of a project that means every directory with this last part."""
+
+
+def project_names(project: str, former: str | None = None) -> tuple[str, ...]:
+    """Return the names that mean a project: a directory has also its last part, a name also each directory of it.
+
+    Source: docs/concepts.md "Who may see it".
+    """
+    path = project.replace("\\", "/")
+    name = path.rpartition("/")[2]
+    is_directory = path.startswith("/") or path[1:3] == ":/"
+    also = (ANY_DIRECTORY + project,) if name == path else (name,) if is_directory and name else ()
+    return (project, *(() if former is None else (former,)), *also)
 
 
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,9 +68,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def spellings(self) -> tuple[str, ...]:
         """The names under which memories of the project are stored; empty if there is no condition on it."""
-        if self.project is None:
-            return ()
-        return (self.project,) if self.former_project is None else (self.project, self.former_project)
+        return () if self.project is None else project_names(self.project, self.former_project)
 
     @property
     def only_project(self) -> tuple[str, ...]:

@@ -228,7 +228,39 @@ class ListSpans(Request[SpansListed], frozen=True, tag="searcher.list_spans"):
     with_ends: bool = False
 
 
+class PastSession(msgspec.Struct, frozen=True, array_like=True):
+    """A session with a transcript. ``prompt``: the beginning of its first; ``summary``: that of its summary, if any."""
+
+    session_key: str
+    agent_id: str
+    harness: str | None
+    project: str | None
+    started_at: str
+    updated_at: str
+    turns: int
+    prompt: str | None
+    summary: str | None
+
+
+class PastSessionsListed(Message, frozen=True, tag="searcher.past_sessions_listed"):
+    """A page of sessions, and the number of all."""
+
+    sessions: list[PastSession]
+    total: int
+
+
+class ListPastSessions(Request[PastSessionsListed], frozen=True, tag="searcher.list_past_sessions"):
+    """List sessions with a transcript, the last changed first. ``prefix``: the beginning of their keys."""
+
+    read: ReadScope
+    limit: int
+    chars: int
+    offset: int = 0
+    project: str | None = None
+    prefix: str = ""
+
+
 TranscriptCommand = StoreTurns | ForgetTranscript
 TranscriptCommandReply = TranscriptStored | TranscriptForgotten
-TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans
-TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded | SpansListed
+TranscriptQuery = GetTranscript | SearchSessions | ExpandSessions | ListSpans | ListPastSessions
+TranscriptQueryReply = TranscriptFound | SessionsFound | SessionsExpanded | SpansListed | PastSessionsListed

@@ -43,7 +43,13 @@ from signet_actors.protocol.session_scores import ListScores
 from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.skills import ListSkills
-from signet_actors.protocol.transcripts import ExpandSessions, GetTranscript, ListSpans, SearchSessions
+from signet_actors.protocol.transcripts import (
+    ExpandSessions,
+    GetTranscript,
+    ListPastSessions,
+    ListSpans,
+    SearchSessions,
+)
 from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.blocking import BlockingRef
@@ -455,6 +461,8 @@ class Searcher:
                 return transcripts.expand(snapshot, query), []
             case ListSpans():
                 return transcripts.spans(snapshot, query), []
+            case ListPastSessions():
+                return transcripts.past(snapshot, query), []
             case ListSummaries():
                 return session_summaries.listed(snapshot, query), []
             case ExpandSummary():

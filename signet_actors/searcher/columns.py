@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.protocol.memories import Filters, Wording
+from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, Wording
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.reads import columns as stored
@@ -101,9 +101,12 @@ class MemoryColumns:
         return mask
 
     def in_project(self, names: tuple[str, ...], rows: slice | Seqs) -> Mask:
-        """Return which of ``rows`` belong to the project that has these names."""
-        found = self._codes["project"][rows]
-        mask: Mask = np.logical_or.reduce([found == self._code("project", name) for name in names])
+        """Return which of ``rows`` belong to the project that has these names (``project_names``)."""
+        endings = tuple(name.removeprefix("*") for name in names if name.startswith(ANY_DIRECTORY))
+        codes = [self._code("project", name) for name in names]
+        if endings:
+            codes += [code for text, code in self._dictionary["project"].items() if text.endswith(endings)]
+        mask: Mask = np.isin(self._codes["project"][rows], codes)
         return mask
 
     def narrow(self, mask: Mask, filters: Filters) -> Mask:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from signet_actors.domain.session_keys import DEFAULT_AGENT
-from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.memories import ANY_DIRECTORY, Filters, ReadScope, project_names
 from signet_actors.store.engine import Dialect, Reads
 
 _POLICY: Final = "SELECT a.read_policy, a.policy_group FROM agents a WHERE a.id = :agent"
@@ -98,11 +98,9 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.until is not None:
         add("m.created_at <= :f_until", "f_until", filters.until)
     if filters.project is not None:
-        clause = "m.project = :f_project"
-        if filters.former_project is not None:
-            clause = "m.project IN (:f_project, :f_former_project)"
-            bindings["f_former_project"] = filters.former_project
-        add(f"({clause} OR m.project IS NULL)" if filters.or_no_project else clause, "f_project", filters.project)
+        clause, named = in_project(filters.project, filters.former_project)
+        clauses.append(f"({clause} OR m.project IS NULL)" if filters.or_no_project else clause)
+        bindings.update(named)
     if filters.source_type is not None:
         add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
     if filters.owner is not None:
@@ -119,6 +117,18 @@ def matching(dialect: Dialect, filters: Filters) -> tuple[str, dict[str, Any]]:
             dialect.listed(filters.tags),
         )
     return " AND ".join(clauses) or "1 = 1", bindings
+
+
+def in_project(project: str, former: str | None = None, alias: str = "m") -> tuple[str, dict[str, Any]]:
+    """Return ``(predicate, bindings)`` of the rows of a project; see ``project_names``."""
+    names = project_names(project, former)
+    whole = {f"f_project_{at}": name for at, name in enumerate(names) if not name.startswith(ANY_DIRECTORY)}
+    clause = f"{alias}.project IN ({', '.join(f':{name}' for name in whole)})"
+    if len(whole) == len(names):
+        return clause, whole
+    ending = names[-1].removeprefix("*")
+    clause = f"({clause} OR substr({alias}.project, length({alias}.project) - :f_project_less) = :f_project_ending)"
+    return clause, {**whole, "f_project_less": len(ending) - 1, "f_project_ending": ending}
 
 
 def conjunction(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:

@@ -111,7 +111,8 @@ def test_commands_take_a_directory_as_a_shell_does(room: Client, ferry: Path, mo
         assert signet(room, "list", "--project", option)["memories"] == [], option
     for name in ("billing", "ferry", "org/billing", "café"):
         signet(room, "remember", f"The project is called {name}", "--project", name)
-        assert [memory["project"] for memory in signet(room, "list", "--project", name)["memories"]] == [name]
+        listed = {memory["project"] for memory in signet(room, "list", "--project", name)["memories"]}
+        assert listed == ({name, str(ferry)} if name == "ferry" else {name})
 
 
 def test_a_directory_that_is_gone_belongs_to_its_repository(room: Client, ferry: Path) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.session_keys import agent_from_session_key
@@ -47,11 +48,15 @@ from signet_actors.operations.field_types import MAX_NAME_CHARS, parse_flag
 from signet_actors.operations.transcripts import (
     FORGET_TRANSCRIPT,
     GET_TRANSCRIPT,
+    LIST_PAST,
     SEARCH_SESSIONS,
     SESSION_END,
     ForgetTranscriptReply,
     ForgetTranscriptRequest,
     GetTranscriptRequest,
+    ListPastRequest,
+    PastSessionBody,
+    PastSessionsReply,
     SearchSessionsReply,
     SearchSessionsRequest,
     SessionEndReply,
@@ -65,6 +70,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.transcripts import (
     ForgetTranscript,
     GetTranscript,
+    ListPastSessions,
     SearchSessions,
     StoreTurns,
     TranscriptTurn,
@@ -85,6 +91,7 @@ PAGE_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 4 << 20
 MAX_REPLY_ROWS: Final = 10_000
 """Text and rows of one reply; a longer transcript has a ``nextCursor``."""
+_PROMPT_CHARS: Final = 400
 
 
 async def session_end(call: Call[SessionEndRequest]) -> HttpResponse:
@@ -446,6 +453,16 @@ async def search_sessions(call: Call[SearchSessionsRequest]) -> HttpResponse:
     return HttpResponse(SearchSessionsReply(query=request.query, hits=hits, count=len(hits)))
 
 
+async def list_past(call: Call[ListPastRequest]) -> HttpResponse:
+    """Return a page of the sessions whose transcripts are kept."""
+    asked = call.request
+    found = await call.ask_searcher(
+        ListPastSessions(call.read, asked.limit, _PROMPT_CHARS, asked.offset, asked.project, asked.prefix)
+    )
+    sessions = [PastSessionBody(**msgspec.structs.asdict(one)) for one in found.sessions]
+    return HttpResponse(PastSessionsReply(sessions, found.total))
+
+
 async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
     """Erase the caller's transcript of the session, and its checkpoints, for good."""
     key, agent_id = named_session(call)
@@ -465,5 +482,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *serve(SESSION_END, session_end),
     *serve(GET_TRANSCRIPT, get_transcript),
     *serve(SEARCH_SESSIONS, search_sessions),
+    *serve(LIST_PAST, list_past),
     *serve(FORGET_TRANSCRIPT, forget_transcript),
 )

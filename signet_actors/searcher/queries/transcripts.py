@@ -15,7 +15,9 @@ from signet_actors.protocol.transcripts import (
     ExpandSessions,
     FoundSession,
     GetTranscript,
+    ListPastSessions,
     ListSpans,
+    PastSessionsListed,
     SearchSessions,
     SessionExcerpt,
     SessionsExpanded,
@@ -91,6 +93,11 @@ def _ending(snapshot: Snapshot, transcript: int) -> str:
         turn.role: (turn.role, turn.content, False) for turn in stored.last_turns(snapshot, transcript, 1 + _BESIDE)
     }
     return collapsed(conversation([last[role] for role in ("user", "assistant", "text") if role in last]))
+
+
+def past(snapshot: Snapshot, query: ListPastSessions) -> PastSessionsListed:
+    """Return a page of the sessions that the caller may read."""
+    return PastSessionsListed(*stored.past(snapshot, query))
 
 
 def spans(snapshot: Snapshot, query: ListSpans) -> SpansListed:

@@ -12,7 +12,7 @@ from signet_actors.domain.memories import DERIVED
 from signet_actors.protocol.memories import Memory, ReadScope
 from signet_actors.protocol.session_summaries import LinkedMemory, ListSummaries, StoredSummary
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, in_project, readable_in_any_scope
 from signet_actors.store.reads.contents import contents_that_fit
 from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memory
 
@@ -30,7 +30,7 @@ _LIVE: Final[tuple[str, dict[str, Any]]] = ("m.is_deleted = 0", {})
 
 def page(snapshot: Snapshot, query: ListSummaries) -> tuple[list[StoredSummary], int]:
     """Return a page of the summaries, the latest session first, and the number of all."""
-    project = ("1 = 1", {}) if query.project is None else ("m.project = :project", {"project": query.project})
+    project = ("1 = 1", {}) if query.project is None else in_project(query.project)
     where, bindings = conjunction(_LIVE, project, readable_in_any_scope(snapshot, query.read.agent_id))
     sql = _PAGE.format(MEMORY_COLUMNS if query.chars is None else SHORTENED_COLUMNS, where)
     rows = snapshot.rows(sql, {**bindings, "limit": query.limit, "offset": query.offset, "chars": query.chars})

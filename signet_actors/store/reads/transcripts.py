@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.transcripts import SearchSessions, StoredTranscript, TranscriptTurn
+from signet_actors.protocol.transcripts import (
+    ListPastSessions,
+    PastSession,
+    SearchSessions,
+    StoredTranscript,
+    TranscriptTurn,
+)
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.read_policy import conjunction, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, in_project, readable_in_any_scope
 
 _ROWS_AT_ONCE: Final = 32
 _LIVE: Final = "m.forgotten_at IS NULL"
@@ -50,6 +56,21 @@ _END: Final = (
     "SELECT coalesce(u.said_at, u.created_at), u.seq FROM session_turns u WHERE u.transcript_seq = :transcript"
     " AND u.copy_of IS NULL ORDER BY u.seq {} LIMIT 1"
 )
+_PAST: Final = (
+    "SELECT m.session_key, m.agent_id, m.harness, m.project,"
+    " (SELECT coalesce(u.said_at, u.created_at) FROM session_turns u WHERE u.transcript_seq = m.seq"
+    " ORDER BY u.seq LIMIT 1), m.updated_at,"
+    " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.continues = 0),"
+    " (SELECT substr(u.content, 1, :chars) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.role = 'user'"
+    " AND u.continues = 0 ORDER BY u.seq LIMIT 1),"
+    " (SELECT substr(x.content, 1, :chars) FROM session_summaries s JOIN memories x ON x.id = s.memory_id"
+    " WHERE s.session_key = m.session_key AND x.agent_id = m.agent_id AND x.is_deleted = 0"
+    " ORDER BY s.latest_at DESC LIMIT 1)"
+    " FROM session_transcripts m WHERE {} ORDER BY m.updated_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+)
+_PAST_COUNT: Final = "SELECT count(*) FROM session_transcripts m WHERE {}"
+_HAS_TURNS: Final = "EXISTS (SELECT 1 FROM session_turns u WHERE u.transcript_seq = m.seq)"
+_HIGHEST_CHARACTER: Final = chr(0x10FFFF)
 _SEARCH: Final = (
     "WITH matches AS MATERIALIZED (SELECT u.transcript_seq AS transcript, u.seq AS turn, {} AS score FROM {} AND {}),"
     " ranked AS (SELECT a.transcript, a.turn, a.score,"
@@ -197,13 +218,28 @@ def best_turn_of_each(snapshot: Snapshot, transcripts: Sequence[int], expression
     return dict(_best(snapshot, where, bindings, expression, len(transcripts)))
 
 
+def past(snapshot: Snapshot, query: ListPastSessions) -> tuple[list[PastSession], int]:
+    """Return a page of the readable sessions that have turns, the last changed first, and the number of all."""
+    last = query.prefix + _HIGHEST_CHARACTER
+    where, bindings = conjunction(
+        (_LIVE, {}),
+        (_HAS_TURNS, {}),
+        readable_in_any_scope(snapshot, query.read.agent_id),
+        ("1 = 1", {}) if query.project is None else in_project(query.project),
+        ("m.session_key >= :first AND m.session_key < :last", {"first": query.prefix, "last": last}),
+    )
+    page = {"limit": query.limit, "offset": query.offset, "chars": query.chars}
+    found = [PastSession(*row) for row in snapshot.rows(_PAST.format(where), {**bindings, **page})]
+    return found, int(snapshot.value(_PAST_COUNT.format(where), bindings))
+
+
 def spans(snapshot: Snapshot, start: str, end: str, read: ReadScope, project: str | None) -> list[Span]:
     """Return the readable sessions with a time from ``start`` to before ``end``, of the last changed ones."""
     where, bindings = conjunction(
         ("m.updated_at >= :start", {"start": start}),
         (_LIVE, {}),
         readable_in_any_scope(snapshot, read.agent_id),
-        ("1 = 1", {}) if project is None else ("m.project = :project", {"project": project}),
+        ("1 = 1", {}) if project is None else in_project(project),
     )
     found = []
     for transcript, agent_id, session_key, its_project in snapshot.rows(_CHANGED.format(where), bindings):
@@ -241,12 +277,16 @@ def _filters(query: SearchSessions) -> tuple[str, dict[str, Any]]:
     given = {
         "session_key": ("m.session_key = :session_key", query.session_key),
         "without": ("m.session_key <> :without", query.without),
-        "project": ("m.project = :project", query.project),
     }
     clauses = [clause for clause, value in given.values() if value is not None]
+    named: dict[str, Any] = {}
+    if query.project is not None:
+        clause, named = in_project(query.project)
+        clauses.append(clause)
     if query.session_key is None:
-        clauses.append(_NO_COPY.format("" if query.project is None else " AND t.project = :project"))
+        of_project = "" if query.project is None else f" AND {in_project(query.project, alias='t')[0]}"
+        clauses.append(_NO_COPY.format(of_project))
     if query.without is not None:
         clauses.append(_NOT_COPIED)
-    bindings = {name: value for name, (_, value) in given.items() if value is not None}
+    bindings = {**named, **{name: value for name, (_, value) in given.items() if value is not None}}
     return " AND ".join(clauses) or "1 = 1", bindings
