@@ -187,6 +187,7 @@ def recall(
         of_long_text=command.of_long_text,
         is_part=command.is_part,
         hinted=partial(reader.hints.covered, snapshot) if len(keyword_hits.hints) else None,
+        flags=reader.flags.records["flags"],
     )
     if command.newest_first:
         talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)

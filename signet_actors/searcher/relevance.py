@@ -21,6 +21,7 @@ from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.ranking.relevance import ASKING_WORDS, Unrelated
+from signet_actors.domain.ranking.text_flags import SAYS_LITTLE
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, UNCERTAIN, SearchedTerm
 from signet_actors.searcher.legs.vector import VectorLeg
@@ -82,7 +83,8 @@ class Measure:
 
     If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``named`` rows have an exact
     name of the text around the query. ``of_long_text`` and ``is_part``: as of ``Recall``. ``hinted`` returns
-    the weight of the terms that the best hint of each row has.
+    the weight of the terms that the best hint of each row has. ``flags``: of each row (``text_flags``); the meaning of
+    one that says little counts little.
     ``extent`` tells how much the query says.
     """
 
@@ -99,9 +101,10 @@ class Measure:
         of_long_text: bool = False,
         is_part: bool = False,
         hinted: Callable[[Sequence[tuple[str, float]], Seqs], Floats] | None = None,
+        flags: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
-        self._hinted = hinted
+        self._hinted, self._flags = hinted, flags
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))
@@ -159,7 +162,10 @@ class Measure:
             mean, spread = self._unrelated.get(leg, self._counted)
             of_leg = np.isnan(found) & leg.holds(seqs)
             found[of_leg] = (cosines[of_leg] - mean) / spread
-        standing: Floats = np.minimum(found, self._most_standing)
+        most: Floats | float = self._most_standing
+        if self._flags is not None:
+            most = np.where(self._flags[seqs] & SAYS_LITTLE, min(relevance.MOST_STANDING, most), most)
+        standing: Floats = np.minimum(found, most)
         return standing
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from signet_actors.domain.ranking import episode_order
 from signet_actors.domain.ranking.episode_order import FEATURES
-from signet_actors.domain.ranking.text_flags import subject_code, text_flags
+from signet_actors.domain.ranking.text_flags import SAYS_LITTLE, subject_code, text_flags
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
@@ -362,9 +362,49 @@ class TestRanking:
 
 
 def test_the_flags_of_a_text() -> None:
-    assert text_flags("Ann: did you see it?") == (1, subject_code("ann"))
-    assert text_flags('"Really?" she said, two days ago')[0] == 1 | 2 | 4
+    assert text_flags("Ann: did you see it?") == (1 | SAYS_LITTLE, subject_code("ann"))
+    assert text_flags('"Really?" she said, two days ago')[0] & ~SAYS_LITTLE == 1 | 2 | 4
     assert text_flags("2024: nothing")[1] == 0
     assert text_flags("The end")[1] == 0, "a stop word is no name"
-    assert text_flags("Monday: lunch")[0] == 0, "a speaker's name is not a time"
-    assert text_flags("May I?")[0] == 1, "may is no month here"
+    assert text_flags("Monday: lunch")[0] == SAYS_LITTLE, "a speaker's name is not a time"
+    assert text_flags("May I?")[0] == 1 | SAYS_LITTLE, "may is no month here"
+
+
+SAY_LITTLE = [
+    *(
+        "test test",
+        "fixed the bug",
+        "hm, vielleicht später",
+        "lunch thursday?",
+        "TODO ask about the thing",
+        "wip",
+        "ok",
+    ),
+    *("will do it tomorrow", "asdf", "See above.", "note to self", "der Fehler ist weg", "à voir", "esto no"),
+    *("and again", "the same as before", "ping", "please ignore", "erledigt", "Danke!"),
+]
+SAY_SOMETHING = [
+    *(
+        "port 5433",
+        "User prefers vim keybindings",
+        "Use pnpm, never npm",
+        "The API key rotates monthly",
+        "CI needs Node 22",
+    ),
+    *("never push to main, open a merge request", "Redis listens on 6379", "Deploys happen on Thursdays in Berlin"),
+    *("Rechnungen gehen montags heraus an Kunden", "Jonas reviews frontend changes", "v2"),
+]
+
+
+def test_a_text_with_two_telling_words_at_most_says_little() -> None:
+    assert [text for text in SAY_LITTLE if not text_flags(text).flags & SAYS_LITTLE] == []
+    assert [text for text in SAY_SOMETHING if text_flags(text).flags & SAYS_LITTLE] == []
+
+
+def test_a_memory_that_says_little_is_relevant_by_its_words_alone(room: StoreRoom) -> None:
+    room.remember("fixed the bug", vector=[0, 0, 1.0])
+    room.remember("fixed the bug in the import of the parcels", vector=[0, 0, 1.0])
+    near = {row.content: row.relevance for row in room.recall("fixed something unheard of", vector=[0, 0, 1.0]).rows}
+    assert near["fixed the bug"] < near["fixed the bug in the import of the parcels"]
+    own = room.recall("was the bug fixed?", vector=[0, 0, 1.0]).rows
+    assert own[0].relevance > 0.5

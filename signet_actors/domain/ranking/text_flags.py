@@ -1,4 +1,4 @@
-"""What recall knows of a memory's text before any query: three flags and a subject.
+"""What recall knows of a memory's text before any query: five flags and a subject.
 
 A chat line is often found by its form: questions ask for a time or a number, and an answer follows a question. All
 patterns run in time linear in the text.
@@ -13,7 +13,8 @@ import zlib
 from typing import Final, NamedTuple
 
 from signet_actors.domain.query_words import words_of
-from signet_actors.domain.stop_words import STOP_WORDS
+from signet_actors.domain.ranking.relevance import ASKING_WORDS
+from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.temporal.change import speaks_of_change
 
 ASKS: Final = 1
@@ -24,8 +25,15 @@ HOLDS_NUMBER: Final = 4
 """The text holds a number."""
 TELLS_CHANGE: Final = 8
 """The text says that something has changed."""
+SAYS_LITTLE: Final = 16
+"""The text has two telling words at most: its meaning is near to that of much, and only its words can tell."""
+_LEAST_TELLING: Final = 3
 MAX_CHARS: Final = 10_000
 """Flags are read from so many characters; what follows in a longer text is ignored."""
+
+_MAX_LITTLE_CHARS: Final = 100
+_MAX_SOUND_CHARS: Final = 2
+"""Shorter words are sounds ("hm") more often than names."""
 
 _ASKS: Final = re.compile(r"\?(?=[\s\"'\u201d\u2019)\]]|$)")
 _TIMES: Final = """
@@ -71,6 +79,11 @@ def text_flags(text: str) -> TextFlags:
         flags |= HOLDS_NUMBER
     if speaks_of_change(text):
         flags |= TELLS_CHANGE
+    if len(text) < _MAX_LITTLE_CHARS and not any(map(str.isdigit, text)):
+        words = words_of(text)
+        telling = {word for word in words if len(word) > _MAX_SOUND_CHARS} - stop_words_of(words) - ASKING_WORDS
+        if len(telling) < _LEAST_TELLING:
+            flags |= SAYS_LITTLE
     first = _FIRST_WORD.match(text)
     return TextFlags(flags, subject_code(first[1].lower()) if first else 0)
 
