@@ -195,7 +195,7 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "daemon",
             FAIL,
-            f"{process} is not ready: {error.detail}",
+            f"{process} is not ready: {error.detail.removeprefix('Not ready: ')}",
             "see `signet status` and `signet logs --level warning`",
         )
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
-from signet_actors.cli.memory_rows import SEPARATOR, print_memories, short_id
+from signet_actors.cli.memory_rows import SEPARATOR, print_memories, short_id, short_ids
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -165,10 +165,7 @@ def remember(
         print_message(
             f"No session has run in a directory named {one_line(project)} yet; only those in such a directory see it."
         )
-    for similar in stored.get("similar") or []:
-        replace = invocation.advice(f"signet edit {short_id(similar.get('id'))} --content")
-        told = one_line(similar.get("content"), SHOWN_SIMILAR_CHARS)
-        print_message(f'Similar: "{told}" ({time_text(similar.get("createdAt"))}). Replace it: `{replace} "…"`')
+    _print_similar(invocation, stored.get("similar") or [])
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
@@ -240,6 +237,16 @@ def list_memories(
     total = answer.body.get("total", offset + len(memories))
     page = f"{offset + 1}-{offset + len(memories)} of " if total != len(memories) else ""
     print_message(f"{page}{counted(total, 'memory', 'memories')}")
+
+
+def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> None:
+    """Print the memories that say nearly the same as the new one, and the command that replaces one."""
+    for one, id_ in zip(similar, short_ids(similar), strict=True):
+        told = f'Similar: "{one_line(one.get("content"), SHOWN_SIMILAR_CHARS)}" ({time_text(one.get("createdAt"))}).'
+        replace = invocation.advice(f'`signet edit {id_} --content "…"`')
+        print_message(f"{told} Replace it: {replace}" if len(similar) == 1 else f"{told} {id_}")
+    if len(similar) > 1:
+        print_message(invocation.advice('Replace one of them: `signet edit ID --content "…"`'))
 
 
 def _has_sessions(invocation: Invocation, project: str, agent: str | None) -> bool:

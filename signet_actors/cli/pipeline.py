@@ -21,7 +21,7 @@ from signet_actors.cli.presentation import (
     print_result,
 )
 from signet_actors.cli.proposals import fact_text, print_proposals, print_rejected
-from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
+from signet_actors.cli.providers import STAGES, budget_text, model_text, note_text, pipeline_status, provider_and_model
 from signet_actors.cli.reply import print_answer, print_relations
 from signet_actors.cli.status import duration
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
@@ -288,7 +288,9 @@ def _models(models: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _no_model(body: dict[str, Any]) -> str:
-    """Return why there is no model; empty if there is one."""
+    """Return why there is no model, which a terminal shows once; empty if there is one, and on a pipe."""
+    if not on_terminal():
+        return ""
     model: dict[str, Any] = (body.get("providers") or {}).get("extraction") or {}
     return str(model.get("reason") or "") if model.get("name") == "none" else ""
 
@@ -333,4 +335,4 @@ def _notes(body: dict[str, Any]) -> Iterator[str]:
     for reason in body.get("waiting") or []:
         yield f"waiting: {one_line(reason).replace(why, 'no model') if why else one_line(reason)}"
     for note in body.get("notes") or []:
-        yield f"unknown: {one_line(note)}"
+        yield note_text(note)

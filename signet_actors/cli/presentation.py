@@ -6,6 +6,7 @@ escapes and never act on the terminal.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import json
@@ -57,11 +58,11 @@ def prepare_output() -> None:
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(_StandardOutput(sys.stdout.fileno(), "wb", closefd=False)),
             encoding=sys.stdout.encoding,
-            errors="backslashreplace",
+            errors="signet" if sys.stdout.isatty() else "backslashreplace",
             line_buffering=sys.stdout.line_buffering,
         )
     if isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr.reconfigure(errors="backslashreplace")
+        sys.stderr.reconfigure(errors="signet" if sys.stderr.isatty() else "backslashreplace")
 
 
 def discard_output() -> None:
@@ -81,6 +82,17 @@ def emphasised(text: str, *, fg: str | None = None) -> str:
     return click.style(text, fg=fg, bold=True) if in_colour() else text
 
 
+_IN_ASCII = {"✓": "ok", "✗": "fail", "●": "*", "·": "-", "…": "...", "→": "->", "─": "-"}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace a sign of our own that the encoding lacks by ASCII, and any other character by an escape."""
+    if isinstance(error, UnicodeEncodeError) and (plain := _IN_ASCII.get(error.object[error.start])):
+        return plain, error.start + 1
+    return codecs.backslashreplace_errors(error)
+
+
+codecs.register_error("signet", _in_ascii)
 MARKS = {
     "ok": ("✓", "green"),
     "warn": ("!", "yellow"),
@@ -91,12 +103,8 @@ MARKS = {
 
 
 def mark(state: str) -> str:
-    """Return the sign of a state on a terminal: ``✓``, ``!``, ``✗`` or ``●``; the word where it cannot be printed."""
+    """Return the sign of a state on a terminal: ``✓``, ``!``, ``✗`` or ``●``; the word on a pipe."""
     sign, colour = MARKS[state]
-    try:
-        sign.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        sign = "*" if sign == "●" else state
     return emphasised(sign if on_terminal() else state, fg=colour)
 
 

@@ -12,6 +12,7 @@ import click
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import counted, one_line
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.status import OPTIONAL
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def providers(invocation: Invocation) -> None:
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
         print_wrapped(f"No model is available: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
     for note in body.get("notes") or []:
-        print_wrapped(f"unknown: {one_line(note)}", indent=2)
+        print_wrapped(note_text(note), indent=2)
 
 
 def _missing_model(models: list[dict[str, Any] | None]) -> dict[str, Any] | None:
@@ -99,6 +100,12 @@ def _missing_model(models: list[dict[str, Any] | None]) -> dict[str, Any] | None
     ):
         return None
     return first
+
+
+def note_text(note: Any) -> str:
+    """Return what a note of the daemon about one of its processes means."""
+    name, _, state = one_line(note).partition(": ")
+    return f"{name}: starting (optional)" if state == "starting" and name in OPTIONAL else f"unknown: {one_line(note)}"
 
 
 def is_serving(model: dict[str, Any]) -> bool:

@@ -170,7 +170,7 @@ def test_doctor_queries_the_running_daemon(workspace: Path, daemon: ScriptedDaem
         result = signet(workspace, "doctor", "--json")
     assert result.exit_code == 1
     found = findings(result)
-    assert found["daemon"][0]["detail"] == "it is not ready: Not ready: writer is being restarted"
+    assert found["daemon"][0]["detail"] == "it is not ready: writer is being restarted"
     starting = found["daemon"][-1]
     assert (starting["detail"], starting["remedy"]) == ("extractor is starting (optional)", "")
     assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"

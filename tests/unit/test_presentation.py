@@ -7,6 +7,21 @@ import pytest
 from signet_actors.cli.memory_rows import print_memories
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("✓ ready", b"ok ready"),
+        ("✗ gone → start", b"fail gone -> start"),
+        ("● running · 3", b"* running - 3"),
+        ("a…", b"a..."),
+        ("──", b"--"),
+        ("Caf\u00e9 \u6771", b"Caf\\xe9 \\u6771"),
+    ],
+)
+def test_a_terminal_without_our_signs_shows_words(text: str, shown: bytes) -> None:
+    assert text.encode("ascii", errors="signet") == shown
+
+
 def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         {"id": "m1", "content": "a result"},
