@@ -44,7 +44,7 @@ PAGE_LINES = 500
 @shared_options
 @click.pass_obj
 def export(invocation: Invocation, file: str, markdown: bool, scope: str | None, agent: str | None) -> None:
-    """Write memories to a file of JSON lines, or to a directory of Markdown.
+    """Write memories to a file of JSON lines, or as Markdown.
 
     The export contains all memories that the agent may read. Deleted memories and the history are left out; a backup
     contains those.

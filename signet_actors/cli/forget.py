@@ -90,7 +90,7 @@ def forget(
     yes: bool,
     agent: str | None,
 ) -> None:
-    """Delete memories; recoverable for 30 days, except with --permanently.
+    """Delete memories, recoverable for 30 days unless --permanently.
 
     Name them by ID, or select them with options; a selection and several IDs are shown before you are asked.
     """

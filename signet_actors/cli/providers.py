@@ -30,7 +30,7 @@ STAGES = ("extraction", "decision")
 @shared_options
 @click.pass_obj
 def providers(invocation: Invocation) -> None:
-    """Show each stage's model, why it was chosen, its state, and today's usage.
+    """Show each stage's model, its state, and today's usage.
 
     The exit code is 0 even if no model answers, because storing and recall work without one.
     """

@@ -17,6 +17,7 @@ from signet_actors.cli.presentation import counted, mark, on_terminal, one_line,
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import Column, print_fields, print_table, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.wrapping import terminal_width, wrap
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
 from signet_actors.errors import ConfigError
@@ -76,7 +77,10 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
         _connected(invocation) if invocation.uses_workspace_daemon else "",
     ]
     is_well = body.get("status") == "running" and health in {"", "healthy"}
-    print_wrapped(" · ".join(part for part in parts if part), lead=f"{mark('up' if is_well else 'down')} ", indent=2)
+    sentence = "\0· ".join(one_line(part).replace(" ", "\0") for part in parts if part)  # broken between its parts only
+    first, *more = (line.replace("\0", " ") for line in wrap(sentence, terminal_width() - 2))
+    for line in (f"{mark('up' if is_well else 'down')} {first}", *(f"  {line}" for line in more)):
+        click.echo(invocation.advice(line))
     named = ((body.get("providerResolution") or {}).get("extraction") or {}).get("resolved")
     facts = "off, needs a model (`signet providers`)" if _without_model(body) else None
     if facts is None and named != NO_PROVIDER:

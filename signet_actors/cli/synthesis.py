@@ -31,7 +31,7 @@ _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 @click.group()
 @shared_options
 def synthesis() -> None:
-    """Show when MEMORY.md was made; make it now; show what changed in it."""
+    """Show when MEMORY.md was made and what changed; make it now."""
 
 
 @synthesis.command("status")

@@ -355,3 +355,18 @@ def test_several_similar_memories_are_listed_above_one_advice(daemon: ScriptedDa
         'Similar: "Port f" (3 min ago). 01a2222b-533f',
         'Replace one of them: `signet edit ID --content "…"`',
     ]
+
+
+def test_the_sentence_of_the_status_is_broken_between_its_parts(daemon: ScriptedDaemon) -> None:
+    daemon.on("GET", "/api/status", STATUS)
+    assert on_screen(daemon.url, "status", width=50)[1].splitlines()[:2] == [
+        "● running · 54 memories · 3 sessions ·",
+        "  last backup 7 min ago",
+    ]
+
+
+def test_a_full_disk_is_told_once(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    refusal = {"error": "the disk is full; nothing was applied", "code": "storage_full"}
+    daemon.on("POST", "/api/memory/remember", refusal, status=507)
+    said = signet("remember", "x").stderr
+    assert said == "signet: the disk is full; nothing was applied. Free some disk space. Recall still works.\n"
