@@ -21,7 +21,7 @@ from signet_actors.protocol.writer import TouchMemories
 from tests.actor.test_memory_routes_recall import RECALL, found, row
 from tests.support.memory_api import MemoryApi
 
-ROWS = [row(id=f"m{number}", content=f"text {number}", score=1 - number / 10) for number in range(5)]
+ROWS = [row(id=f"m{n}", content=f"text {n}", score=1 - n / 10, relevance=0.9) for n in range(5)]
 SAID = Summarized("They prefer vim.", "qwen3:4b")
 
 
