@@ -16,7 +16,7 @@ from signet_actors.cli.main import cli
 from tests.support.live_daemon import Client
 
 pytestmark = pytest.mark.system
-FACT = "The ferry timetable is printed by the job tide-tables"
+FACT = "We decided to have the ferry timetable printed by the job tide-tables"
 
 
 def start(client: Client, project: str) -> str:
