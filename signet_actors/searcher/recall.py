@@ -9,6 +9,7 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from time import perf_counter
 
@@ -16,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.domain.query_words import search_words
 from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.ranking.text_flags import wanted_flags
@@ -188,6 +190,7 @@ def recall(
         is_part=command.is_part,
         hinted=partial(reader.hints.covered, snapshot) if len(keyword_hits.hints) else None,
         flags=reader.flags.records["flags"],
+        likeness=partial(_likeness_of_words, reader, snapshot, command, keyword_hits),
     )
     if command.newest_first:
         talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)
@@ -387,6 +390,23 @@ def _token_likeness(
     likeness[best] = reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
     compared[best] = True
     return likeness, compared
+
+
+def _likeness_of_words(
+    reader: Reader,
+    snapshot: Snapshot,
+    command: Recall,
+    keyword_hits: KeywordHits,
+    terms: AbstractSet[str],
+    seqs: Seqs,
+) -> Scores:
+    """Return how near the words of the query with these terms are to the nearest of each row, NaN if not known."""
+    words = [word for word in command.words if not terms.isdisjoint(search_words(word[0]))]
+    model = command.vector_model
+    if model is None or not words or not reader.tokens.supports(model):
+        return np.full(len(seqs), np.nan)
+    numbers = reader.columns.embedding_seq[seqs].astype(np.int64)
+    return reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
 
 
 def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import relevance
-from signet_actors.domain.ranking.relevance import ASKING_WORDS, Unrelated
+from signet_actors.domain.ranking.relevance import ASKING_WORDS, GENERAL_WORDS, LIGHT_WORDS, Unrelated
 from signet_actors.domain.ranking.text_flags import SAYS_LITTLE
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, UNCERTAIN, SearchedTerm
@@ -72,6 +73,7 @@ class UnrelatedCosines:
 class _WeighedTerm(NamedTuple):
     """``rows`` have the term, ``likely_rows`` one that it may have been meant as."""
 
+    text: str
     expression: str
     weight: float
     rows: Rows
@@ -102,9 +104,10 @@ class Measure:
         is_part: bool = False,
         hinted: Callable[[Sequence[tuple[str, float]], Seqs], Floats] | None = None,
         flags: npt.NDArray[np.uint32] | None = None,
+        likeness: Callable[[AbstractSet[str], Seqs], Floats] | None = None,
     ) -> None:
         self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
-        self._hinted, self._flags = hinted, flags
+        self._hinted, self._flags, self._likeness = hinted, flags, likeness
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))
@@ -115,7 +118,7 @@ class Measure:
             likely = [postings.lookup(snapshot, MATCH, phrase_expression(other)) for other in others]
             holding = int(np.count_nonzero(counted.rows[rows]))
             expression = " OR ".join((term.expression, *term.spellings))
-            self._terms.append(_WeighedTerm(expression, relevance.word_weight(count, holding), rows, likely))
+            self._terms.append(_WeighedTerm(term.text, expression, relevance.word_weight(count, holding), rows, likely))
             answerable += self._terms[-1].weight if holding or likely else 0.0
         self.extent = relevance.extent((term.weight for term in self._terms), count)
         self._whole = sum(term.weight for term in self._terms)
@@ -131,11 +134,32 @@ class Measure:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
         standing = self.standing(seqs, cosines)
         found = relevance.relevance(self.coverage(seqs), standing, self.extent)
+        found = np.where(self._lacks_point(seqs), np.minimum(found, relevance.BY_GENERAL_WORDS), found)
         if self._hinted is not None:
             # The words of a hint are a signal of their own: the content may be far from the question.
             by_hint = self._hinted(self.weights, seqs) / max(self._whole, 1e-12)
             found = np.maximum(found, relevance.relevance(by_hint, np.maximum(standing, 0.0), self.extent))
         return np.where(np.isin(seqs, self._named), np.maximum(found, relevance.OF_NAMED), found)
+
+    def _lacks_point(self, seqs: Seqs) -> Mask:
+        """Return which rows have only general words of the query, and nothing near the words that tell which thing.
+
+        "Which port has the frontend?" is not answered by the port of the staging API.
+        """
+        lacks = np.zeros(len(seqs), np.bool_)
+        general = [term for term in self._terms if term.text in GENERAL_WORDS]
+        telling = [term for term in self._terms if term.text.isalpha() and term.text not in GENERAL_WORDS | LIGHT_WORDS]
+        if not general or not telling or self._likeness is None or len(general) + len(telling) != len(self._terms):
+            return lacks
+        for term in general:
+            lacks |= rows_hold(term.rows, seqs)
+        for term in telling:
+            for rows in (term.rows, *term.likely_rows):
+                lacks &= ~rows_hold(rows, seqs)
+        if lacks.any():
+            near = self._likeness({term.text for term in telling}, seqs[lacks])
+            lacks[lacks] = near < relevance.NEAR
+        return lacks
 
     def coverage(self, seqs: Seqs) -> Floats:
         """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""

@@ -139,6 +139,56 @@ def test_a_session_without_a_project_and_another_agent_get_no_turn(daemon: LiveD
     assert "lighthouse" not in reply["inject"]
 
 
+PORTS = (
+    "The staging API moved from port 8080 to port 8090",
+    "The login form validates with formkit",
+    "Invoices are rendered by the worker billing-pdf",
+    "test test",
+    "Feature flags live in the file flags.yaml",
+    "Primary keys are UUIDv7, never serial integers",
+    "The switch table has a row for each warehouse",
+    "Unit tests run with `npx jest`",
+)
+ANSWERED = (
+    "which port has the staging API?",
+    "staging port?",
+    "what validates the login form?",
+    "which worker renders the invoices?",
+    "which file has the feature flags?",
+    "what are the primary keys?",
+    "which table has a row for each warehouse?",
+    "how do I run the unit tests?",
+    "how do I run only a single test?",
+    "on what port does the API listen in staging?",
+)
+NOT_ANSWERED = (
+    "storybook port?",
+    "which port has the frontend?",
+    "which port has grafana?",
+    "on which port does kafka listen?",
+    "which form do I need for the visa?",
+    "which worker repairs the elevator?",
+    "which test is flaky on CI?",
+    "which file has the haiku?",
+    "which key opens the cellar?",
+    "which table is free in the canteen?",
+)
+
+
+@pytest.mark.parametrize("stored", [PORTS[:1], PORTS])
+def test_a_general_word_alone_is_no_match(daemon: LiveDaemon, stored: tuple[str, ...]) -> None:
+    project = f"/home/ada/general-{len(stored)}"
+    for text in stored:
+        daemon.api.remember(text, project=project)
+    best = {
+        question: max((row["relevance"] for row in daemon.api.recall(question, project=project)["results"]), default=0)
+        for question in (*ANSWERED, *NOT_ANSWERED)
+    }
+    assert {question: found for question in NOT_ANSWERED if (found := best[question]) >= 0.5} == {}
+    if stored == PORTS:
+        assert {question: found for question in ANSWERED if (found := best[question]) < 0.5} == {}
+
+
 DAYS = (
     "what did we do today?",
     "where did we leave off today?",

@@ -26,6 +26,28 @@ _ASKING: Final = """
 """
 ASKING_WORDS: Final = frozenset(_ASKING.split())
 """Words of questions that say nothing about the subject, apart from stop words."""
+_GENERAL: Final = """
+    address addresses api branch branches class classes command commands database databases directory endpoint endpoints
+    field fields file files folder form forms function functions host hosts image images job jobs key keys library line
+    lines link links list lists message messages method model models module modules name names number numbers package
+    packages page pages password path port ports process queue queues repository request requests row rows script
+    scripts server servers service services setting settings table tables test tests token tokens type types url urls
+    user users version versions worker workers
+    adresse befehl benutzer bibliothek datei dateien datenbank dienst feld liste nachricht ordner rechner schlüssel
+    seite server tabelle warteschlange zeile
+"""
+GENERAL_WORDS: Final = frozenset(_GENERAL.split())
+"""Words of things that every project has many of: alone they do not tell which one is asked for."""
+_LIGHT: Final = """
+    another available back current currently default different existing first last latest main many next new newest
+    old only other possible right run running same second set single start use used uses using work works wrong
+"""
+LIGHT_WORDS: Final = frozenset(_LIGHT.split())
+"""Words that may be missing without changing what is asked for."""
+BY_GENERAL_WORDS: Final = 0.4
+"""The greatest relevance of a memory that has only general words of a query, and nothing near the other words."""
+NEAR: Final = 0.45
+"""The cosine of a word of the query and the nearest word of a memory from which on its meaning is there."""
 _PRIOR_ROWS: Final = 200
 """A word is weighed as if the caller had so many further memories without it: in a store of one memory, a word that it
 has must count as much as one that it has not."""
