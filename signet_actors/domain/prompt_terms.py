@@ -38,6 +38,10 @@ _CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
 MAX_SEARCHES: Final = 8
 
+OFF_MARK: Final = "[signet off]"
+"""How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
+_BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
+
 _FILLERS: Final = frozenset({"hello", "hey", "let", "lets", "okay", "please", "thank", "thanks", "use", "yes"})
 """Words of a request that say nothing about its subject."""
 _ASKED_OF_PASTED: Final = """
@@ -144,6 +148,11 @@ def _statements(answer: str) -> list[str]:
     sentences = _sentences(" ".join(answer[-_MAX_WINDOW_CHARS:].split()))
     telling = [each for each in sentences if not each.endswith(_ASKS) and len(_terms(each)) > LEAST_TERMS]
     return telling[-_STATEMENTS:]
+
+
+def switches_off(prompt: str) -> bool:
+    """Return whether a prompt, behind what a program put before it, switches memory off for its session."""
+    return said_by_user(without_metadata(prompt)).lstrip(_BLANKS).casefold().startswith(OFF_MARK)
 
 
 def is_pasted(line: str) -> bool:

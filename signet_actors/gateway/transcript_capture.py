@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
@@ -87,14 +88,24 @@ def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> C
 
 def without_content(found: Capture) -> str | None:
     """Return why nothing of the transcript can be stored, None if something can."""
+    transcript = found.transcript
+    if is_switched_off(found):
+        return "memory is switched off in this session"
     if found.parts:
         return None
-    transcript = found.transcript
     if transcript.turns:
         return "the transcript has nothing but what memory had injected"
     lines = f", {transcript.skipped} lines that cannot be read" if transcript.skipped else ""
     unfinished = ", an end that is being written" if transcript.unfinished else ""
     return f"no words of a user or an agent are found in the transcript (format {transcript.format}{lines}{unfinished})"
+
+
+def is_switched_off(found: Capture) -> bool:
+    """Return whether a prompt of the transcript switched memory off, whoever was there to hear it.
+
+    The daemon may have been away, and the prompt may be one of the session that this one was forked from.
+    """
+    return any(turn.role == "user" and switches_off(turn.text) for turn in found.transcript.turns)
 
 
 class StoredCapture(NamedTuple):

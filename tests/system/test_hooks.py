@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -380,6 +381,43 @@ def test_what_a_program_puts_around_a_prompt_is_neither_searched_for_nor_in_a_ch
             assert "hook_context" not in kept["digest"]
             assert "memory active" not in kept["digest"]
             assert prompt[:20] in kept["digest"]
+
+
+def test_a_transcript_with_a_prompt_that_switches_memory_off_is_not_stored(daemon: LiveDaemon) -> None:
+    """The daemon was away at the prompt, or the session is a fork of that one; in any route that takes a transcript."""
+    client = daemon.agent("off-by-transcript")
+    prompts = [
+        "[signet off] zorilla",
+        "  [Signet OFF]\nzorilla",
+        "<hook_context>x</hook_context>\n[signet off] zorilla",
+    ]
+    for number, prompt in enumerate(prompts):
+        for form in ("claude", "text"):
+            key = f"off-away-{number}-{form}"
+            lines = [
+                ("user", "what is a zorilla?"),
+                ("assistant", "a polecat"),
+                ("user", prompt),
+                ("assistant", "Fine."),
+            ]
+            records = [{"type": role, "message": {"role": role, "content": text}} for role, text in lines]
+            transcript = "\n".join(map(json.dumps, records))
+            if form == "text":
+                transcript = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in lines)
+            body = {"harness": "codex", "sessionKey": key, "transcript": transcript}
+            kept = client.post("/api/hooks/session-checkpoint-extract", body).ok()
+            assert kept.get("newTurns", 0) == 0
+            client.post("/api/hooks/session-end", body).ok()
+            named = client.post(
+                "/api/memory/remember", {"content": f"note {key}", "transcript": transcript, "sourceId": key}
+            )
+            assert any("switched off" in warning for warning in named.ok()["warnings"])
+            assert client.get(f"/api/sessions/{key}/transcript").status == 404, (prompt, form)
+            asked = {**body, "sessionKey": f"{key}-later", "userPrompt": "what is a zorilla?"}
+            assert "polecat" not in client.post("/api/hooks/user-prompt-submit", asked).ok()["inject"]
+    about = {"harness": "codex", "sessionKey": "off-question"}
+    text = "User: what does [signet off] do to a zorilla?\n\nAssistant: It switches memory off."
+    assert client.post("/api/hooks/session-end", {**about, "transcript": text}).ok()["newTurns"] == 2
 
 
 def test_a_prompt_can_switch_memory_off_for_its_session(daemon: LiveDaemon) -> None:

@@ -186,7 +186,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "token_format": FIXED,  # makes FORMATS
     },
     "domain.redaction.letters": {"_ESCAPED": SEARCHED, "_IMITATING": SEARCHED},
-    "domain.redaction.scan": {"_WORD": SEARCHED, "_ESCAPE_END": FIXED},  # in 32 characters
+    "domain.redaction.scan": {"_WORD": SEARCHED, "_PERCENT": FIXED, "_ESCAPE_END": FIXED},  # in 32 characters
     "domain.redaction.kubernetes": dict.fromkeys(("_KIND", "_SECTION", "_PAIR"), WHOLE),
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
@@ -198,6 +198,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE", "_COUNTED_OR_NUMBERED"), WHOLE),
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS", "_WORD_AND_NUMBER"), WHOLE),
         "_PORT": MATCHED,
+        "_CHARACTER_CODE": MATCHED,
     },
     "domain.dated_sections": {**dict.fromkeys(("_AROUND", "_WORD"), SEARCHED), "_HEADING": MATCHED},
     "domain.temporal.full_dates": dict.fromkeys(

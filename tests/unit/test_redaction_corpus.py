@@ -315,3 +315,50 @@ def test_a_seed_phrase_with_its_words_numbered_is_replaced(form: str, between: s
     below = redact(form % phrase + "\nplease keep this offline somewhere").text
     assert "witch" not in below
     assert "keep this offline" in below
+
+
+SIGNS = [f"%{code:02X}" for code in range(0x20, 0x7F)]
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "mongodb+srv", "redis", "amqp", "smtps", "https", "mysql"])
+def test_a_password_in_an_address_is_replaced_whatever_sign_is_written_by_its_number(scheme: str) -> None:
+    for sign in SIGNS:
+        for password in (f"kJ8{sign}q2LmZt9", f"{sign}kJ8q2LmZt9", f"kJ8q2LmZt9{sign}"):
+            for user in ("app", f"app{sign}corp.com"):
+                text = f"{scheme}://{user}:{password}@db.internal/prod"
+                assert "q2LmZt9" not in redact(text).text, text
+    for text in (
+        "https://example.org/a%20b?page=1%2F2",
+        "postgres://app:%PASSWORD%@db/x",
+        "postgres://app:%s@db/x",
+        "https://example.org/%40anna:8080/x",
+    ):
+        assert redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("?password=Fr1tz%26B0x99&x=1", "username=anna&password=Fr1tz%20B0x99", "Cookie: sessionid=Fr1tz%22B0x99ghi"),
+        *('{"user":"anna","password":"Fr1tz B0x99!"}', 'password: "Fr1tz B0x99!"', "DB_PASSWORD='Fr1tz B0x99!'"),
+        *("<password>Fr1tz B0x99!</password>", 'mysql -p"Fr1tz B0x99!" shop', 'sshpass -p "Fr1tz B0x99!" ssh x'),
+        *("curl -u 'anna:Fr1tz B0x99' https://x", 'Passwort: "Fr1tz und B0x99!"'),
+    ],
+)
+def test_a_password_with_a_blank_or_an_encoded_sign_is_replaced_as_a_whole(text: str) -> None:
+    clean = redact(text).text
+    assert "B0x99" not in clean
+    assert "[REDACTED:" in clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('password: "must have 8 characters"', 'password: "Please enter 2 digits"', 'password: "see page 12"'),
+        *('error: "password too short: got 5"', '{"password": "expires in 30d"}', '{"token": "Page 2 of 3"}'),
+        *('password = "OAuth2 or SAML"', "100%25 of passwords are hashed", "password%20reset%20v2"),
+        *('"password": "min 8 chars"', 'mysql -u "anna" -p shop', 'curl -u "anna" https://x "a b"'),
+    ],
+)
+def test_words_about_passwords_in_quotation_marks_are_unchanged(text: str) -> None:
+    assert redact(text).text == text

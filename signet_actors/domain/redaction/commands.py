@@ -216,13 +216,13 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
         if user and end - user.end() >= 4 and accept(plain[user.end() : end]):
             if end - start >= _MAX_OPTION_CHARS:
                 end = _end_of(_OPTION_END, plain, end)
-            yield "password", user.end(), end
+            yield "password", user.end(), _closed(event, plain, end) or end
     elif how != ("glued" if event["between"] else "apart"):
         value = plain[start : trimmed_end(plain, start, end)]
         if event["between"] and not event["quote"] and _WORD.fullmatch(value):
             sure = sure and len(value) >= 8 and _MORE_ARGUMENTS.match(plain, end) is not None
         if (is_option_value if sure else is_value)(value):
-            yield "password", start, secret_end(plain, start, end)
+            yield "password", start, _closed(event, plain, end) or secret_end(plain, start, end)
 
 
 def variables(plain: str) -> Iterator[SecretSpan]:
@@ -239,6 +239,13 @@ def auth_pairs(plain: str, folded: str) -> Iterator[SecretSpan]:
         start, end = pair.span(1)
         if is_option_value(plain[start:end]):
             yield "password", start, end
+
+
+def _closed(event: re.Match[str], plain: str, end: int) -> int | None:
+    """Return the end of a value in quotation marks that goes on behind a blank, None if it does not."""
+    line = plain[end : end + _MAX_OPTION_CHARS].partition("\n")[0]
+    at = line.find(event["quote"]) if event["quote"] and line.startswith(" ") else -1
+    return end + at if at >= 0 else None
 
 
 def password_file_lines(plain: str) -> Iterator[SecretSpan]:

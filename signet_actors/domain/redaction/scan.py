@@ -8,6 +8,7 @@ Source: docs/security.md "Where the specification is unsafe"; OWASP Logging Chea
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,7 @@ Kinds = tuple[str, ...]
 
 _WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
 
+_PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
 _ESCAPE_CHARS: Final = 32
 _ESCAPE_END = re.compile(
     r"(?:(?:\x1b|\\x1b|\\033|\\e|\\u001b|\^\[)\[[0-9;?]{0,16}[a-z]|\[[0-9;]{1,16}m"
@@ -74,9 +76,15 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     """
     plain = plain_letters(text)
     found: list[SecretSpan] = []
-    for kind, start, end in _secrets(plain.text, joined=joined):
-        found.append((kind, *plain.span(start, end)))
-        if len(found) > _SCANNERS * MAX_SECRETS:
+    spans: Iterator[SecretSpan] = (
+        (kind, *plain.span(start, end)) for kind, start, end in _secrets(plain.text, joined=joined)
+    )
+    if "%" in text and _PERCENT.search(text):
+        # In an address, a sign of the password is written by its number because it would end it.
+        spans = itertools.chain(spans, _secrets(text, joined=joined))
+    for span in spans:
+        found.append(span)
+        if len(found) > 2 * _SCANNERS * MAX_SECRETS:
             raise _too_many_secrets()
     if not found:
         return found

@@ -66,6 +66,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
 """
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
+_MOST_OF_PASSWORD: Final = 4
 _SEED_WORDS: Final = (12, 15, 18, 21, 24)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
@@ -280,15 +281,24 @@ def is_symbol_password(value: str) -> bool:
 
 def is_passphrase(value: str) -> bool:
     """Return whether quoted words are a passphrase and not a message about passwords."""
+    words = value.split(" ")
+    if len(words) <= _MOST_OF_PASSWORD and is_password_with_blanks(words):
+        return True
     if _PHRASE.fullmatch(value) is None:
         return False
-    words = value.split(" ")
     if any(_WORD_WITH_DIGITS.fullmatch(word) and not word.islower() for word in words):
         return True
     return (
         value.islower()
         and _WORDS_ABOUT_PASSWORDS.isdisjoint(words)
         and (words[-1].isdecimal() or (len(words) >= 4 and not has_digit(value)))
+    )
+
+
+def is_password_with_blanks(words: list[str]) -> bool:
+    """Return whether a few words are a password: one of them is no word, and none is of a message about passwords."""
+    return _WORDS_ABOUT_PASSWORDS.isdisjoint(word.lower().rstrip(".,:;!?") for word in words) and any(
+        has_digit(word) and is_spoken_password(word) and not is_id_or_place(word) for word in words
     )
 
 
@@ -312,13 +322,15 @@ def may_be_value(text: str, start: int, end: int) -> bool:
 def is_url_password(value: str) -> bool:
     """Return whether the password part of a URL is a password, not a placeholder or a port."""
     return (
-        not value.startswith(("[", "<", "$", "{", "%", "*"))
+        not value.startswith(("[", "<", "$", "{", "*"))
+        and (value[:1] != "%" or _CHARACTER_CODE.match(value) is not None)
         and _PLACEHOLDER.fullmatch(value) is None
         and not has_placeholder(value)
         and _PORT.match(value) is None
     )
 
 
+_CHARACTER_CODE = re.compile("%[2-7][0-9A-Fa-f]")
 _PORT = re.compile(r"\d{1,5}[?#,;]")
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.near_duplicates import repeats, search_text
 from signet_actors.domain.program_text import summary_of
-from signet_actors.domain.prompt_terms import PromptTerms
+from signet_actors.domain.prompt_terms import PromptTerms, switches_off
 from signet_actors.domain.session_inject import Line, memory_lines
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
@@ -124,13 +124,13 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
     if prompt is None:
         raise InvalidRequest("harness and userMessage or userPrompt are required", field="userMessage")
 
-    switches_off = prompt.lstrip().casefold().startswith(hook_runner.OFF_MARK)
+    is_switch = switches_off(prompt)
 
     async def work(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
-        if switches_off and session.key is None:
+        if is_switch and session.key is None:
             raise Skipped("no_session")
-        if switches_off:
+        if is_switch:
             told = hook_runner.SWITCHED_OFF if session.is_switch_stored else hook_runner.SWITCHED_OFF_UNSTORED
             return UserPromptReply(inject=told, dynamic_context=told, engine="disabled")
         if session.context is not None:
@@ -165,8 +165,8 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    budget_ms = READ_BUDGET_MS if request.with_start or switches_off else PROMPT_BUDGET_MS
-    return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=switches_off)
+    budget_ms = READ_BUDGET_MS if request.with_start or is_switch else PROMPT_BUDGET_MS
+    return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=is_switch)
 
 
 async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:

@@ -39,6 +39,7 @@ from signet_actors.gateway.sessions.table import on_disk
 from signet_actors.gateway.transcript_capture import (
     Capture,
     capture_for,
+    is_switched_off,
     store_capture,
     without_content,
 )
@@ -323,7 +324,10 @@ async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Ca
     seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
     readers, name = call.state.transcript_readers, transcript_name(call.request)
     try:
-        return await readers.run(lambda check: read_capture(call, named, check), name, seconds)
+        found, key = await readers.run(lambda check: read_capture(call, named, check), name, seconds)
+        if is_switched_off(found) and call.request.reason != BACKFILL:
+            call.state.ledger.switch_off_unless_known(key, call.agent_id, call.state.clock.wall_ms())
+        return found, key
     finally:
         if readers.was_given_up(name):
             call.state.log.warning("transcript_given_up", harness=call.request.harness, trace=call.trace_id)

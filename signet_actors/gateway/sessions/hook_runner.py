@@ -32,8 +32,6 @@ REQUEST_SHARE: Final = 0.9
 
 OTHER_PROJECT: Final = "other_project"
 """The reason of a hook that does nothing because ``projects.only`` lacks the directory of its session."""
-OFF_MARK: Final = "[signet off]"
-"""How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
 OFF_WAIT_S: Final = 0.4
 """Longest wait for the switch to be on disk."""
 SWITCHED_OFF: Final = "[signet: memory does not work now, because the user has switched it off for this session]"

@@ -187,6 +187,11 @@ class RecallLedger:
         self._switched_off[key] = SetBypass(key, agent_id, iso(first_ms), bypassed=True)
         self._schedule()
 
+    def switch_off_unless_known(self, key: str, agent_id: str, first_ms: int) -> None:
+        """Switch memory off for a session whose transcript says so, unless it was switched since."""
+        if key not in self._bypassed:
+            self.switch_off(key, agent_id, first_ms)
+
     def touch(self, context: Context) -> None:
         """Store the state of the session soon, as active now."""
         context.active_ms = self._clock.wall_ms()
