@@ -445,7 +445,7 @@ class Checks:
         h = self.h
         h.start_daemon()
         h.signet("remember", f"critical: {RULE}")
-        h.signet("remember", FACT, "--tags", "ops,db")
+        h.signet("remember", FACT, "--tags", "ops,db", "--type", "decision")
         h.signet("connect", h.name)
         h.signet("disconnect", h.name)
         same = {path.name: path.read_bytes() == text for path, text in h.originals.items()}

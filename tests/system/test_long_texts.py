@@ -192,7 +192,7 @@ def test_rows_of_half_a_megabyte_hold_up_neither_a_recall_nor_a_start(room: Clie
         text = f"zorkmid treasury note {number} " + unit * (500_000 // len(unit.encode()))
         row = json.dumps({"id": str(uuid.uuid4()), "content": text})
         assert room.request("POST", "/api/memory/import", row.encode()).ok()["imported"] == 1
-    short = room.remember("The zorkmid treasury opens at nine")["id"]
+    short = room.remember("The zorkmid treasury opens at nine", type="decision")["id"]
     assert short in {
         row["id"] for row in room.post("/api/memory/recall", {"query": "zorkmid treasury"}).ok()["results"]
     }

@@ -33,7 +33,7 @@ def start(client: Client, key: str) -> None:
 
 def test_a_session_is_scored_with_the_memories_that_it_was_shown() -> None:
     with pipeline(ScriptedModel()) as (daemon, provider):
-        memory = daemon.api.remember(RULE, project=PROJECT, importance=1.0)["id"]
+        memory = daemon.api.remember(RULE, project=PROJECT, importance=1.0, type="decision")["id"]
         start(daemon.api, "s-1")
         end(daemon.api, "s-1", turns("login form"))
         finished(daemon, "score_session")
