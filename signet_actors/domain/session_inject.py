@@ -41,8 +41,10 @@ SHORT_ID_CHARS: Final = 18
 MAX_KEY_CHARS: Final = 200
 """A session key that is longer is not shown."""
 CUT: Final = "…"
-OLDER: Final = "[older] "
-"""Before a memory of which a newer one, which stands before it, says what has changed since."""
+NEWER: Final = " (see the newer {id})"
+"""Behind a memory of whose subject a newer one says that something has changed, perhaps something else: the reader sees
+both, with their dates, and decides.
+"""
 TURN: Final = "From an earlier session: "
 TURN_CHARS: Final = 300
 """Of what was said in an earlier session."""
@@ -265,8 +267,7 @@ def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
 def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_CHARS, cut: bool = False) -> Shown:
     """Return those of the memories that fit into ``chars`` characters, each whole and with at most ``most`` characters.
 
-    One of which a newer one says what has changed is shown only below that one. ``cut``: of one that has more than
-    ``most``, the beginning is shown, and how it is read in full.
+    ``cut``: of one that has more than ``most``, the beginning is shown, and how it is read in full.
     """
     items: list[str] = []
     ids: list[str] = []
@@ -274,8 +275,6 @@ def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_C
     for memory in memories:
         if chars < MIN_LINE_CHARS:
             break
-        if memory.newer_id is not None and memory.newer_id not in ids:
-            continue
         item = memory_item(memory, min(chars, most))
         if item is not None:
             whole.append(memory.id)
@@ -297,18 +296,17 @@ def memory_item(memory: Line, chars: int) -> str | None:
         return None
     text = "\n".join(filter(str.strip, harmless(memory.content).splitlines())).strip().replace("\n", "\n  ")
     below = "\n " if "\n" in text and text.rpartition("\n")[2].lstrip().startswith(("```", "~~~", "|")) else ""
-    item = f"- {'' if memory.newer_id is None else OLDER}{text}{below}{_end(memory)}"
+    item = f"- {text}{below}{_end(memory)}"
     return item if len(item) <= chars else None
 
 
 def _cut_item(memory: Line, chars: int) -> str | None:
     """Return as much of the memory as fits on one line that says how all of it is read; None if that is too little."""
-    begin = "- " if memory.newer_id is None else f"- {OLDER}"
     end = f"{CUT} [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]{_end(memory)}"
-    room = min(MAX_LINE_CHARS, chars - len(begin) - len(end))
+    room = min(MAX_LINE_CHARS, chars - len("- ") - len(end))
     if room < MIN_LINE_CHARS:
         return None
-    return f"{begin}{harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
+    return f"- {harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
 
 
 def turn_item(text: str, said_at: str, chars: int) -> str | None:
@@ -322,7 +320,8 @@ def turn_item(text: str, said_at: str, chars: int) -> str | None:
 def _end(memory: Line) -> str:
     tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
     moment = local_time(memory.created_at)
-    return f"{tags} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
+    newer = "" if memory.newer_id is None else NEWER.format(id=memory.newer_id[:SHORT_ID_CHARS])
+    return f"{tags}{newer} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
 
 
 def harmless(line: str) -> str:

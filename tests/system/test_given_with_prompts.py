@@ -20,11 +20,11 @@ FACTS = (
     ("The staging API runs on port 8080", "The staging API moved from port 8080 to port 8090"),
 )
 ASKED = {
-    "which library do we use for background jobs?": ("Celery was replaced", "[older] We decided to use Celery"),
-    "who handles the login of the kiosk?": ("the Auth0 tenant was cancelled", "[older] Login of the kiosk"),
-    "womit werden die Rechnungen erzeugt?": ("durch WeasyPrint ersetzt", "[older] Rechnungen werden"),
+    "which library do we use for background jobs?": ("Celery was replaced", "We decided to use Celery"),
+    "who handles the login of the kiosk?": ("the Auth0 tenant was cancelled", "Login of the kiosk"),
+    "womit werden die Rechnungen erzeugt?": ("durch WeasyPrint ersetzt", "Rechnungen werden"),
 }
-"""By prompt, what it is given first and what then."""
+"""By prompt, what the newer memory says, and how the older one begins."""
 TALK = (
     ("How many trucks did it take to reproduce the double booking?", "400 virtual trucks on 12 docks, with ramp.js."),
     ("What was left to do after the banner?", "Two things: the Polish translation and an end-to-end test."),
@@ -70,12 +70,13 @@ def given(daemon: LiveDaemon, prompt: str, session: str | None = None, **fields:
 
 
 @pytest.mark.parametrize("prompt", ASKED)
-def test_an_outdated_memory_is_given_below_the_newer_one_and_marked(daemon: LiveDaemon, prompt: str) -> None:
+def test_an_outdated_memory_is_marked_and_the_newer_one_is_given_below_it(daemon: LiveDaemon, prompt: str) -> None:
     newer, older = ASKED[prompt]
     items = given(daemon, prompt)
     at = next(at for at, item in enumerate(items) if item.startswith(older))
-    assert newer in items[at - 1], items
-    assert at > 0
+    assert newer in items[at + 1], items
+    assert "(see the newer " in items[at]
+    assert "(see the newer " not in items[at + 1]
 
 
 def test_of_versions_in_nearly_the_same_words_only_the_newest_is_given(daemon: LiveDaemon) -> None:

@@ -6,7 +6,7 @@ Source: docs/guides/hooks.md "Each prompt"; docs/decisions.md 49.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import zip_longest
 from typing import Final
 
@@ -109,7 +109,9 @@ async def offered_memories(
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
     again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
-    fresh = _newer_first([row for row in rows_found if row.wording not in received])[: settings.recall_limit]
+    fresh = [row for row in rows_found if row.wording not in received][: settings.recall_limit]
+    at_hand = {row.id for row in fresh}  # a newer one that is not among them, the session has received
+    fresh = [row for row in fresh if row.newer_id is None or row.newer_id in at_hand]
     found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
     shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True)
@@ -168,13 +170,6 @@ async def _searched(
     ranks = zip_longest(first.rows, *(found.rows for found in others))
     rows = {row.id: row for rank in ranks for row in rank if row is not None}
     return msgspec.structs.replace(first, rows=list(rows.values()))
-
-
-def _newer_first(rows: Sequence[RecalledRow]) -> list[RecalledRow]:
-    """Return the rows with each one that says what has changed of another directly before that one."""
-    by_id = {row.id: row for row in rows}
-    newer = ((by_id.get(row.newer_id or ""), row) for row in rows)
-    return list({row.id: row for pair in newer for row in pair if row is not None}.values())
 
 
 def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: int) -> dict[str, str]:

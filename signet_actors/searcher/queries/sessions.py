@@ -108,7 +108,8 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         memories |= memories_by_seq(
             snapshot, query.read, filters, sorted({*newer.values()} - {*memories, *constraints}), chars=query.chars
         )
-        shown, used = ([newer.get(seq, seq) for seq in seqs] for seqs in (shown, used))
+        # Both are given: the newer one may say something else of the same subject.
+        shown, used = ([each for seq in seqs for each in (newer.get(seq, seq), seq)] for seqs in (shown, used))
     found = constraints | memories
     wordings = columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""
