@@ -43,7 +43,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at
     """Print each memory or turn in a row.
 
     ``lead`` names what stands before the text: a time, or ``relevance``. On a pipe: ``id type created tags content``,
-    with the score before them if ``scored``.
+    with the relevance before them if ``scored``, or the score in an answer that has none.
     """
     if not on_terminal():
         for row in rows:
@@ -54,7 +54,8 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at
                 tags_text(row.get("tags")),
                 row.get("content"),
             ]
-            click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
+            leading = [row.get("relevance", row.get("score"))] if scored else []
+            click.echo("\t".join(one_line(cell) for cell in leading + cells))
         return
     ids = short_ids(rows)
     leads = [_lead(row, lead) for row in rows]

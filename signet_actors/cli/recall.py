@@ -71,7 +71,7 @@ def recall(
     QUERY is a question in plain words, an identifier, or both. The number before a result is its relevance: from 0.5
     on it most likely answers. A terminal shows only these, and then what was said in past sessions.
 
-    On a pipe: score, id, type, created, tags and content, separated by tabs.
+    On a pipe: relevance, id, type, created, tags and content, separated by tabs.
     """
     if turns and type_:
         raise click.UsageError("give --turns or --type, not both")

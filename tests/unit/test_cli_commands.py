@@ -105,7 +105,7 @@ def test_json_prints_the_response_unchanged_at_any_position_of_the_option(
 def test_recall_sends_its_filters_and_prints_tab_separated_lines(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    row = {**MEMORY, "score": 0.92, "source": "hybrid"}
+    row = {**MEMORY, "score": 0.41, "relevance": 0.92, "source": "hybrid"}
     daemon.on("POST", "/api/memory/recall", {"results": [row], "query": "q", "method": "hybrid", "meta": {}})
     result = signet(
         "recall", "which", "editor?", "-n", "3", "--type", "preference", "--since", "2026-01-01", "--min-score", "0.2"
