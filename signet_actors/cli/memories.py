@@ -240,13 +240,17 @@ def list_memories(
 
 
 def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> None:
-    """Print the memories that say nearly the same as the new one, and the command that replaces one."""
-    for one, id_ in zip(similar, short_ids(similar), strict=True):
+    """Print the memories that say nearly the same as the new one, and the command that changes one.
+
+    The reply does not tell which of them were imported together, so each id is as long as that of an imported one.
+    """
+    ids = short_ids([{**one, "source_type": "unknown"} for one in similar])
+    for one, id_ in zip(similar, ids, strict=True):
         told = f'Similar: "{one_line(one.get("content"), SHOWN_SIMILAR_CHARS)}" ({time_text(one.get("createdAt"))}).'
-        replace = invocation.advice(f'`signet edit {id_} --content "…"`')
-        print_message(f"{told} Replace it: {replace}" if len(similar) == 1 else f"{told} {id_}")
+        edit = invocation.advice(f'If that is no longer true: `signet edit {id_} --content "…"`')
+        print_message(f"{told} {edit if len(similar) == 1 else id_}")
     if len(similar) > 1:
-        print_message(invocation.advice('Replace one of them: `signet edit ID --content "…"`'))
+        print_message(invocation.advice('If one of them is no longer true: `signet edit ID --content "…"`'))
 
 
 def _has_sessions(invocation: Invocation, project: str, agent: str | None) -> bool:

@@ -342,7 +342,8 @@ def test_a_similar_memory_is_named_with_the_command_that_replaces_it(daemon: Scr
     daemon.on("POST", "/api/memory/remember", stored, status=201)
     shown = on_screen(daemon.url, "remember", "My local postgres has port 5442", width=200)[1]
     assert shown.splitlines()[1] == (
-        'Similar: "The local postgres port is 5434" (3 min ago). Replace it: `signet edit 01a2222b-533e --content "…"`'
+        'Similar: "The local postgres port is 5434" (3 min ago).'
+        ' If that is no longer true: `signet edit 01a2222b-533e-7aaa-8bbb --content "…"`'
     )
 
 
@@ -351,9 +352,9 @@ def test_several_similar_memories_are_listed_above_one_advice(daemon: ScriptedDa
     similar = [{"id": id_, "content": f"Port {id_[12]}", "createdAt": "2026-02-21T11:57:00.000Z"} for id_ in ids]
     daemon.on("POST", "/api/memory/remember", {"id": ID, "type": "fact", "similar": similar}, status=201)
     assert on_screen(daemon.url, "remember", "x", width=80)[1].splitlines()[1:] == [
-        'Similar: "Port e" (3 min ago). 01a2222b-533e',
-        'Similar: "Port f" (3 min ago). 01a2222b-533f',
-        'Replace one of them: `signet edit ID --content "…"`',
+        'Similar: "Port e" (3 min ago). 01a2222b-533e-7aaa-8bbb',
+        'Similar: "Port f" (3 min ago). 01a2222b-533f-7aaa-8bbb',
+        'If one of them is no longer true: `signet edit ID --content "…"`',
     ]
 
 
