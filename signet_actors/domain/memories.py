@@ -48,7 +48,7 @@ IMPORTED_SOURCE_TYPES: Final = (
     "mem0",
 )
 """Source types of what ``signet import`` brings: a start shows it only if it was asked for."""
-PREFERRED_TYPES: Final = ("preference", "decision")
+PREFERRED_TYPES: Final = ("preference", "decision", "rule", "constraint")
 """Types of memories that a start shows; the first ones before the others."""
 
 DEFAULT_TYPE = "fact"

@@ -136,6 +136,9 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
         statements = [_window(each, left_out=_FILLERS) for each in _statements(last_assistant_message)]
         searches += [Search(each, is_of_long=True, is_part=True) for each in statements]
         names = names or exact_names(last_assistant_message[-_MAX_WINDOW_CHARS:])
+    elif len(own) >= LEAST_TERMS:  # what is said around a question lowers the share of its words in a memory
+        asked = [each for each in _sentences(text) if each.endswith(_ASKS) and each != text]
+        searches += [Search(each) for each in asked[-_STATEMENTS:] if len(_terms(each)) >= LEAST_TERMS]
     return PromptTerms(terms, tuple(searches), names)
 
 

@@ -392,6 +392,7 @@ SAY_SOMETHING = [
         "CI needs Node 22",
     ),
     *("never push to main, open a merge request", "Redis listens on 6379", "Deploys happen on Thursdays in Berlin"),
+    *("明日は休みです", "数据库在这里", "서버는 저기 있다"),
     *("Rechnungen gehen montags heraus an Kunden", "Jonas reviews frontend changes", "v2"),
 ]
 

@@ -104,7 +104,7 @@ class TestVectors:
             try:
                 fill(room, 64, common=common)
                 query = [0.9, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.4359]
-                memory = room.remember("an automobile", vector=[1.0]).id
+                memory = room.remember("an automobile with seats and doors", vector=[1.0]).id
                 found.append(relevances(room.recall("car", vector=query, limit=100))[memory])
             finally:
                 room.close()
@@ -133,7 +133,10 @@ class TestVectors:
         assert len(before) == 1
 
     def test_a_small_store_expects_what_is_usual(self, room: StoreRoom) -> None:
-        near, far = room.remember("an automobile", vector=[1.0]).id, room.remember("an oven", vector=[0.0, 1.0]).id
+        near, far = (
+            room.remember("an automobile with seats and doors", vector=[1.0]).id,
+            room.remember("an oven", vector=[0.0, 1.0]).id,
+        )
         found = relevances(room.recall("car", vector=[1.0, 0.1]))
         assert found[near] > 0.5 > found[far]
 

@@ -158,3 +158,23 @@ def test_any_other_prompt_is_not_searched_for_with_the_sentences_of_the_last_ans
         assert len(prompt_terms(prompt, "The cache of the price list is kept in Redis now.").searches) <= 1, prompt
     assert len(prompt_terms("is that safe?", "Done.").searches) == 1
     assert len(prompt_terms("is that safe?", "Shall I move the cache of the price list to Redis?").searches) == 1
+
+
+AROUND_A_QUESTION = [
+    ("hey, quick one: what do we store prices as? I forgot", "hey, quick one: what do we store prices as?"),
+    ("hi! let's get the cart page going today. what do we store prices as?", "what do we store prices as?"),
+    ("Guten Morgen! Wie lange dauert ein Termin? Danke dir.", "Wie lange dauert ein Termin?"),
+    ("Back from lunch. Where does the staging API run now?", "Where does the staging API run now?"),
+    ("¡hola! ¿dónde corre la API de pruebas? gracias", "¿dónde corre la API de pruebas?"),
+]
+
+
+def test_a_question_among_other_sentences_is_searched_for_by_itself_too() -> None:
+    for prompt, question in AROUND_A_QUESTION:
+        assert [search.text for search in prompt_terms(prompt).searches] == [prompt, question], prompt
+    for prompt in (
+        "what do we store prices as?",
+        "Fix the cart icon. Then run all tests.",
+        "Really? Good, then go on.",
+    ):
+        assert len(prompt_terms(prompt).searches) == 1, prompt

@@ -12,6 +12,7 @@ import re
 import zlib
 from typing import Final, NamedTuple
 
+from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.ranking.relevance import ASKING_WORDS
 from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
@@ -79,7 +80,7 @@ def text_flags(text: str) -> TextFlags:
         flags |= HOLDS_NUMBER
     if speaks_of_change(text):
         flags |= TELLS_CHANGE
-    if len(text) < _MAX_LITTLE_CHARS and not any(map(str.isdigit, text)):
+    if len(text) < _MAX_LITTLE_CHARS and not any(map(str.isdigit, text)) and MAYBE_CJK.search(text) is None:
         words = words_of(text)
         telling = {word for word in words if len(word) > _MAX_SOUND_CHARS} - stop_words_of(words) - ASKING_WORDS
         if len(telling) < _LEAST_TELLING:

@@ -68,6 +68,7 @@ STEPS = (
     get("a transcript of another agent", "/api/sessions/s-1/transcript?agentId=ann"),
     get("an unknown transcript", "/api/sessions/unknown/transcript"),
     post("a search", "/api/sessions/search", {"query": "port of the staging database"}),
+    get("past sessions", "/api/sessions/past?limit=2"),
     post("a search in one session", "/api/sessions/search", {"query": "worker retries", "sessionKey": "from-the-file"}),
     post("a search without the current session", "/api/sessions/search", {"query": "port", "currentSessionKey": "s-1"}),
     post("a search in a project", "/api/sessions/search", {"query": "port", "project": "/home/ada/ferry"}),
