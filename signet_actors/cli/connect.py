@@ -374,7 +374,7 @@ def _print_spool(invocation: Invocation) -> None:
         print_message(f"For the daemon {counted(waiting, 'report waits', 'reports wait')} in {spool.directory}.")
     if rejected:
         what = counted(rejected, "report was", "reports were")
-        print_message(f"{what} refused by the daemon for good: {spool.directory}/*.rejected. Delete them once read.")
+        print_message(f"{what} refused by the daemon: {spool.directory}/*.rejected (deleted 7 days later).")
 
 
 def _check(invocation: Invocation, chosen: list[Harness], *, verbose: bool) -> None:

@@ -36,7 +36,7 @@ REASONS_TO_RETRY = frozenset(("timeout", "internal", "outcome_unknown"))
 """The same, if the cause may be the request: a later try may succeed."""
 REASONS_TO_GIVE_UP = frozenset(("invalid_request", "payload_too_large", "conflict", "idempotency_conflict"))
 REASONS_NOT_TO_KEEP = frozenset(("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review"))
-"""Why a report is not kept although nothing failed: as the user wants it, or another path has the session."""
+"""Why a report is not stored although nothing failed: as the user wants it, or another path has the session."""
 CHECKPOINT = "/session-checkpoint-extract"
 MAX_KEY_CHARS = 200
 """Of an idempotency key that is repeated as a header; the body always has it."""
@@ -272,20 +272,20 @@ def post(address: Address, path: str, body: dict[str, Any], headers: dict[str, s
 
 
 def status_of_report(path: str, body: dict[str, Any], answer: dict[str, Any]) -> int:
-    """Return the status that an answer with 200 to a report stands for; 200 only if it says that the daemon has it.
+    """Return the status that an answer with 200 to a report stands for: 500 if sending it again may help, else 200.
 
-    500: sending it again may help. 400: the daemon will never take it. The end of a session without a transcript is
-    always answered as skipped, and is noted all the same. What a session said so far is not set aside if unwanted.
+    200: the answer says that the daemon has it, or does not want it; then no copy may stay. The end of a session
+    without a transcript is always answered as skipped, and is noted all the same.
     """
+    if answer.get("skipped") is True and (answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy")):
+        return 200
     if path.endswith(CHECKPOINT):
-        unwanted = answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy")
-        return 200 if "stored" in answer and (answer.get("skipped") is not True or unwanted) else 500
-    if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True:
-        if answer.get("reason") in REASONS_NOT_TO_KEEP or answer.get("claimedBy"):
-            return 400
-        if not path.endswith("/session-end") or body.get("transcript") or body.get("transcriptPath"):
-            return 500
-    if path.endswith("/session-end"):
+        return 200 if "stored" in answer and answer.get("skipped") is not True else 500
+    is_end = path.endswith("/session-end")
+    is_empty_end = is_end and not body.get("transcript") and not body.get("transcriptPath")
+    if answer.get("skipped") is True and answer.get("duplicateSessionEnd") is not True and not is_empty_end:
+        return 500
+    if is_end:
         return 200 if type(answer.get("memoriesSaved")) is int else 500
     if path.endswith("/compaction-complete"):
         return 200 if answer.get("success") is True else 500

@@ -43,7 +43,7 @@ def drain_for_daemon(workspace: str, environ: dict[str, str]) -> None:
     spool = Spool(workspace)
     try:
         address = recorded_address(workspace)
-        if address is not None and spool.due():
+        if address is not None and (spool.due() or spool.rejected()):
             urls = {f"http://{host}:{address.port}" for host in ("127.0.0.1", "localhost", "[::1]")}
             drain(spool, address, {"", str(address), *urls}, environ)
     except (NoAnswer, OSError):

@@ -173,7 +173,6 @@ class _Call:
     def run(self, output: _Output) -> None:
         kept = self._keep() if self.hook.durable and self.body.get(self.hook.needs) else None
         output.kept = kept is not None
-        status = 200
         try:
             if self.address is None:
                 raise self.no_address or NoAnswer("no daemon was found")
@@ -182,9 +181,7 @@ class _Call:
             answer = post(address, self.hook.path, self.body, headers, self.deadline)
             if self.hook.injects and not isinstance(answer.get("inject"), str):
                 raise NoAnswer(f"the program at {address} is not a Signet daemon", "Check SIGNET_DAEMON_URL.")
-            if self.hook.durable:
-                status = status_of_report(self.hook.path, self.body, answer)
-            if status >= 500:
+            if self.hook.durable and status_of_report(self.hook.path, self.body, answer) >= 500:
                 raise NoAnswer(f"the program at {address} did not say that it has the report", "Check `signet status`.")
         except NoAnswer as no_answer:
             output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
@@ -196,7 +193,7 @@ class _Call:
         output.answer(answer)
         try:
             if kept is not None:
-                self.spool.remove(kept) if status == 200 else self.spool.set_aside(kept)
+                self.spool.remove(kept)
             if self.spool.due():
                 self._drain(address)
         except OSError:

@@ -2,9 +2,9 @@
 
 A request is written before it is sent, so it survives that this program is killed, and removed when the daemon has
 answered. It carries an ``idempotencyKey``: sent twice, it acts once. What a session has said so far replaces what waits
-of the same session. The spool has a bound, and what it has accepted it
-never drops; a request that the daemon does not accept is kept as ``NAME.rejected``, the newest up to the bound. A name
-begins with the time at which the request is sent next, so one that fails makes room for those behind it.
+of the same session. The spool has a bound, and what it has accepted it never drops. A request that the daemon cannot
+accept is kept as ``NAME.rejected`` for a week, the newest up to the bound; one that it does not want leaves no file. A
+name begins with the time at which the request is sent next, so one that fails makes room for those behind it.
 
 Source: docs/guides/claude-code.md "While the daemon is away"; docs/decisions.md 3, 28.
 """
@@ -37,6 +37,8 @@ FINAL_REFUSALS = (400, 413, 422)
 """Statuses by which the daemon says that it will never accept this request."""
 FAILURES = (0, 500)
 """No answer, or an error that may lie in the request: a try counts. Other refusals tell the daemon's state."""
+KEPT_S = 7 * 86_400
+"""How long a request that was set aside can be read; it is as the session said it, with its secrets."""
 _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
 _REJECTED_ENDING = ".rejected"
@@ -165,11 +167,21 @@ class Spool:
         descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._remove_expired()
             self._send_due(send, most, destinations)
         except BlockingIOError:
             return
         finally:
             os.close(descriptor)
+
+    def _remove_expired(self) -> None:
+        """Remove the requests that were set aside a week ago, by the time of the renaming."""
+        for name in self.rejected():
+            try:
+                if time.time() - os.lstat(os.path.join(self.directory, name)).st_ctime > KEPT_S:
+                    self.remove(name)
+            except OSError:  # a directory, or another process has removed it
+                continue
 
     def _send_due(
         self, send: Callable[[str, dict[str, Any], str], int], most: int, destinations: Collection[str]

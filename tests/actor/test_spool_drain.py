@@ -8,12 +8,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import structlog
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.hook.spool import Spool
+from signet_actors.hook.spool import KEPT_S, Spool
 from signet_actors.retention.periodic import spool_drain
 from signet_actors.retention.periodic.spool_drain import SpoolDrain
 from signet_actors.runtime.clock import SystemClock
@@ -72,6 +73,21 @@ def test_nothing_is_started_while_nothing_waits(tmp_path: Path, monkeypatch: pyt
     (Workspace(tmp_path).spool_dir / "1-1.json.rejected").touch()
     drain.step()
     assert not drain.running
+
+
+def test_a_report_that_was_set_aside_has_the_process_started_after_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(spool_drain.subprocess, "Popen", lambda *_, **__: started.append(1) or Mock())
+    spool = Spool(str(tmp_path))
+    spool.set_aside(spool.put("/api/hooks/remember", {"content": "x", "idempotencyKey": "1"}))
+    now_s = time.time()
+    for days, starts in ((6.9, 0), (7.1, 1)):
+        monkeypatch.setattr(spool_drain.time, "time", lambda days=days: now_s + days * 86_400)
+        duty(tmp_path).step()
+        assert len(started) == starts
+    assert spool_drain.KEPT_S == KEPT_S
 
 
 def test_stopping_ends_the_process_and_keeps_the_report(tmp_path: Path, daemon: ScriptedDaemon) -> None:

@@ -628,7 +628,7 @@ def test_the_list_tells_what_waits_for_the_daemon(home: Home, monkeypatch: pytes
     kept.set_aside(kept.waiting()[0])
     said = home.run("connect").output
     assert f"For the daemon 2 reports wait in {kept.directory}." in said
-    assert "1 report was refused by the daemon for good" in said
+    assert f"1 report was refused by the daemon: {kept.directory}/*.rejected (deleted 7 days later)." in said
 
 
 def test_what_keeps_hooks_from_working_is_told(home: Home) -> None:

@@ -27,6 +27,7 @@ import pytest
 from signet_actors.config.workspace import Workspace
 from signet_actors.hook import daemon as daemon_module
 from signet_actors.hook import spool
+from signet_actors.hook.drain import drain_for_daemon
 from signet_actors.hook.harness_events import HOOKS, is_switched_off
 from signet_actors.hook.injected_text import CUT_NOTE, fitted
 from tests.support.harness_home import LONG_LIMITS
@@ -788,14 +789,51 @@ def test_the_newest_state_of_a_session_replaces_what_waits_of_it_and_nothing_els
     assert kept.waiting() == sorted([*other, name])
 
 
-@pytest.mark.parametrize("reason", ["claimed", "bypassed", "disabled", "review"])
-def test_a_report_that_the_daemon_does_not_want_is_set_aside(
-    daemon: ScriptedDaemon, workspace: Path, reason: str
+UNWANTED = [
+    *({"reason": reason} for reason in ("no_hooks", "bypassed", "claimed", "disabled", "other_project", "review")),
+    {"reason": "ended by another path", "claimedBy": "legacy"},
+]
+
+
+@pytest.mark.parametrize("name", ["session-end", "compaction-complete", "remember"])
+def test_nothing_is_left_of_a_report_that_the_daemon_does_not_want(
+    daemon: ScriptedDaemon, workspace: Path, name: str
 ) -> None:
-    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "skipped": True, "reason": reason})
-    hook("session-end", *CLAUDE, event=END, workspace=workspace, url=daemon.url)
+    """A session that is switched off, or elsewhere: what it said is in no file, sent at once or later."""
+    event = {**END, "content": "the safe is 4711", "summary": "the safe is 4711"}
     kept = spool.Spool(str(workspace))
-    assert (len(kept.waiting()), len(kept.rejected())) == (0, 1)
+    for answer in UNWANTED:
+        daemon.on("POST", f"/api/hooks/{name}", {"memoriesSaved": 0, "saved": False, "skipped": True, **answer})
+        hook(name, *CLAUDE, event=event, workspace=workspace, url=daemon.url)
+        assert os.listdir(kept.directory) == [], answer
+        hook(name, *CLAUDE, event=event, workspace=workspace, url=closed_port())
+        kept.drain(
+            lambda path, body, _, answer=answer: daemon_module.status_of_report(
+                path, body, {"skipped": True, **answer}
+            ),
+            most=5,
+            destinations=[entry["destination"] for entry in waiting(workspace)],
+        )
+        assert os.listdir(kept.directory) == [], answer
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_report_that_was_set_aside_is_deleted_after_a_week(
+    daemon: ScriptedDaemon, workspace: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    record_address(workspace, daemon.port)
+    daemon.on("POST", "/api/hooks/remember", {"error": "not now"}, status=503)
+    kept = spool.Spool(str(workspace))
+    kept.set_aside(kept.put("/api/hooks/remember", {"content": "the safe is 4711", "idempotencyKey": "1"}))
+    (Path(kept.directory) / "1.json.rejected").mkdir()
+    if waits:
+        kept.put("/api/hooks/remember", {"content": "still to be sent", "idempotencyKey": "2"})
+    now_s = time.time()
+    for days, left in ((6.9, 2), (7.1, 1)):
+        monkeypatch.setattr(spool.time, "time", lambda days=days: now_s + days * 86_400)
+        with holding(workspace):
+            drain_for_daemon(str(workspace), {})
+        assert (len(kept.rejected()), len(kept.waiting())) == (left, waits)
 
 
 def test_a_report_goes_only_to_the_daemon_that_it_was_for(daemon: ScriptedDaemon, workspace: Path) -> None:

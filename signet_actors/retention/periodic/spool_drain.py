@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,12 @@ LONGEST_MS: Final = 60_000
 """The process ends by itself within half of that."""
 
 
+KEPT_S: Final = 7 * 86_400
+"""How long a report that was set aside can be read; the process deletes it then."""
+
+
 class SpoolDrain:
-    """Start the process if a report waits."""
+    """Start the process if a report waits, or one that was set aside is to be deleted."""
 
     def __init__(self, clock: Clock, log: FilteringBoundLogger, workspace: Path) -> None:
         self._clock = clock
@@ -43,7 +48,7 @@ class SpoolDrain:
         return self._process is not None
 
     def step(self) -> None:
-        """Start the process if a report waits, or look whether it has ended."""
+        """Start the process if it has something to do, or look whether it has ended."""
         if self._process is None and self._begin():
             self._begun_ns = self._clock.monotonic_ns()
         if self._process is not None and self._clock.monotonic_ns() - self._begun_ns > LONGEST_MS * 1_000_000:
@@ -62,7 +67,7 @@ class SpoolDrain:
 
     def _begin(self) -> bool:
         try:
-            if next(Workspace(self._workspace).spool_dir.glob("*.json"), None) is None:
+            if not any(map(_needs_process, Workspace(self._workspace).spool_dir.glob("*.json*"))):
                 return False
             command = [sys.executable, "-P", "-m", "signet_actors.hook", "--drain", "--workspace", str(self._workspace)]
             self._process = subprocess.Popen(
@@ -72,3 +77,7 @@ class SpoolDrain:
             self._log.warning("spool_drain_postponed", reason=error.strerror)
             return False
         return True
+
+
+def _needs_process(path: Path) -> bool:
+    return path.suffix == ".json" or (path.suffix == ".rejected" and time.time() - path.lstat().st_ctime > KEPT_S)
