@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import stat
@@ -14,6 +15,7 @@ import pytest
 
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.domain.providers import ModelState, Selection
+from signet_actors.errors import Unavailable
 from signet_actors.protocol.embeddings import (
     EmbeddingHealth,
     EmbeddingRow,
@@ -137,6 +139,33 @@ def test_an_unavailable_provider_degrades_the_health(api: MemoryApi) -> None:
     api.bus.script[GetEmbeddingHealth] = health()
     answer = api.request("GET", "/api/embeddings/health").json
     assert (answer["status"], answer["providerAvailable"]) == ("degraded", False)
+
+
+def test_requests_for_the_health_share_one_count_which_is_renewed_after_ten_seconds(api: MemoryApi) -> None:
+    """A searcher that counts answers no prompt, so a program that polls must not keep it busy."""
+    path = "/api/embeddings/health"
+
+    async def at_once() -> list[Any]:
+        return [
+            answer.json for answer in await asyncio.gather(*(api.requested("GET", path, b"", {}) for _ in range(20)))
+        ]
+
+    api.bus.script[GetEmbeddingHealth] = health()
+    answers = [*asyncio.run(at_once()), *asyncio.run(at_once())]
+    assert answers == answers[:1] * 40
+    api.bus.only(GetEmbeddingHealth)
+    api.clock.now_ms += 10_000
+    api.bus.script[GetEmbeddingHealth] = health(stale=3)
+    renewed = api.request("GET", path).json
+    assert renewed["stale"] == 3
+    assert renewed["checkedAt"] > answers[0]["checkedAt"]
+
+
+def test_a_count_that_failed_is_tried_again(api: MemoryApi) -> None:
+    api.bus.script[GetEmbeddingHealth] = Unavailable("searcher")
+    assert api.request("GET", "/api/embeddings/health").status == 503
+    api.bus.script[GetEmbeddingHealth] = health()
+    assert api.request("GET", "/api/embeddings/health").json["status"] == "healthy"
 
 
 # codex-native-note

@@ -149,17 +149,16 @@ async def _recent_probe(state: GatewayState) -> _Probe:
 
 
 async def embedding_health(call: Call[NoFields]) -> HttpResponse:
-    """Run seven checks over all live memories and combine them into one score."""
+    """Run seven checks over all live memories, counted at most ten seconds ago, and combine them into one score."""
     state = call.state
     embedder = state.embedder
     config = state.config.embedding
     probe = await _recent_probe(state)
-    counts = await call.ask_searcher(
-        GetEmbeddingHealth(
-            model=config.model if embedder is None else embedder.model,
-            dimensions=config.dimensions if embedder is None else embedder.dimensions,
-        )
+    query = GetEmbeddingHealth(
+        model=config.model if embedder is None else embedder.model,
+        dimensions=config.dimensions if embedder is None else embedder.dimensions,
     )
+    counts, counted_ms = await state.status_requests.embedding_health(query, call.trace_id)
     current = None if embedder is None else embedder.model
     weighted = _checks(counts, probe, current)
     checks = [check for check, _ in weighted]
@@ -173,7 +172,7 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
             if failed or score < HEALTHY_FROM
             else "healthy",
             score=round(score, 4),
-            checked_at=iso(state.clock.wall_ms()),
+            checked_at=iso(counted_ms),
             coverage=round(100 * _ratio(counts.embedded, counts.memories), 1),
             total=counts.memories,
             embedded=counts.embedded,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.embeddings import EmbeddingHealth, GetEmbeddingHealth
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
@@ -28,6 +29,7 @@ TIMEOUT_MS: Final = 1_000
 MIN_AGE_MS: Final = 10_000
 _SCRAPE_TIMEOUT_MS: Final = 2_000
 
+R = TypeVar("R")
 Part = Literal["store", "queues", "writer", "retention", "extractor", "decider"]
 
 _SCRAPED: Final[tuple[Part, ...]] = ("store", "queues", "extractor", "decider")
@@ -46,6 +48,19 @@ class Replies(msgspec.Struct):
     decider: DeciderStatus | None = None
 
 
+class _EmbeddingCounts(msgspec.Struct):
+    query: GetEmbeddingHealth
+    asked_ms: int
+    reply: asyncio.Task[EmbeddingHealth]
+
+    def is_recent(self, now_ms: int) -> bool:
+        """Return whether the reply is waited for, or came and is not old."""
+        if not self.reply.done():
+            return True
+        failed = self.reply.cancelled() or self.reply.exception() is not None
+        return not failed and 0 <= now_ms - self.asked_ms < MIN_AGE_MS
+
+
 class StatusRequests:
     """Requests the replies and keeps the latest. One event loop only.
 
@@ -60,6 +75,7 @@ class StatusRequests:
         self._received_ns: dict[Part, int] = {}
         self._scraped_ns: int | None = None
         self._asking: asyncio.Task[Replies] | None = None
+        self._embedding_counts: _EmbeddingCounts | None = None
 
     def age_ms(self, part: Part) -> int:
         """Return the age of the latest reply, which was received."""
@@ -84,6 +100,17 @@ class StatusRequests:
                 setattr(self.latest, part, reply)
                 self._received_ns[part] = self._clock.monotonic_ns()
         return replies
+
+    async def embedding_health(self, query: GetEmbeddingHealth, trace_id: str) -> tuple[EmbeddingHealth, int]:
+        """Return the counts, at most ``MIN_AGE_MS`` old, and when they were requested. Raises SignetError.
+
+        They read every stored embedding, so that requests at the same time share one reply.
+        """
+        now_ms, last = self._clock.wall_ms(), self._embedding_counts
+        if last is None or last.query != query or not last.is_recent(now_ms):
+            asked = _body(self._bus.ask_searcher(query, trace_id=trace_id))
+            last = self._embedding_counts = _EmbeddingCounts(query, now_ms, asyncio.create_task(asked))
+        return await asyncio.shield(last.reply), last.asked_ms
 
     async def _ask(self, part: Part, trace_id: str, notes: list[str], timeout_ms: int) -> object:
         actor = "searcher" if part in {"store", "queues"} else part
@@ -119,5 +146,5 @@ class StatusRequests:
                 return bus.ask_decider(GetDeciderStatus(), trace_id=trace_id, timeout_ms=timeout_ms)
 
 
-async def _body(reply: Awaitable[tuple[object, object]]) -> object:
+async def _body(reply: Awaitable[tuple[R, object]]) -> R:
     return (await reply)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
 from signet_actors.protocol.embeddings import EmbeddingHealth
@@ -12,19 +13,20 @@ from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 
 _NEWEST_VECTOR = "JOIN embeddings e ON e.seq = m.embedding_seq"
 _ONE = f"SELECT m.seq, e.vector, e.model FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
-_COUNT = f"SELECT count(*) FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
-_PAGE = (
-    f"SELECT {MEMORY_COLUMNS}, {{}} FROM memories m {_NEWEST_VECTOR} WHERE {{}}"
-    " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+_EMBEDDED = "m.is_deleted = 0 AND m.embedding_seq IS NOT NULL"
+_COUNT = "SELECT count(*) FROM memories m WHERE {}"
+_PAGE = "SELECT m.seq FROM memories m WHERE {} ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
+_LISTED = (
+    f"SELECT {MEMORY_COLUMNS}, {{}} FROM ({{}}) i CROSS JOIN memories m {_NEWEST_VECTOR} WHERE m.seq = i.value"
+    " ORDER BY m.created_at DESC, m.seq DESC"
 )
 
-_LIVE = f"FROM memories m {_NEWEST_VECTOR} WHERE m.is_deleted = 0"
 _LIVE_COUNT = "SELECT count(*) FROM memories m WHERE m.is_deleted = 0"
-_EMBEDDED = f"SELECT count(*) {_LIVE}"
-_BY_MODEL = f"SELECT e.model, count(*) {_LIVE} GROUP BY e.model"
-_WRONG_DIMENSIONS = f"{_EMBEDDED} AND e.model = :model AND e.dimensions <> :dimensions"
+_BY_KIND = (
+    "SELECT e.model, e.dimensions, count(*), sum(e.content_hash <> m.content_hash)"
+    f" FROM memories m {_NEWEST_VECTOR} WHERE m.is_deleted = 0 GROUP BY e.model, e.dimensions"
+)
 _WRONG_LENGTH = "SELECT count(*) FROM embeddings e WHERE length(e.vector) <> 4 * e.dimensions"
-_STALE = f"{_EMBEDDED} AND e.content_hash <> m.content_hash"
 _ORPHANED = (
     "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
     " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
@@ -57,34 +59,38 @@ def page(
     Each has its vector as raw float32, None unless ``vectors``. The memory whose text reaches ``_PAGE_CHARS`` ends the
     page.
     """
-    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot, read))
+    where, bindings = conjunction((_EMBEDDED, {}), readable(snapshot, read))
     total = snapshot.value(_COUNT.format(where), bindings)
-    sql = _PAGE.format("e.vector" if vectors else "NULL", where)
+    seqs = [seq for (seq,) in snapshot.rows(_PAGE.format(where), {**bindings, "limit": limit, "offset": offset})]
+    dialect = snapshot.dialect
+    sql = _LISTED.format("e.vector" if vectors else "NULL", dialect.members("seqs"))
     found: list[tuple[Memory, bytes | None]] = []
     chars = 0
-    while chars < _PAGE_CHARS and len(found) < limit:
-        asked = {**bindings, "limit": min(_ROWS_AT_ONCE, limit - len(found)), "offset": offset + len(found)}
-        rows = snapshot.rows(sql, asked)
-        if not rows:
-            break
-        for row in rows:
+    for begin in range(0, len(seqs), _ROWS_AT_ONCE):
+        for row in snapshot.rows(sql, {"seqs": dialect.listed(seqs[begin : begin + _ROWS_AT_ONCE])}):
             memory = to_memory(row)
             found.append((memory, row[-1]))
             chars += len(memory.content) + sum(map(len, memory.tags))
             if chars >= _PAGE_CHARS:
-                break
+                return found, total
     return found, total
 
 
 def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of rows that do not fit the model."""
+    by_model: Counter[str] = Counter()
+    wrong_dimensions = stale = 0
+    for name, stored_dimensions, rows, outdated in snapshot.rows(_BY_KIND):
+        by_model[name] += rows
+        stale += outdated
+        wrong_dimensions += rows * (name == model and stored_dimensions != dimensions)
     return EmbeddingHealth(
         memories=snapshot.value(_LIVE_COUNT),
-        embedded=snapshot.value(_EMBEDDED),
-        by_model=dict(snapshot.rows(_BY_MODEL)),
-        wrong_dimensions=snapshot.value(_WRONG_DIMENSIONS, {"model": model, "dimensions": dimensions}),
+        embedded=by_model.total(),
+        by_model=by_model,
+        wrong_dimensions=wrong_dimensions,
         null_vectors=snapshot.value(_WRONG_LENGTH),
-        stale=snapshot.value(_STALE),
+        stale=stale,
         orphaned=snapshot.value(_ORPHANED),
         vec_missing=snapshot.unindexed_vectors(model, dimensions),
     )
