@@ -18,9 +18,11 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline_queries import ListReviews
 from signet_actors.protocol.searcher import ExportMemories, FindSimilar
+from signet_actors.protocol.session_summaries import ListSummaries
+from signet_actors.protocol.transcripts import ListPastSessions
 from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, RememberChunks
 from signet_actors.searcher.queries import embeddings, import_export, pipeline
-from signet_actors.store.reads import temporal_edges
+from signet_actors.store.reads import session_summaries, temporal_edges, transcripts
 from tests.support.pipeline_harness import PipelineHarness, change, configured
 from tests.support.store_room import DIMENSIONS, connection_of, plan_of
 
@@ -77,6 +79,9 @@ def test_queries_of_one_agent_find_rows_by_row_number(room: PipelineHarness) -> 
         assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
         assert import_export.export(view, ExportMemories("alone"))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
+        transcripts.past(view, ListPastSessions(ALONE, limit=10, chars=100))
+        session_summaries.page(view, ListSummaries(ALONE, limit=10))
+        session_summaries.by_id(view, target, ALONE)
     assert similar.rows is not None
     assert len(similar.rows) == 1
     assert len(room.recall("What does KA-6 use?", vector=[1.0], read=ALONE).rows) == 2

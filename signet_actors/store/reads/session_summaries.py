@@ -18,7 +18,7 @@ from signet_actors.store.rows import MEMORY_COLUMNS, SHORTENED_COLUMNS, to_memor
 
 _MAX_LINKED: Final = 25
 _BESIDE: Final = "s.session_key, s.harness, s.earliest_at, s.latest_at, s.note"
-_FROM: Final = "FROM session_summaries s JOIN memories m ON m.id = s.memory_id WHERE {}"
+_FROM: Final = "FROM session_summaries s CROSS JOIN memories m ON m.id = s.memory_id WHERE {}"
 _PAGE: Final = f"SELECT {{}}, {_BESIDE} {_FROM} ORDER BY s.latest_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
 _COUNT: Final = f"SELECT count(*) {_FROM}"
 _ONE: Final = f"SELECT {MEMORY_COLUMNS}, {_BESIDE} {_FROM} LIMIT 1"

@@ -63,7 +63,7 @@ _PAST: Final = (
     " (SELECT count(*) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.continues = 0),"
     " (SELECT substr(u.content, 1, :chars) FROM session_turns u WHERE u.transcript_seq = m.seq AND u.role = 'user'"
     " AND u.continues = 0 ORDER BY u.seq LIMIT 1),"
-    " (SELECT substr(x.content, 1, :chars) FROM session_summaries s JOIN memories x ON x.id = s.memory_id"
+    " (SELECT substr(x.content, 1, :chars) FROM session_summaries s CROSS JOIN memories x ON x.id = s.memory_id"
     " WHERE s.session_key = m.session_key AND x.agent_id = m.agent_id AND x.is_deleted = 0"
     " ORDER BY s.latest_at DESC LIMIT 1)"
     " FROM session_transcripts m WHERE {} ORDER BY m.updated_at DESC, m.seq DESC LIMIT :limit OFFSET :offset"
