@@ -36,7 +36,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "history": ("signet history 01a2059b-7c1e",),
     "edit": (
         "signet edit 01a2059b-7c1e",
-        'signet edit 01a2059b-7c1e --content "User prefers Emacs" --reason "asked again"',
+        'signet edit 01a2059b-7c1e --content "Prefers Emacs" --reason "asked again"',
     ),
     "forget": ("signet forget 01a2059b-7c1e", "signet forget --tags scratch --since 'last week' --preview"),
     "recover": ("signet recover 01a2059b-7c1e", "signet recover 01a2059b-7c1e 01a2059b-9d03-7c41"),
@@ -48,6 +48,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "import": (
         "signet import memories.jsonl",
         "signet import ~/notes --from markdown",
+        "signet import docs/notes --project .",
         "signet import ~/memories --from signet-markdown",
         "signet import notes.log --from text",
         "signet import ~/basic-memory --from basic-memory",

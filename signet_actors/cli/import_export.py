@@ -26,7 +26,7 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
 from signet_actors.cli.import_file import format_of, refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import CONNECTIONS, COUNTS, Batch, ImportProgress, ImportState, cache_directory
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.presentation import (
     counted,
     one_line,
@@ -55,7 +55,6 @@ CLIENT_WAIT_S = 120.0
 ATTEMPTS = 4
 SHOWN_REFUSALS = 50
 
-
 IMPORTERS: dict[str, str] = {
     "signet-markdown": "signet_markdown",
     "markdown": "markdown",
@@ -75,7 +74,10 @@ OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
 
 @click.command("import")
 @click.argument("file", metavar="[FILE|DIRECTORY|-]", required=False)
-@click.option("--from", "format_", type=click.Choice(tuple(IMPORTERS)), help="The format, if not that of an export.")
+@click.option(
+    "--from", "format_", metavar="FORMAT", type=click.Choice(tuple(IMPORTERS)), help="One of the formats above."
+)
+@project_option("Project of the memories that name none (default: all).")
 @click.option("--restore", is_flag=True, help="Also store memories that were forgotten here since.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
 @agent_option
@@ -85,6 +87,7 @@ def import_(
     invocation: Invocation,
     file: str | None,
     format_: str | None,
+    project: str | None,
     restore: bool,
     skip_unreadable: bool,
     agent: str | None,
@@ -98,22 +101,24 @@ def import_(
     \b
     Formats:
       markdown         a directory of notes, or one: a memory for each section
-      text             a file, or the text files of a directory: a memory for each paragraph
-      basic-memory     a directory of Basic Memory: its observations, relations and sections
+      text             a file or a directory of texts: a memory for each paragraph
+      basic-memory     a directory: its observations, relations and sections
       mem0             the reply of mem0's get_all, saved as JSON
-      claude-mem       the database of claude-mem, or the JSON of its script export-memories
+      claude-mem       its database, or the JSON of its script export-memories
       reference        the database of Signet's original daemon
       signet-markdown  a directory of `signet export --markdown`, perhaps edited
-      claude-memory    what Claude Code has noted of your projects (default: of all)
+      claude-memory    what Claude Code has noted of projects (default: all)
       codex-memory     what Codex has noted (default: ~/.codex/memories)
-      openclaw         MEMORY.md of an agent of OpenClaw (default: ~/.openclaw/workspace)
+      openclaw         MEMORY.md of an agent (default: ~/.openclaw/workspace)
     """
     if file is None and format_ not in OF_THIS_MACHINE:
         raise click.UsageError("Missing argument 'FILE|DIRECTORY|-'.")
     if format_ is None and file is not None:
         format_ = format_of(Path(file))
+    if project and format_ in {None, "signet-markdown"}:
+        raise click.UsageError("an export of Signet has the project of each memory; leave `--project` out")
     if format_ is not None:
-        _import_other(invocation, file, format_, agent, restore=restore, skip_unreadable=skip_unreadable)
+        _import_other(invocation, file, format_, agent, project, restore=restore, skip_unreadable=skip_unreadable)
         return
     assert file is not None
     asked = _query(agent, restore=restore)
@@ -144,7 +149,14 @@ def import_(
 
 
 def _import_other(
-    invocation: Invocation, file: str | None, format_: str, agent: str | None, *, restore: bool, skip_unreadable: bool
+    invocation: Invocation,
+    file: str | None,
+    format_: str,
+    agent: str | None,
+    project: str | None,
+    *,
+    restore: bool,
+    skip_unreadable: bool,
 ) -> None:
     """Convert the file or directory into lines, completely and before anything is stored, and import these."""
     importer = importlib.import_module(f"signet_actors.cli.importers.{IMPORTERS[format_]}")
@@ -158,6 +170,7 @@ def _import_other(
     with tempfile.TemporaryFile() as lines:
         with progress_bar("read", None) as advance:
             for number, memory in enumerate(importer.memories(path, findings), 1):
+                memory |= {"project": memory.get("project") or project} if project else {}
                 if edits is None or not edits.take(memory):
                     lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
                 advance(number)

@@ -14,7 +14,7 @@ import click
 
 from signet_actors.cli.connect import CONNECTED, DIFFERENT, NOT_CONNECTED, connect_harness, connection_of
 from signet_actors.cli.harnesses.registry import HARNESSES
-from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.invocation import agent_option, directory_named, shared_options
 from signet_actors.cli.lifecycle import start_daemon
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -129,7 +129,11 @@ class _Run:
             return
         try:
             directory = Path(os.path.expanduser(click.prompt("Directory", err=True)))
-            click.get_current_context().invoke(import_, file=str(directory), format_="markdown", agent=self.agent)
+            named = click.prompt("For which project? (Enter: all)", default="", show_default=False, err=True)
+            project = directory_named(named) if named else None
+            click.get_current_context().invoke(
+                import_, file=str(directory), format_="markdown", project=project, agent=self.agent
+            )
         except (SignetError, click.UsageError, click.Abort, click.exceptions.Exit) as error:
             self._not_done("notes", error, "signet import DIRECTORY --from markdown")
         else:
@@ -163,6 +167,7 @@ class _Run:
             manager = service_manager(self.invocation.environ)
             found, state = manager.installed(), manager.state()
         except SignetError:  # as in a container
+            self.add("!", "service", "none, so after a reboot: `signet start`")
             return
         if found is not None and (problem := service_problem(found)):
             self.add("✗", "service", problem)

@@ -146,7 +146,7 @@ class Home:
         try:
             while data := _read(terminal):
                 printed += data
-                if printed.endswith((b"[y/N]: ", b"[Y/n]: ", b"Directory: ")):
+                if printed.endswith((b"[y/N]: ", b"[Y/n]: ", b"Directory: ", b"(Enter: all): ")):
                     os.write(terminal, f"{next(given)}\n".encode())
         finally:
             os.close(terminal)

@@ -113,6 +113,10 @@ def test_commands_take_a_directory_as_a_shell_does(room: Client, ferry: Path, mo
         signet(room, "remember", f"The project is called {name}", "--project", name)
         listed = {memory["project"] for memory in signet(room, "list", "--project", name)["memories"]}
         assert listed == ({name, str(ferry)} if name == "ferry" else {name})
+    (ferry / "sub" / "note.md").write_text("Notes of the ferry are imported")
+    monkeypatch.chdir(ferry)
+    assert signet(room, "import", "sub", "--project", ".")["imported"] == 1
+    assert signet(room, "list", "--project", str(ferry))["memories"][0]["project"] == str(ferry)
 
 
 def test_a_directory_that_is_gone_belongs_to_its_repository(room: Client, ferry: Path) -> None:

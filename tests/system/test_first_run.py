@@ -19,6 +19,7 @@ QUESTIONS = (
     "Connect OpenCode? [Y/n]: ",
     "Import notes, a directory of Markdown files? [y/N]: ",
     "Directory: ",
+    "For which project? (Enter: all): ",
     "Bring in 1 past session",
     "Have the daemon start whenever you log in? [Y/n]: ",
 )
@@ -49,7 +50,7 @@ def test_the_first_run_ends_with_an_agent_that_gets_the_memories_of_the_user(hom
     (home.root / ".config/systemd/user").mkdir(parents=True)
     (home.root / ".cache").mkdir()
     before = files(home)
-    answers = ["", "n", "", "y", str(notes), "y", ""]
+    answers = ["", "n", "", "y", str(notes), "shop", "y", ""]
     said = home.command("signet setup", answers)
     print(said)
     places = [said.index(question) for question in ("Connect Claude Code? [Y/n]: ", *QUESTIONS)]
@@ -72,6 +73,7 @@ def test_the_first_run_ends_with_an_agent_that_gets_the_memories_of_the_user(hom
     assert home.command("signet logs --level warning") == warnings
     assert "There are no deleted memories." in home.command("signet list --deleted | cat")
     assert "5433" in home.command('signet recall "port of the staging database"')
+    assert "5433" in home.command("signet list --project shop")
     assert "pid" in home.command("signet service status")
     again = home.command("signet setup", ["n"])
     assert "Connect Cursor? [Y/n]: n" in again
@@ -101,7 +103,9 @@ def test_without_questions_everything_is_done_that_enter_answers_and_then_nothin
         "✓ daemon",
         "✓ Cursor",
         "✓ OpenCode",
+        "! service",
     ]
+    assert "none, so after a reboot: `signet start`" in said
     assert "There is nothing to do." in home.command("signet setup --yes < /dev/null")
     states = json.loads(home.command("signet setup --json"))["harnesses"]
     assert {row["state"] for row in states} == {"connected"}

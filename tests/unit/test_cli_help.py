@@ -43,6 +43,11 @@ def test_the_help_of_import_explains_each_format_with_an_example(signet: Callabl
     assert any(line.endswith(f" --from {format_}") for line in EXAMPLES["import"])
 
 
+@pytest.mark.parametrize("name", ["", *EXAMPLES])
+def test_the_help_of_a_command_fits_a_terminal_of_80_columns(signet: Callable[..., Result], name: str) -> None:
+    assert [line for line in signet(*name.split(), "--help").stdout.splitlines() if len(line) > 80] == []
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_help_of_a_command_shows_its_examples(signet: Callable[..., Result], name: str) -> None:
     shown = signet(*name.split(), "--help").stdout

@@ -170,6 +170,29 @@ def test_the_files_that_can_be_read_are_imported_on_request_and_the_others_liste
     assert signet("import", str(written(tmp_path / "lines", {"content": "x"})), "--skip-unreadable").exit_code == 2
 
 
+def test_memories_that_name_no_project_are_of_the_one_that_the_import_names(
+    tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    daemon.on("POST", IMPORT, {"imported": 1, "deduped": 0, "redacted": 0, "refused": []})
+    for number, (given, expected) in enumerate({".": f"{tmp_path}/.", "shop": "shop", "": None}.items()):
+        notes = tmp_path / str(number)
+        notes.mkdir()
+        written(notes / "a.md", "of none")
+        written(notes / "b.md", "---\nproject: ferry\n---\nof its own")
+        daemon.asked.clear()
+        assert signet("import", str(notes), *(("--project", given) if given else ())).exit_code == 0
+        sent = [json.loads(line) for line in daemon.asked[-1].body.splitlines()]
+        assert [one.get("project") for one in sent] == [expected, "ferry"]
+
+
+def test_an_export_keeps_its_own_projects(tmp_path: Path, signet: Callable[..., Result]) -> None:
+    lines = str(written(tmp_path / "lines", {"content": "x"}))
+    for arguments in ((lines,), (str(tmp_path), "--from", "signet-markdown")):
+        result = signet("import", *arguments, "--project", ".")
+        assert (result.exit_code, "has the project of each memory" in result.stderr) == (2, True), arguments
+
+
 def test_values_that_a_memory_cannot_have_are_left_out_with_one_warning_each(
     tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
