@@ -76,6 +76,7 @@ _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 # The word is no part of a path, an address or a file name: /x/bugs/notes, bugs.example.org, issues.md.
 _NO_PATH = r"(?<![/\\@._-])"
 _NO_PATH_AFTER = r"(?![/\\@]|[._]\w)"
+# The table of the specification, and the same for preferences and decisions in German, French and Spanish.
 # A rule: the type, substrings of which every lower-cased match contains one (a far cheaper check), and the pattern.
 _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
@@ -84,6 +85,28 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         re.compile(r"\b(?:prefer(?:s|red|ring|ence|ences|ably)?|likes|want(?:s|ed|ing)?)\b", re.IGNORECASE),
     ),
     ("decision", ("decided", "agreed", "will"), re.compile(r"\b(?:decided|agreed|will\s+use)\b", re.IGNORECASE)),
+    (
+        "preference",
+        ("bevorzug", "lieber", "liebsten", " mag ", "antwort", "answer", "reply", "pr\u00e9f", "prefi", "gustan"),
+        re.compile(
+            r"\b(?:bevorzug(?:e|t|en)|am liebsten"
+            r"|(?:ich|wir|user|nutzer|benutzer(?:in)?) (?:mag|m\u00f6gen|will|wollen|h\u00e4tte gern)"
+            r"|(?:mag|m\u00f6gen|will|wollen|nimm|nehmen|arbeite[nt]?) (?:\w+ ){0,3}lieber"
+            r"|(?:antworte(?:n|t)?|answer|reply|respond)(?: \w+){0,3} (?:auf|in) (?:\w+ ){0,2}"
+            r"(?:deutsch|englisch|franz\u00f6sisch|spanisch|german|english|french|spanish)"
+            r"|pr\u00e9f\u00e8re(?:s|nt)?|pr\u00e9f\u00e9rons|prefiero|prefiere[ns]?|preferimos|me gustan?)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "decision",
+        ("entschied", "entscheidung", "beschlossen", "d\u00e9cid", "decid"),
+        re.compile(
+            r"\b(?:(?:haben|habe|hat|wurde|ist)\b[^.!?\n]{0,80}\b(?:entschieden|beschlossen)|entscheidung:|beschlossen:"
+            r"|(?:avons|a|ai) d\u00e9cid\u00e9|d\u00e9cision ?:|(?:hemos|ha|se ha) decidido|decidimos|decisi\u00f3n:)",
+            re.IGNORECASE,
+        ),
+    ),
     (
         "learning",
         ("learned", "discovered", "til"),

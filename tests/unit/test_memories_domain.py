@@ -234,3 +234,28 @@ def test_a_type_is_inferred_from_the_beginning_only() -> None:
     padding = "x " * (INFERENCE_CHARS // 2)
     assert infer_type("User prefers tea. " + padding) == "preference"
     assert infer_type(padding + "User prefers tea.") == "fact"
+
+
+OF_OTHER_LANGUAGES = {
+    "preference": [
+        *("Antworte mir immer auf Deutsch, Kommentare bitte auf Englisch", "Ich bevorzuge kurze Antworten"),
+        *("Ich mag keine langen Erklärungen", "Bitte antworte immer auf Deutsch", "Der Nutzer mag Tabs"),
+        *("Wir nehmen lieber pnpm", "Am liebsten arbeite ich morgens", "Je préfère les petits commits"),
+        *("Prefiero respuestas cortas", "Please answer in German", "Antworten bitte auf Deutsch"),
+    ],
+    "decision": [
+        *("Wir haben uns für htmx entschieden, weil es klein ist", "Entscheidung: htmx statt React"),
+        *("Das Team hat gestern beschlossen, freitags nicht zu deployen", "Nous avons décidé d'utiliser Postgres"),
+        *("Hemos decidido usar Redis", "Décision : on garde Angular", "Es wurde entschieden, dass wir UTC speichern"),
+    ],
+    "fact": [
+        *("Der Server antwortet auf Port 80", "Das lehnen wir entschieden ab", "Die Entscheidung steht noch aus"),
+        *("Der Mag. Huber kommt", "Der Dienst antwortet in 20 ms", "Staging läuft auf Port 8080"),
+        *("The API replies in JSON", "La décision n'est pas prise", "La base está en el puerto 5433"),
+    ],
+}
+
+
+def test_preferences_and_decisions_are_recognised_in_other_languages() -> None:
+    for kind, texts in OF_OTHER_LANGUAGES.items():
+        assert [text for text in texts if infer_type(text) != kind] == []
