@@ -170,7 +170,7 @@ def _import_other(
     with tempfile.TemporaryFile() as lines:
         with progress_bar("read", None) as advance:
             for number, memory in enumerate(importer.memories(path, findings), 1):
-                memory |= {"project": memory.get("project") or project} if project else {}
+                memory.update({"project": memory.get("project") or project} if project else {})
                 if edits is None or not edits.take(memory):
                     lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
                 advance(number)
