@@ -151,6 +151,7 @@ def _about(row: Mapping[str, Any], id_: str, lead: str) -> str:
         "" if is_session else one_line(row.get("type")),
         time_text(row.get("created_at")) if lead in {"relevance", "deleted_at"} else "",
         f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
+        f"see the newer {short_id(row['newer_id'])}" if row.get("newer_id") else "",
         "pinned" if row.get("pinned") else "",
         one_line(os.path.basename(str(row.get("project") or "").rstrip("/"))) if is_session else "",
         "/".join(path.rstrip("/").split("/")[-2:]) or ("" if is_session or who in _WITHOUT_NAME else who),

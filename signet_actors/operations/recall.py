@@ -305,8 +305,19 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
         },
         shown={
             "results": (
-                *("id", "content", "truncated", "relevance", "type", "tags", "pinned", "project", "created_at"),
-                *("temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
+                *(
+                    "id",
+                    "content",
+                    "truncated",
+                    "relevance",
+                    "type",
+                    "tags",
+                    "pinned",
+                    "project",
+                    "created_at",
+                    "newer_id",
+                ),
+                *("newer_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
             ),
             "sources": (),
         },

@@ -148,3 +148,9 @@ def test_turns_asks_for_what_was_said_alone() -> None:
         assert on_screen(daemon.url, "recall", "x", "--turns", "--type", "fact", width=80)[0] == 2
     finally:
         daemon.close()
+
+
+def test_a_result_names_the_newer_memory_that_says_what_has_changed() -> None:
+    older = row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9, newer_id="01a2244e-0620-744d-80cb-36fc23939193")
+    assert "see the newer 01a2244e-0620" in recalled(older)
+    assert "see the newer" not in recalled(row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9))
