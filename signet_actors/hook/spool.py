@@ -93,7 +93,12 @@ class Spool:
         """
         entry = {"path": path, "destination": destination, "harness": harness, "body": body}
         content = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        if not os.path.isdir(self.directory):
+            before = os.umask(0o077)  # the mode is for the last directory only
+            try:
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            finally:
+                os.umask(before)
         self._refuse_excess(len(content))
         source = _digest(replaces) if replaces else f"{os.getpid()}"
         name = f"{time.time_ns():020d}-{source}{_ENDING}"

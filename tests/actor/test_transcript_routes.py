@@ -484,6 +484,33 @@ def test_a_search_has_the_documented_shape(api: MemoryApi) -> None:
     assert api.request("POST", "/api/sessions/search", {}).status == 400
 
 
+def test_forgetting_a_long_transcript_goes_on_after_the_request_has_ended(api: MemoryApi) -> None:
+    """Else the transcript is not found any more, and most of its text is still stored."""
+    steps = iter([*([TranscriptForgotten(1000, more=True)] * 5), TranscriptForgotten(7, more=False)])
+    answered: Any = api.bus.ask_writer
+
+    async def given_up() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def slowly(request: Any, **more: Any) -> Any:
+            begun.set()
+            await asyncio.sleep(0)
+            reply = await answered(request, **more)
+            if not reply.more:
+                ended.set()
+            return reply
+
+        api.bus.script[ForgetTranscript] = lambda _: next(steps)
+        api.bus.ask_writer = slowly  # type: ignore[method-assign]
+        request = asyncio.create_task(api.requested("DELETE", "/api/sessions/s/transcript", b"", {}))
+        await begun.wait()
+        request.cancel()
+        await asyncio.wait_for(ended.wait(), 60)
+
+    asyncio.run(given_up())
+    assert next(steps, None) is None
+
+
 def test_forgetting_goes_on_until_nothing_is_left(api: MemoryApi) -> None:
     steps = iter([TranscriptForgotten(1000, more=True), TranscriptForgotten(7, more=False)])
     api.bus.script[ForgetTranscript] = lambda _: next(steps)

@@ -661,6 +661,18 @@ def test_the_spool_is_bounded_and_drops_nothing_that_it_accepted(
     assert len(kept.waiting()) == 1
 
 
+def test_a_workspace_that_a_report_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    kept = spool.Spool(str(tmp_path / "agents"))
+    before = os.umask(0)
+    try:
+        kept.put("/api/hooks/remember", {"idempotencyKey": "1"})
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    made = [tmp_path / "agents", tmp_path / "agents" / "memory", Path(kept.directory)]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700] * 3
+
+
 def test_the_spool_is_bounded_in_bytes(tmp_path: Path) -> None:
     kept = spool.Spool(str(tmp_path))
     with pytest.raises(spool.SpoolFull):

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Hashable
-from itertools import count
 from typing import Any, Final, Literal
 
 import msgspec
@@ -467,19 +466,28 @@ async def list_past(call: Call[ListPastRequest]) -> HttpResponse:
     return HttpResponse(PastSessionsReply(sessions, found.total))
 
 
+_erasures: Final[set[asyncio.Task[int]]] = set()
+
+
 async def forget_transcript(call: Call[ForgetTranscriptRequest]) -> HttpResponse:
-    """Erase the caller's transcript of the session, and its checkpoints, for good."""
+    """Erase the caller's transcript of the session, and its checkpoints, for good. It goes on if it takes too long."""
     key, agent_id = named_session(call)
     call.state.checkpoints.forget(key, agent_id)
-    erased = 0
-    for part in count():
+    erasure = asyncio.create_task(_erase(call, key, agent_id))
+    _erasures.add(erasure)
+    erasure.add_done_callback(_erasures.discard)
+    return HttpResponse(ForgetTranscriptReply(session_key=key, turns=await asyncio.shield(erasure)))
+
+
+async def _erase(call: Call[ForgetTranscriptRequest], key: str, agent_id: str) -> int:
+    erased = part = 0
+    while True:
         done = await call.ask_writer(ForgetTranscript(key, agent_id, call.principal), part=part)
         if not done.found:
             raise NotFound("Transcript not found")
-        erased += done.turns
+        erased, part = erased + done.turns, part + 1
         if not done.more:
-            break
-    return HttpResponse(ForgetTranscriptReply(session_key=key, turns=erased))
+            return erased
 
 
 ROUTES: Final[tuple[Route, ...]] = (
