@@ -141,7 +141,9 @@ def test_an_unavailable_provider_degrades_the_health(api: MemoryApi) -> None:
     assert (answer["status"], answer["providerAvailable"]) == ("degraded", False)
 
 
-def test_requests_for_the_health_share_one_count_which_is_renewed_after_ten_seconds(api: MemoryApi) -> None:
+def test_requests_for_the_health_share_one_probe_and_one_count_which_is_renewed_after_ten_seconds(
+    api: MemoryApi,
+) -> None:
     """A searcher that counts answers no prompt, so a program that polls must not keep it busy."""
     path = "/api/embeddings/health"
 
@@ -150,9 +152,13 @@ def test_requests_for_the_health_share_one_count_which_is_renewed_after_ten_seco
             answer.json for answer in await asyncio.gather(*(api.requested("GET", path, b"", {}) for _ in range(20)))
         ]
 
+    probed: list[str] = []
+    embed = api.embedder.embed_query
+    api.embedder.embed_query = lambda text: probed.append(text) or embed(text)  # type: ignore[method-assign]
     api.bus.script[GetEmbeddingHealth] = health()
     answers = [*asyncio.run(at_once()), *asyncio.run(at_once())]
     assert answers == answers[:1] * 40
+    assert len(probed) == 1
     api.bus.only(GetEmbeddingHealth)
     api.clock.now_ms += 10_000
     api.bus.script[GetEmbeddingHealth] = health(stale=3)

@@ -55,7 +55,7 @@ class _Probe(NamedTuple):
 
 
 # Keyed by embedder, so that a new one is probed at once after a reload. Used by one event loop only.
-_probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
+_probes: WeakKeyDictionary[Embedder, tuple[int, asyncio.Task[str | None]]] = WeakKeyDictionary()
 
 
 async def export_embeddings(call: Call[ExportEmbeddingsRequest]) -> HttpResponse:
@@ -129,23 +129,26 @@ async def _tracker(call: Call[Any]) -> Tracker:
 
 
 async def _recent_probe(state: GatewayState) -> _Probe:
-    """Return the last probe if it is recent, else probe again. Failures are cached like successes."""
+    """Return the last probe if it is recent, else probe again, once for all. Failures are cached like successes."""
     embedder = state.embedder
     now_ms = state.clock.wall_ms()
     if embedder is None:
         return _Probe(now_ms, DISABLED)
-    last = _probes.get(embedder)
-    if last is not None and 0 <= now_ms - last.at_ms < PROBE_TTL_MS:
-        return last
+    at_ms, probing = _probes.get(embedder, (0, None))
+    if probing is None or (probing.done() and not 0 <= now_ms - at_ms < PROBE_TTL_MS):
+        at_ms, probing = _probes[embedder] = (now_ms, asyncio.create_task(_probe(embedder)))
+    return _Probe(at_ms, await asyncio.shield(probing))
+
+
+async def _probe(embedder: Embedder) -> str | None:
+    """Return why the provider does not answer, None if it does."""
     try:
         vector = await asyncio.wait_for(asyncio.to_thread(embedder.embed_query, PROBE_TEXT), timeout=PROBE_TIMEOUT_S)
-        error = None if vector.any() else "the provider returned no vector"
     except TimeoutError:
-        error = f"the provider did not answer within {PROBE_TIMEOUT_S:g} s"
+        return f"the provider did not answer within {PROBE_TIMEOUT_S:g} s"
     except (SignetError, OSError, ValueError, RuntimeError) as failure:
-        error = str(failure)
-    probe = _probes[embedder] = _Probe(now_ms, error)
-    return probe
+        return str(failure)
+    return None if vector.any() else "the provider returned no vector"
 
 
 async def embedding_health(call: Call[NoFields]) -> HttpResponse:
