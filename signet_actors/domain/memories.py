@@ -87,9 +87,9 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("decision", ("decided", "agreed", "will"), re.compile(r"\b(?:decided|agreed|will\s+use)\b", re.IGNORECASE)),
     (
         "preference",
-        ("bevorzug", "lieber", "liebsten", " mag ", "antwort", "answer", "reply", "pr\u00e9f", "prefi", "gustan"),
+        ("bevorzug", "lieber", "liebsten", " mag ", "antwort", "answer", "reply", "i ", "pr\u00e9f", "prefi", "gustan"),
         re.compile(
-            r"\b(?:bevorzug(?:e|t|en)|am liebsten"
+            r"\b(?:bevorzug(?:e|t|en)|am liebsten|i (?:really |do not |don['\u2019]t )?(?:like|love|dislike|hate)"
             r"|(?:ich|wir|user|nutzer|benutzer(?:in)?) (?:mag|m\u00f6gen|will|wollen|h\u00e4tte gern)"
             r"|(?:mag|m\u00f6gen|will|wollen|nimm|nehmen|arbeite[nt]?) (?:\w+ ){0,3}lieber"
             r"|(?:antworte(?:n|t)?|answer|reply|respond)(?: \w+){0,3} (?:auf|in) (?:\w+ ){0,2}"

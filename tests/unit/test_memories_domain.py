@@ -241,7 +241,13 @@ OF_OTHER_LANGUAGES = {
         *("Antworte mir immer auf Deutsch, Kommentare bitte auf Englisch", "Ich bevorzuge kurze Antworten"),
         *("Ich mag keine langen Erklärungen", "Bitte antworte immer auf Deutsch", "Der Nutzer mag Tabs"),
         *("Wir nehmen lieber pnpm", "Am liebsten arbeite ich morgens", "Je préfère les petits commits"),
-        *("Prefiero respuestas cortas", "Please answer in German", "Antworten bitte auf Deutsch"),
+        *(
+            "Prefiero respuestas cortas",
+            "I like small commits",
+            "I don't like emoji",
+            "Please answer in German",
+            "Antworten bitte auf Deutsch",
+        ),
     ],
     "decision": [
         *("Wir haben uns für htmx entschieden, weil es klein ist", "Entscheidung: htmx statt React"),
@@ -251,7 +257,13 @@ OF_OTHER_LANGUAGES = {
     "fact": [
         *("Der Server antwortet auf Port 80", "Das lehnen wir entschieden ab", "Die Entscheidung steht noch aus"),
         *("Der Mag. Huber kommt", "Der Dienst antwortet in 20 ms", "Staging läuft auf Port 8080"),
-        *("The API replies in JSON", "La décision n'est pas prise", "La base está en el puerto 5433"),
+        *(
+            "Tools like Ansible",
+            "I looked at it",
+            "The API replies in JSON",
+            "La décision n'est pas prise",
+            "La base está en el puerto 5433",
+        ),
     ],
 }
 
