@@ -62,7 +62,8 @@ def configured_address(workspace: Path, environment: Mapping[str, str]) -> Addre
             ) from error
         problem = error.detail.split("\n", 1)[0]
         raise DaemonNotRunning(
-            f"no daemon runs on {workspace}, and its configuration is not valid ({problem})"
+            f"no daemon runs on {workspace}, and its configuration is not valid ({problem})",
+            remedy="Correct it with `signet config edit`, then start it with `signet start`.",
         ) from error
     return Address(
         WILDCARD_ADDRESSES.get(gateway.host, gateway.host),

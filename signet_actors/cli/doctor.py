@@ -31,7 +31,7 @@ from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, Doct
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.git_findings import git_findings
 from signet_actors.cli.harnesses.identity_files import unread_files
-from signet_actors.cli.harnesses.registry import HARNESSES
+from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import ask_confirmation, counted, mark, print_json
@@ -139,7 +139,12 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     try:
         found = workspace.stat()
     except FileNotFoundError:
-        yield DoctorFinding("workspace", OK, f"{workspace} does not exist yet; the first start creates it")
+        told = f"{workspace} does not exist yet"
+        if names := " and ".join(connected_titles(context.environment)):
+            told += f", although {names} {'are' if ' and ' in names else 'is'} connected: was it moved?"
+            yield DoctorFinding("workspace", WARN, told, "where it is now: SIGNET_WORKSPACE=DIRECTORY signet start")
+        else:
+            yield DoctorFinding("workspace", OK, f"{told}; the first start creates it")
         return
     except OSError as error:
         yield DoctorFinding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")

@@ -136,6 +136,14 @@ def start_daemon(invocation: Invocation, timeout: float) -> str:
         wait_until_ready(workspace, None, began + timeout)
         return "already runs"
     load_config(workspace, invocation.settings)
+    from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for a start
+
+    if not workspace.exists() and (names := " and ".join(connected_titles(invocation.environ))):
+        print_message(
+            f"{workspace} does not exist, although {names} {'are' if ' and ' in names else 'is'} connected: a new,"
+            " empty workspace is made. If yours was moved, stop this daemon, then"
+            " `SIGNET_WORKSPACE=DIRECTORY signet start`."
+        )
     from signet_actors.cli.service_managers import service_here  # noqa: PLC0415 - only for a start
 
     if (manager := service_here(invocation)) is not None:

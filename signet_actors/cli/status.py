@@ -20,6 +20,7 @@ from signet_actors.cli.times import full_time_text, time_text
 from signet_actors.cli.wrapping import terminal_width, wrap
 from signet_actors.config.shared_storage import ADVICE, shared_storage
 from signet_actors.domain.providers import NO_PROVIDER
+from signet_actors.domain.retention import FIRST_CLOCK
 from signet_actors.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,11 +56,12 @@ def status(invocation: Invocation, verbose: bool) -> None:
         print_answer(answer)
         return
     body: dict[str, Any] = answer.body
-    if verbose or not on_terminal():
+    verbose = verbose or not on_terminal()
+    if verbose:
         _print_processes(body, actors)
     else:
         _print_sentence(invocation, body)
-    for remark in (*_problems(body), *_configuration(invocation), *_storage(invocation)):
+    for remark in (*_problems(body, verbose=verbose), *_configuration(invocation), *_storage(invocation)):
         print_wrapped(invocation.advice(remark), indent=2)
 
 
@@ -100,16 +102,10 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
 
 def _connected(invocation: Invocation) -> str:
     """Return which programs that run agents are connected."""
-    from signet_actors.cli.harnesses.registry import HARNESSES  # noqa: PLC0415 - only for the sentence
+    from signet_actors.cli.harnesses.registry import connected_titles  # noqa: PLC0415 - only for the sentence
 
-    names = []
-    for harness in HARNESSES:
-        try:
-            if harness.is_connected(invocation.environ):
-                names.append(harness.title)
-        except ConfigError:  # settings that cannot be read; `signet connect` says so
-            continue
-    return f"{', '.join(names)} connected" if names else "no agent connected (`signet setup`)"
+    names = ", ".join(connected_titles(invocation.environ))
+    return f"{names} connected" if names else "no agent connected (`signet setup`)"
 
 
 def _low_disk(invocation: Invocation) -> str | None:
@@ -176,7 +172,11 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "facts", "off, needs a model (`signet providers`)"
     jobs: dict[str, Any] | None = body.get("jobs")
     if jobs is not None:
-        yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
+        names = {"pending": "waiting for a model"} if _without_model(body) else {}
+        yield (
+            "jobs",
+            ", ".join(f"{count} {names.get(state, state)}" for state, count in jobs.items() if count) or "none",
+        )
         yield "oldest job", full_time_text(body.get("oldestPendingJob"))
 
 
@@ -207,8 +207,8 @@ def _without_model(body: dict[str, Any]) -> bool:
     return bool(chosen == NO_PROVIDER and not unknown)
 
 
-def _problems(body: dict[str, Any]) -> Iterator[str]:
-    """Yield the reasons why something waits or is refused."""
+def _problems(body: dict[str, Any], *, verbose: bool) -> Iterator[str]:
+    """Yield the reasons why something waits or is refused; what is so in every first hour only if ``verbose``."""
     if body.get("mutationsFrozen"):
         yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
     if (body.get("writer") or {}).get("storageFull"):
@@ -222,7 +222,7 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
     for finding in retention.get("scrubFindings") or []:
         yield f"damaged: {one_line(finding)}"
     suspended = (body.get("retention") or {}).get("suspendedReason")
-    if suspended:
+    if suspended and (verbose or not str(suspended).startswith(FIRST_CLOCK)):
         yield f"retention: {one_line(suspended)}"
     is_starting = any(map(is_optional_start, body.get("actors") or []))
     for reason in () if is_starting else body.get("waiting") or []:

@@ -6,7 +6,7 @@ Source: memory-system.txt "Retention Worker"; memory-pipeline.txt "Retention Wor
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -55,6 +55,10 @@ them.
 def cutoff_ms(now_ms: int, window_ms: int) -> int:
     """Return the time (milliseconds since the epoch) before which rows are removed; never before the epoch."""
     return max(0, now_ms - max(0, window_ms))
+
+
+FIRST_CLOCK: Final = "no sweep has seen this clock yet"
+"""Why nothing is purged in the first hour of a workspace, as it should be."""
 
 
 class ClockVerdict(StrEnum):
@@ -114,7 +118,7 @@ def check_clock(
     if operator_confirmed or (on_demand and mark_ms is None):
         return ClockDecision(ClockVerdict.CONFIRMED)
     if mark_ms is None:
-        verdict, problem = ClockVerdict.FIRST, "no sweep has seen this clock yet"
+        verdict, problem = ClockVerdict.FIRST, FIRST_CLOCK
     else:
         ahead = now_ms - mark_ms
         if -MAX_BACKWARD_JUMP_MS <= ahead <= MAX_FORWARD_JUMP_MS + elapsed_ms:

@@ -63,7 +63,7 @@ class Address:
     """Where the daemon listens. ``owner_token`` is sent to our workspace's own daemon only.
 
     ``named``: the environment names it, so a report for it is for no other daemon. ``workspace``: the daemon that would
-    serve it is expected there, because nothing names another address.
+    serve it is expected there, but it is not known to run.
     """
 
     __slots__ = ("host", "named", "owner_token", "port", "prefix", "secure", "workspace")
@@ -112,7 +112,7 @@ def find_daemon(environ: dict[str, str], workspace: str) -> Address:
         recorded = recorded_address(workspace)
     except NoAnswer as left_behind:
         recorded, absent = None, left_behind
-    found = recorded or _address_of_host_and_port(environ)
+    found = recorded or _address_of_host_and_port(environ, workspace)
     if absent is not None and (found is None or found.port == absent.port):
         raise absent
     if found is not None:
@@ -125,14 +125,15 @@ def find_daemon(environ: dict[str, str], workspace: str) -> Address:
     return Address(DEFAULT_HOST, DEFAULT_PORT, workspace=workspace)
 
 
-def _address_of_host_and_port(environ: dict[str, str]) -> Address | None:
+def _address_of_host_and_port(environ: dict[str, str], workspace: str) -> Address | None:
     """Return the address that SIGNET_HOST and SIGNET_PORT name; None without them, or for any port. Raises NoAnswer."""
     host, port = environ.get("SIGNET_HOST", ""), environ.get("SIGNET_PORT", "").strip()
     if not (host or port) or port == "0":
         return None
     if port and not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
         raise NoAnswer(f"SIGNET_PORT={port[:20]!r} is not a port", "Correct it, or unset it.")
-    return Address(_WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST, int(port or DEFAULT_PORT), named=True)
+    host = _WILDCARD_ADDRESSES.get(host, host) or DEFAULT_HOST
+    return Address(host, int(port or DEFAULT_PORT), named=True, workspace=workspace)
 
 
 def _address_of_url(url: str) -> Address:
@@ -380,6 +381,11 @@ def _parsed(raw: bytes, address: Address) -> dict[str, Any]:
         answer = json.loads(content[:length])
     except (ValueError, RecursionError):
         answer = None
+    if not isinstance(answer, dict) and address.workspace:
+        raise NoAnswer(
+            f"no daemon runs on {address.workspace} (port {address.port} belongs to another program)",
+            f"Start one on another port: `SIGNET_PORT={address.port % MAX_PORT + 1} signet start`.",
+        )
     if not 200 <= status < 300:
         raise _refusal(address, status, answer)
     if not isinstance(answer, dict):

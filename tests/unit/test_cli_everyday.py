@@ -237,8 +237,8 @@ def test_without_a_model_the_status_says_so_once(daemon: ScriptedDaemon, signet:
         {**status, "waiting": [embed]},
     )
     shown = signet("status").stdout
-    assert shown.count(" model") == 1
-    assert "\nfacts: off, needs a model (`signet providers`)\njobs: 3 pending\n" in shown
+    assert shown.count("needs a model") == 1
+    assert "\nfacts: off, needs a model (`signet providers`)\njobs: 3 waiting for a model\n" in shown
     assert "facts:" not in signet("status").stdout
     assert f"\nwaiting: {embed}\n" in signet("status").stdout
 
@@ -316,7 +316,16 @@ def test_the_status_is_a_sentence_and_some_lines_and_the_table_is_verbose(daemon
     ]
     verbose = on_screen(daemon.url, "status", "-v", width=80)[1]
     assert "extractor  starting (optional)" in verbose
-    assert "57 pending" in verbose
+    assert "jobs:          57 waiting for a model" in " ".join(verbose.split("\n"))
+
+
+def test_that_no_sweep_has_purged_in_the_first_hour_is_for_the_verbose_status(daemon: ScriptedDaemon) -> None:
+    reasons = {"no sweep has seen this clock yet": False, "the clock is 9 days ahead": True}
+    answers = [{**STATUS, "retention": {"suspendedReason": f"{reason}; nothing is purged"}} for reason in reasons]
+    daemon.script("GET", "/api/status", *(answer for answer in answers for _ in range(2)))
+    for reason, is_short in reasons.items():
+        assert (f"retention: {reason}" in on_screen(daemon.url, "status", width=80)[1]) is is_short
+        assert f"retention: {reason}" in on_screen(daemon.url, "status", "-v", width=80)[1]
 
 
 def test_a_start_of_the_extractor_is_no_trouble(daemon: ScriptedDaemon) -> None:

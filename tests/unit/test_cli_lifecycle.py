@@ -157,6 +157,33 @@ def test_an_invalid_configuration_starts_nothing(workspace: Path, signet: Callab
     assert not (workspace / ".daemon").exists()
 
 
+def test_without_a_daemon_a_broken_configuration_is_to_be_corrected_first(
+    workspace: Path, signet: Callable[..., Result]
+) -> None:
+    workspace.mkdir()
+    (workspace / "agent.yaml").write_text("gateway:\n  port: x\n")
+    said = signet("status").stderr
+    assert "gateway.port" in said
+    where = f"--workspace {workspace} "
+    assert f"Correct it with `signet {where}config edit`, then start it with `signet {where}start`." in said
+
+
+def test_a_workspace_that_is_missing_although_a_program_is_connected_may_have_been_moved(
+    workspace: Path, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert f"{workspace} does not exist yet; the first start creates it" in signet("doctor").stdout
+    (tmp_path / ".cursor").mkdir()
+    assert signet("connect", "cursor", "--yes").exit_code == 0
+    workspace.rename(tmp_path / "elsewhere")
+    told = " ".join(signet("doctor").stdout.split())
+    assert f"{workspace} does not exist yet, although Cursor is connected: was it moved?" in told
+    assert "SIGNET_WORKSPACE=DIRECTORY signet start" in told
+    started = signet("start")
+    assert started.exit_code == 0
+    assert "although Cursor is connected: a new, empty workspace is made" in " ".join(started.stderr.split())
+
+
 def test_stop_without_a_daemon_is_done_at_once(signet: Callable[..., Result]) -> None:
     result = signet("stop")
     assert result.exit_code == 0

@@ -420,6 +420,21 @@ def test_the_start_of_a_session_says_that_no_daemon_answers(workspace: Path) -> 
     assert json.loads(done.stdout)["systemMessage"] == line
 
 
+@pytest.mark.parametrize("status", [200, 400, 403, 404, 501])
+def test_a_port_of_another_program_is_named_as_such(daemon: ScriptedDaemon, workspace: Path, status: int) -> None:
+    for path in ("session-start", "remember"):
+        daemon.on("POST", f"/api/hooks/{path}", body=b"<h1>Hello</h1>", status=status)
+    said = (
+        f"no daemon runs on {workspace} (port {daemon.port} belongs to another program)."
+        f" Start one on another port: `SIGNET_PORT={daemon.port + 1} signet start`."
+    )
+    for name in ("session-start", "remember"):
+        event = {**START, "content": "x"}
+        done = hook(name, *CLAUDE, event=event, workspace=workspace, url="", SIGNET_PORT=str(daemon.port))
+        assert said in done.stdout
+    assert json.loads(done.stdout)["spooled"] is True
+
+
 @pytest.mark.parametrize("name", [name for name in HOOKS if name not in {"session-start", "remember", "recall"}])
 def test_other_hooks_are_silent_while_the_daemon_is_away(workspace: Path, name: str) -> None:
     done = hook(name, *CLAUDE, event=END, workspace=workspace, url=closed_port())

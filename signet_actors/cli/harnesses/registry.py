@@ -10,6 +10,7 @@ https://geminicli.com/docs/cli/gemini-md, https://opencode.ai/docs/rules.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
 import subprocess
@@ -487,6 +488,16 @@ OPENCLAW: Final = Harness(
     after_connect="`openclaw mcp status` shows it.",
 )
 HARNESSES: Final = (CLAUDE_CODE, CODEX, GEMINI, CURSOR, VSCODE, WINDSURF, OPENCODE, OPENCLAW)
+
+
+def connected_titles(environ: Mapping[str, str]) -> list[str]:
+    """Return the titles of the programs that are connected; one whose settings cannot be read is left out."""
+    titles = []
+    for harness in HARNESSES:
+        with contextlib.suppress(ConfigError):
+            if harness.is_connected(environ):
+                titles.append(harness.title)
+    return titles
 
 
 def _codex_hooks_off(text: str | None) -> bool:
