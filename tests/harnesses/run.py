@@ -452,7 +452,7 @@ class Checks:
         self.note("connect, disconnect: byte for byte", all(same.values()), same)
         h.signet("connect", h.name)
         said_ = h.signet("connect", h.name, "--check", code=None)
-        self.note("connect, --check", "gets what Signet remembers" in said_, " ".join(said_.split())[-420:])
+        self.note("connect, --check", "✓ prompt" in said_ and "✗" not in said_, " ".join(said_.split())[-420:])
         listed = [one["key"] for one in h.api("/api/sessions")["sessions"]]
         self.note(
             "session of --check has ended", not listed, f"still listed: {listed}" if listed else "not listed any more"
