@@ -310,7 +310,8 @@ class Tags(FieldType):
         return {"anyOf": [{"type": "string", "maxLength": MAX_TAGS_CHARS}, array]}
 
     def read(self, given: Given) -> Any:
-        tags = parse_tags(given.value) if _tags_chars(given.value) <= MAX_TAGS_CHARS else None
+        is_short = not (isinstance(given.value, list) and len(given.value) > MAX_TAGS)  # as the document says
+        tags = parse_tags(given.value) if is_short and _tags_chars(given.value) <= MAX_TAGS_CHARS else None
         if tags is None or len(tags) > MAX_TAGS or any(len(tag) > MAX_NAME_CHARS for tag in tags):
             raise InvalidRequest(
                 f"tags must be at most {MAX_TAGS} of at most {MAX_NAME_CHARS} characters each", field=given.name

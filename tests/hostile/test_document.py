@@ -29,7 +29,7 @@ from tests.support.live_daemon import LiveDaemon
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
-EXAMPLES = scale(8, 400)
+EXAMPLES = scale(16, 400)
 
 CHECKS = (
     "not_a_server_error",
