@@ -301,7 +301,7 @@ def test_a_port_of_the_daemon_of_another_workspace_is_refused_with_the_workspace
     with live_daemon() as other, live_daemon(started=False) as daemon:
         code, said = daemon.refused_start(SIGNET_PORT=str(other.port))
         assert code == 78
-        assert f"the daemon of another workspace, {other.workspace} (process" in said
+        assert f"the daemon of another workspace, {other.workspace} (" in said
         assert f"--workspace {other.workspace}" in said
         assert f"`SIGNET_PORT={other.port + 1} signet start`" in said
 
