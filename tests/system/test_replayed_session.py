@@ -189,7 +189,6 @@ def test_the_next_session_begins_with_what_this_one_left(replay: Replay) -> None
     for _, content in STORED.values():
         assert sentences(content)[0] in start
     assert "## Session Recovery Context" not in start, "the session has reported its end"
-    assert "[since last session:" in start
     for _, content in STORED.values():
         assert content not in session.prompt(f"Tell me again: {content}"), "it was given at the start"
     session.end()
