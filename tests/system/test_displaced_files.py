@@ -202,6 +202,7 @@ def test_a_start_without_the_removed_database_is_refused() -> None:
         note = daemon.workspace / ".daemon" / "database"
         assert str(note) in said
         note.unlink()
+        daemon.database.with_name(f"{daemon.database.name}-wal").unlink(missing_ok=True)  # named too if it is there
         daemon.start()
         assert daemon.api.listed() == []
 
