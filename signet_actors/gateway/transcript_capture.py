@@ -101,7 +101,7 @@ def without_content(found: Capture) -> str | None:
 
 
 def is_switched_off(found: Capture) -> bool:
-    """Return whether a prompt of the transcript switched memory off, whoever was there to hear it.
+    """Return whether a prompt of the transcript switched memory off, even if no daemon received it.
 
     The daemon may have been away, and the prompt may be one of the session that this one was forked from.
     """

@@ -22,11 +22,12 @@ from signet_actors.domain.temporal.change import NOTHING, Subject, shared, subje
 from signet_actors.protocol.memories import Filters, ReadScope, Wording
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow
 from signet_actors.searcher.columns import Seqs
+from signet_actors.searcher.own_times import own_times
 from signet_actors.searcher.postings import MATCH
 from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.recalled_rows import RowScores, recalled_row
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import RecallableRow, contents_by_seq, recalled_by_seq
-from signet_actors.store.rows import decode_tags
 
 ANSWERS: Final = 0.5
 MOST_ROWS: Final = 5
@@ -128,7 +129,7 @@ def with_corrections(reader: Reader, snapshot: Snapshot, command: Recall, found:
     for row in answering:
         newer = corrections.newest(row.seq, row.content)
         if newer is not None:
-            rows = _beside(rows, row, _row(reader, newer, row, command), command.received)
+            rows = _beside(rows, row, _row(reader, snapshot, newer, row, command), command.received)
     return msgspec.structs.replace(found, rows=rows[: command.limit])
 
 
@@ -143,31 +144,10 @@ def _beside(
     return [*before, marked, *([] if is_there else [newer]), *after]
 
 
-def _row(reader: Reader, row: RecallableRow, older: RecalledRow, command: Recall) -> RecalledRow:
+def _row(reader: Reader, snapshot: Snapshot, row: RecallableRow, older: RecalledRow, command: Recall) -> RecalledRow:
     """Return the row of the newer memory, which answers as well as the older one."""
-    columns = reader.columns
-    return RecalledRow(
-        id=row.id,
-        content=row.content[: command.content_chars],
-        content_length=len(row.content),
-        score=older.score,
-        relevance=older.relevance,
-        source=older.source,
-        type=row.type,
-        tags=decode_tags(row.tags),
-        pinned=bool(row.pinned),
-        importance=row.importance,
-        who=row.who,
-        project=row.project,
-        scope=row.scope,
-        visibility=row.visibility,
-        agent_id=row.agent_id,
-        created_at=row.created_at,
-        session_id=row.session_id,
-        source_id=row.source_id,
-        seq=row.seq,
-        own_ms=int(columns.created_ms[row.seq]),
-        content_version=int(columns.content_version[row.seq]),
-        source_type=row.source_type,
-        source_path=row.source_path,
+    seqs = np.array([row.seq])
+    own, version = own_times(snapshot, reader.columns, seqs)[0], reader.columns.content_version[row.seq]
+    return recalled_row(
+        row, command, RowScores(older.score, older.relevance, older.source, row.seq, int(own), int(version))
     )

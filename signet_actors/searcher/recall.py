@@ -8,7 +8,7 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from time import perf_counter
@@ -19,11 +19,10 @@ import numpy.typing as npt
 
 from signet_actors.domain.query_words import search_words
 from signet_actors.domain.ranking import context, episode_order, fusion, rerank
-from signet_actors.domain.ranking.explanation import Explanation
 from signet_actors.domain.ranking.text_flags import wanted_flags
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
+from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, StageTiming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher import token_similarity
 from signet_actors.searcher.columns import DAY_MS, Mask
@@ -34,10 +33,9 @@ from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.own_times import newest_first, own_times
 from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.recalled_rows import fetch_rows
 from signet_actors.searcher.relevance import Measure
 from signet_actors.store.engine import Snapshot
-from signet_actors.store.reads.contents import recalled_by_seq
-from signet_actors.store.rows import decode_tags
 
 DATE_CANDIDATES = 200
 """At most this many rows are candidates because of their date alone."""
@@ -219,7 +217,7 @@ def recall(
     versions = reader.columns.content_version[seqs]
     own_ms = own_times(snapshot, reader.columns, seqs)
     measures = scores[order], bm25, cosine, measure.relevance(seqs, cosine), by_hint, own_ms, versions
-    rows = _fetch_rows(snapshot, command, seqs, *measures, explained.results)
+    rows = fetch_rows(snapshot, command, seqs, *measures, explained.results)
     watch.lap("final_rank")
     return Recalled(
         rows=rows,
@@ -432,64 +430,3 @@ def _without_received(reader: Reader, order: Seqs, seqs: Seqs, command: Recall) 
     fresh = np.flatnonzero(~is_received)
     end = int(fresh[command.limit - 1]) + 1 if len(fresh) >= command.limit else len(order)
     return order[fresh], order[:end][is_received[:end]]
-
-
-def _fetch_rows(
-    snapshot: Snapshot,
-    command: Recall,
-    seqs: Seqs,
-    scores: npt.NDArray[np.float64],
-    bm25: npt.NDArray[np.float64],
-    cosine: npt.NDArray[np.float64],
-    relevances: npt.NDArray[np.float64],
-    by_hint: Mask,
-    own_ms: Seqs,
-    versions: npt.NDArray[np.int32],
-    explanations: Mapping[int, Explanation],
-) -> list[RecalledRow]:
-    """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
-
-    The in-memory columns only preselect; this query decides what the caller sees.
-    """
-    found = recalled_by_seq(snapshot, command.read, command.filters, seqs.tolist())
-    rows = []
-    measures = (array.tolist() for array in (seqs, scores, bm25, cosine, relevances, by_hint, own_ms, versions))
-    for seq, score, strength, similarity, relevant, hint_only, own, version in zip(*measures, strict=True):
-        row = found.get(seq)
-        if row is None:
-            continue
-        in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
-        by_words = "hint" if hint_only else "keyword"
-        source = (
-            "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector" if in_dense else "context"
-        )
-        length = len(row.content)
-        rows.append(
-            RecalledRow(
-                id=row.id,
-                content=row.content[: command.content_chars],
-                score=round(min(1.0, score), 6),
-                relevance=relevant,
-                explanation=explanations.get(seq),
-                source=source,
-                type=row.type,
-                tags=decode_tags(row.tags),
-                pinned=bool(row.pinned),
-                importance=row.importance,
-                who=row.who,
-                project=row.project,
-                scope=row.scope,
-                visibility=row.visibility,
-                agent_id=row.agent_id,
-                created_at=row.created_at,
-                session_id=row.session_id,
-                source_id=row.source_id,
-                source_type=row.source_type,
-                source_path=row.source_path,
-                content_length=length if length > (command.content_chars or length) else None,
-                seq=seq,
-                own_ms=own,
-                content_version=version,
-            )
-        )
-    return rows

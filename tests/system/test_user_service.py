@@ -24,7 +24,7 @@ SIGNET = str(Path(sys.executable).with_name("signet"))
 
 
 class User:
-    """A user with a home directory, whose machine has one of the service managers."""
+    """A user with a home directory, and one of the service managers."""
 
     def __init__(self, root: Path, *managers: str) -> None:
         self.root = root
