@@ -27,7 +27,7 @@ _SIZES = f"SELECT coalesce(octet_length(h.old_content), 0) + coalesce(octet_leng
 
 
 def of_memory(snapshot: Snapshot, memory_id: str, limit: int) -> list[HistoryEvent]:
-    """Return the first events of the memory, oldest first. Who may read them is not checked. Raises ``ReplyTooLong``."""
+    """Return the first events of the memory, oldest first; access is not checked. Raises ``ReplyTooLong``."""
     asked = {"memory_id": memory_id, "limit": limit}
     check_reply(size for (size,) in snapshot.rows(_SIZES, asked))
     without = snapshot.dialect.without_keys
