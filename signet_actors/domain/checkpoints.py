@@ -109,6 +109,17 @@ def says_nothing(digest_text: str) -> bool:
     return all(line.startswith(("- Project: ", "- Prompts: 0")) for line in digest_text.splitlines())
 
 
+def tells_work(turns: Sequence[tuple[str, str]], digest_text: str = "") -> bool:
+    """Return whether more is known of a session than one prompt: an answer, several prompts, or what its harness says.
+
+    ``turns``: roles and texts. ``digest_text``: of its last checkpoint.
+    """
+    if any(role != "user" for role, _ in turns):
+        return True
+    noted = digest_text.splitlines()
+    return "- Context: " in digest_text or sum(line.startswith(_PROMPT) for line in noted) > 1
+
+
 def last_words(turns: Sequence[tuple[str, str]], digest_text: str = "", *, is_newer: bool = False) -> str:
     """Return the last prompt and the last answer as lines, and the files that the turns (role and text) name.
 

@@ -120,6 +120,26 @@ def plain_text(project: Project) -> None:
     assert project.hook("session-checkpoint-extract", "plain", transcript=talk, reason="turn")["stored"]
 
 
+def prompt_beside(project: Project) -> None:
+    """Ask one thing in a second session, whose agent is stopped before it answers."""
+    project.say("first", "paint the shed", "The door is left.")
+    project.begin("second")
+    project.hook("user-prompt-submit", "second", userPrompt="where is the ladder?")
+    turns = [{"role": "user", "content": "where is the ladder?"}]
+    project.hook("session-checkpoint-extract", "second", transcript=turns, reason="turn")
+
+
+def prompt_beside_ended(project: Project) -> None:
+    prompt_beside(project)
+    project.end("second")
+
+
+def prompt_alone(project: Project) -> None:
+    turns = [{"role": "user", "content": "where is the ladder?"}]
+    project.begin("only")
+    project.hook("session-checkpoint-extract", "only", transcript=turns, reason="turn")
+
+
 CASES = (
     Case("amber", lambda p: p.say("a", "paint the shed", "The door is left."), ("paint the shed", "The door is left.")),
     Case(
@@ -151,6 +171,9 @@ CASES = (
     Case("ulexite", lambda p: p.say("a", "paint it"), (), (RECOVERY,), {"project": "/home/ada/elsewhere"}),
     Case("variscite", lambda p: p.say("a", "paint it"), (), (RECOVERY,), agent="bob"),
     Case("wolframite", lambda p: p.begin("a"), (), (RECOVERY,)),
+    Case("yttrium", prompt_beside, ("The door is left.",), ("ladder",)),
+    Case("zircon", prompt_beside_ended, ("The door is left.",), ("ladder",)),
+    Case("andesite", prompt_alone, ("where is the ladder?",)),
     Case("xenotime", long_talk, ("number 98",), ("number 3 of",)),
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from signet_actors.domain.checkpoints import tells_work
 from signet_actors.domain.text_cut import ends_of
 from signet_actors.protocol.checkpoints import (
     CheckpointsFound,
@@ -41,7 +42,11 @@ def recovery(snapshot: Snapshot, query: FindRecovery) -> RecoveryFound:
 
 
 def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> RecoveryFound:
-    """Return what is stored of the session of the project that was active last, of those that say anything."""
+    """Return what is stored of the session of the project that was active last, of those that say what was done.
+
+    If none does, a session of one prompt counts: without it the next session would know nothing.
+    """
+    little = RecoveryFound()
     agent_id = query.agent_id
     sessions = stored.active_sessions(snapshot, agent_id, project, query.since, _SESSIONS)
     newest = stored.newest(snapshot, agent_id, project=project)
@@ -54,13 +59,15 @@ def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> Recove
         if session.session_key == query.session_key:
             if checkpoint is not None and not checkpoint.ended:
                 return RecoveryFound(checkpoint)
-        elif session.summary is not None and session.ended:
+            continue
+        if session.summary is not None and session.ended:
             return RecoveryFound(summary=session.summary)
-        elif session.transcript is not None:
-            return RecoveryFound(checkpoint, _end_of(snapshot, session, session.transcript))
-        elif checkpoint is not None:
-            return RecoveryFound(checkpoint)
-    return RecoveryFound()
+        end = None if session.transcript is None else _end_of(snapshot, session, session.transcript)
+        found = RecoveryFound(checkpoint, end)
+        if tells_work([] if end is None else end.turns, "" if checkpoint is None else checkpoint.digest):
+            return found
+        little = found if little == RecoveryFound() else little
+    return little
 
 
 def _end_of(snapshot: Snapshot, session: ActiveSession, transcript: int) -> LastTurns:
