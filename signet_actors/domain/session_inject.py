@@ -18,7 +18,7 @@ from signet_actors.domain.timestamps import local_time
 
 BANNER: Final = '[memory active | signet recall "\u2026" | signet remember "\u2026"]'
 TOOLS_BANNER: Final = "[memory active | memory_search | memory_store]"
-"""For a harness whose agents have used the tools of MCP."""
+"""For a harness whose agents have the tools of MCP."""
 MAX_INJECT_CHARS: Final = 24_000
 MEMORY_CHARS: Final = 2000
 CONSTRAINT_CHARS: Final = 4000

@@ -31,6 +31,7 @@ from signet_actors.gateway.transcript_readers import TranscriptReaders
 from signet_actors.protocol.control import UP
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import Clock, new_id
+from signet_actors.runtime.connected_harnesses import read_connected
 from signet_actors.runtime.messaging.bus_client import BusClient
 from signet_actors.runtime.processes.child_context import ChildContext
 
@@ -74,7 +75,7 @@ class GatewayState:
     on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
     until the server exists. ``captures``: the transcripts of sessions that go on, while they are being stored.
     ``harnesses_seen``: when the last hook of each harness came, in milliseconds since 1970. ``harnesses_with_tools``:
-    those whose agents have searched or stored with the tools of MCP.
+    those whose agents have searched or stored with the tools of MCP, or that `signet connect` gave them.
     """
 
     boot: ChildContext
@@ -120,6 +121,13 @@ class GatewayState:
         harness, known = headers.get("x-signet-actor"), self.harnesses_with_tools
         if harness and headers.get("x-signet-actor-type") == "agent" and len(known) < MAX_HARNESSES:
             known.add(harness)
+
+    async def has_tools(self, harness: str) -> bool:
+        """Return whether agents of this harness have the tools of MCP: they used them, or are connected with them."""
+        if harness not in self.harnesses_with_tools:
+            connected = await asyncio.to_thread(read_connected, self.workspace)
+            self.harnesses_with_tools |= {row.harness for row in connected if row.servers_file}
+        return harness in self.harnesses_with_tools
 
     def __post_init__(self) -> None:
         self.status_requests = StatusRequests(self.bus, self.clock)

@@ -33,13 +33,17 @@ MAX_AGENTS: Final = 200
 
 
 class ConnectedHarness(NamedTuple):
-    """A connected harness. ``identity_file``: its file for instructions, empty if it has none. ``agent``: as whom."""
+    """A connected harness. ``identity_file``: its file for instructions, empty if it has none. ``agent``: as whom.
+
+    ``servers_file``: where it has the tools of MCP from, empty if it has none of ours.
+    """
 
     harness: str
     title: str
     settings: str
     identity_file: str = ""
     agent: str = DEFAULT_AGENT
+    servers_file: str = ""
 
 
 class Target(NamedTuple):

@@ -69,6 +69,16 @@ def test_no_agent_reads_outside_of_its_directory(daemon: LiveDaemon, name: str) 
     assert "From elsewhere." not in start(daemon.api, agentId=name, sessionKey="s-2")
 
 
+def test_a_start_names_the_tools_that_the_harness_is_connected_with_though_none_was_used(daemon: LiveDaemon) -> None:
+    assert "signet recall" in start(daemon.api, harness="gemini", sessionKey="bare")
+    settings = str(daemon.workspace / "settings.json")
+    add_connected(daemon.workspace, ConnectedHarness("codex", "Codex", settings))
+    add_connected(daemon.workspace, ConnectedHarness("gemini", "Gemini CLI", settings, servers_file=settings))
+    told = start(daemon.api, harness="gemini", sessionKey="tools")
+    assert told.startswith('[memory active | memory_search | memory_store]\n[signet:session | session_key="tools"')
+    assert "signet recall" in start(daemon.api, harness="codex", sessionKey="bare-2")
+
+
 def test_a_harness_that_reads_the_files_itself_does_not_get_them_twice(daemon: LiveDaemon, tmp_path: Path) -> None:
     instructions = tmp_path.resolve() / "CLAUDE.md"
     instructions.write_text("# Mine\n")

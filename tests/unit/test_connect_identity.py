@@ -57,6 +57,9 @@ def test_identity_files_come_after_connect_and_go_with_disconnect(
     assert home.connect(harness, "--agent", "alice").exit_code == 0
     (row,) = read_connected(workspace)
     assert (row.harness, row.title, row.agent) == (harness.name, harness.title, "alice")
+    has_servers = harness.servers is not None
+    assert bool(row.servers_file) is has_servers
+    assert not has_servers or "signet" in Path(row.servers_file).read_text()
     sync_harness_files(workspace)
     expected = [FILES[harness.name]] if harness.name in FILES else []
     expected = [".agents/agents/bob/workspace/AGENTS.md"] if harness is OPENCLAW else expected
@@ -81,6 +84,12 @@ def test_the_users_own_instructions_come_back_byte_for_byte(home: Home, workspac
     home.disconnect(CLAUDE_CODE)
     assert path.read_bytes() == b"# Mine\r\n\xff"
     assert not path.with_name("CLAUDE.md.before-signet").exists()
+
+
+def test_a_harness_without_our_server_is_noted_without_tools(home: Home, workspace: Path) -> None:
+    (home.root / ".claude.json").write_text('{"mcpServers": {"signet": {"command": "/opt/other", "args": []}}}')
+    assert home.connect(CLAUDE_CODE).exit_code == 0
+    assert read_connected(workspace)[0].servers_file == ""
 
 
 def test_the_block_goes_even_if_the_note_was_lost(home: Home, workspace: Path) -> None:

@@ -1,4 +1,4 @@
-"""The identity files in the instructions of a harness: note it for the daemon, and take them out again.
+"""The identity files in the instructions of a harness: note it and its tools for the daemon, take the files out again.
 
 Source: docs/guides/identity.md "In the files of harnesses".
 """
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def note_connected(invocation: Invocation, harness: Harness, agent: str | None) -> None:
-    """Have the daemon of the workspace keep its identity files in the harness's instructions, too.
+    """Have the daemon keep its identity files in the harness's instructions, too, and know whether it has tools.
 
     Raises ConfigError.
     """
-    noted = harness.noted(invocation.environ, agent)
+    noted = harness.noted(invocation.environ, agent)._replace(servers_file=harness.tools_from(invocation.environ))
     former = _noted_rows(invocation.workspace, noted)
     try:
         add_connected(invocation.workspace, noted)

@@ -276,6 +276,11 @@ class Harness:
         except InvalidText as error:
             raise ManagedFile(file, (self.servers.part,), self.title).refusal(error) from None
 
+    def tools_from(self, environ: Mapping[str, str]) -> str:
+        """Return the path of the file with our MCP server; empty if there is none. Raises ConfigError."""
+        is_ours = is_our_server(self.installed_server(environ))
+        return str(self.servers_file(environ).path) if is_ours else ""
+
     def notes(self, environ: Mapping[str, str]) -> list[str]:
         """Return what keeps the hooks from working although they are in the file. Raises ConfigError."""
         notes = []

@@ -130,7 +130,7 @@ async def offered_memories(
         state.access_counts.add(shown.ids, "injected", trace_id=call.trace_id)
     tools = ""
     if items and context is not None and not context.told_tools:
-        tools = session_line(session.key, limit) if call.request.harness in state.harnesses_with_tools else ""
+        tools = session_line(session.key, limit) if await state.has_tools(call.request.harness) else ""
         context.told_tools = bool(tools)
     inject = prompt_memories(items, tools) if items else ""
     return UserPromptReply(

@@ -75,7 +75,8 @@ async def start_reply(call: Call[SessionStartRequest], session: HookSession) -> 
         return SessionStartReply(session_known=session.known)
     if context.started and not repeated:
         recovery = (await recovery_of(call, session)).section if source in GOES_ON else ""
-        text = f"{TOOLS_BANNER if _has_tools(call) else BANNER}\n\n{recovery}".rstrip()
+        has_tools = await call.state.has_tools(call.request.harness)
+        text = f"{TOOLS_BANNER if has_tools else BANNER}\n\n{recovery}".rstrip()
         return SessionStartReply(identity=HookIdentity(), inject=text, dynamic_context=text, session_known=True)
     return (await _full_start(call, session, context))[0]
 
@@ -98,11 +99,6 @@ async def start_with_prompt(
         max_inject_chars=request.max_inject_chars,
     )
     return await _full_start(call.with_request(start), session, context)
-
-
-def _has_tools(call: Call[SessionStartRequest]) -> bool:
-    """Return True if an agent of this harness has used the tools of MCP."""
-    return call.request.harness in call.state.harnesses_with_tools
 
 
 async def _full_start(
@@ -150,7 +146,7 @@ async def _full_start(
     used = {memory.id for memory in found.used}
     is_summary = [memory.id == recovery.summary for memory in memories]
     peers = peers_of(state, session.key, call.agent_id, request.project) if is_owner else []
-    has_tools = _has_tools(call)
+    has_tools = await state.has_tools(request.harness)
     make = partial(
         session_start,
         constraints=list(map(_line, constraints)),
