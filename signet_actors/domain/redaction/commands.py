@@ -21,6 +21,7 @@ from signet_actors.domain.redaction.values import (
     is_literal_secret,
     is_option_value,
     is_spoken_password,
+    is_unmistakable,
     is_url_password,
     is_value,
 )
@@ -104,10 +105,16 @@ _PGPASS = re.compile(
 )
 """A whole line, or all text between quotes: exactly five fields, of which the second is a PostgreSQL port."""
 
+_AUTHORIZATION: Final = r"\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+[:=]\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
 _BEARER = re.compile(
-    r"(?:\bbearer\s{1,40}+|\bauthorization(?>(?:\\{0,8}+[\"'])?)\s{0,40}+[:=]\s{0,40}+(?>(?:\\{0,8}+[\"'])?)"
-    r"(?>(?:(?:basic|token|apikey|digest|negotiate|bearer)\s{1,40}+)?))([a-z0-9\-._~+/]{8,512}+={0,2}+)"
+    rf"(?:\bbearer\s{{1,40}}+|{_AUTHORIZATION}"
+    r"(?:(?:(?P<known>(?:[a-z][\w.-]{0,32})?(?:token|key|auth|bot)|basic|digest|negotiate|bearer|ntlm|aws|ssws|splunk|vault)"
+    r"|(?P<other>[a-z][\w.-]{1,40}))[ \t]{1,40}+)?)([a-z0-9\-._~+/:]{8,512}+={0,2}+)"
 )
+_PARAMETERS = re.compile(rf"{_AUTHORIZATION}[a-z][\w.-]{{1,40}}[ \t]{{1,40}}+(?=[\w-]{{1,40}}\s?=\s?[^\s=])")
+_PARAMETER = re.compile(r"([\w-]{1,40}+)\s?=\s?(?>(?:\\{0,8}+[\"'])?)([^\s\"',\\]{0,4096}+)[\"'\\]{0,8}+[\s,]{0,8}+")
+_SECRET_PARAMETER = re.compile(r"response|signature|mac|token|auth$|key$|secret|password|hash", re.IGNORECASE)
+"""``Digest username="anna", response="…"``: who asks, of what and when is no secret."""
 _MIN_TOKEN_CHARS: Final = 16
 _BEARER_END = re.compile(r"[A-Za-z0-9\-._~+/=]*+")
 _SUDO_INPUT = re.compile(
@@ -258,11 +265,22 @@ def password_file_lines(plain: str) -> Iterator[SecretSpan]:
 
 def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the tokens after ``Authorization:`` or ``Bearer``."""
+    at = 0
+    for header in windowed_matches(_PARAMETERS, folded, _REACH):
+        at = max(at, header.end())
+        while parameter := _PARAMETER.match(plain, at):
+            at = parameter.end()
+            value = parameter[2][:256]
+            if _SECRET_PARAMETER.search(parameter[1]) and len(value) >= _MIN_TOKEN_CHARS and is_literal_secret(value):
+                yield "bearer-token", *parameter.span(2)
     for match in windowed_matches(_BEARER, folded, _REACH):
-        start, end = match.span(1)
+        start, end = match.span(3)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
-        password = match[0].startswith("auth") and is_spoken_password(value)
-        token = len(value) >= _MIN_TOKEN_CHARS and (has_digit(value) or is_base64_text(value))
+        password = match[0].startswith("auth") and not match["other"] and is_spoken_password(value)
+        token = len(value) >= _MIN_TOKEN_CHARS and (
+            has_digit(value) or is_base64_text(value) or len(_NO_WORD.findall(value)) > 2
+        )
+        token = token and (not match["other"] or is_unmistakable(value))
         if (token or password) and is_literal_secret(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)

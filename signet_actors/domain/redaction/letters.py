@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from array import array
@@ -54,9 +55,10 @@ _IMITATIONS: Final = {
 _ESCAPED: Final = re.compile(
     "\x1b\\[[0-9;?]{0,32}[A-Za-z]|[\x7f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]+"
     r"|(?:%|\\u00|\\x)(?P<code>[2-7][0-9A-Fa-f])|\\(?P<sign>[=:])"
+    r"|&(?:amp;){0,3}(?P<entity>\#[0-9]{1,7};|\#[xX][0-9A-Fa-f]{1,6};|[A-Za-z][A-Za-z0-9]{1,30};)"
 )
-"""What is not seen, such as the colours of a terminal, and characters that are written by their number or escaped."""
-_MAY_BE_ESCAPED: Final = "\x7f\x1b%\\"
+"""What is not seen, such as the colours of a terminal, and characters written by their number or name, or escaped."""
+_MAY_BE_ESCAPED: Final = "\x7f\x1b%\\&"
 
 
 def _table() -> dict[int, str]:
@@ -103,6 +105,8 @@ def plain_letters(text: str) -> PlainText:
     at = 0
     for match in _ESCAPED.finditer(text):
         shown = match["sign"] or (chr(int(match["code"], 16)) if match["code"] else "")
+        if match["entity"] and len(shown := html.unescape("&" + match["entity"])) != 1:
+            continue
         parts += (text[at : match.start()], shown)
         positions.extend(range(at, match.start() + len(shown)))
         if shown:

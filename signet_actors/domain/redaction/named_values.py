@@ -21,12 +21,14 @@ from signet_actors.domain.redaction.values import (
     is_literal_secret,
     is_option_value,
     is_passphrase,
+    is_password_with_blanks,
     is_spoken_password,
     is_strong_value,
     is_symbol_password,
     is_unmistakable,
     is_users_password,
     is_value,
+    is_value_with_blanks,
     is_word_and_number,
     may_be_value,
 )
@@ -44,6 +46,10 @@ _COPULAS: Final = (
     r"(?:\s(?:now|still|currently|set\sto|changed\sto|reset\sto|again|jetzt|nun|maintenant|ahora|agora|adesso|teraz))?)"
     r"|now|set\sto|changed\sto|reset\sto|jetzt|(?(owner)to(?!\s[^\s:=]{1,30}[:=])|(?:to|as))|equals"
     r"|\u00e9|e\u0301|\u00e8|e\u0300|jest|brzmi|je|\u00e4r|er|la|l\u00e0|\u044dto"
+)
+_NAMELY: Final = (
+    r"(?>(?:\s(?:i\.e\.|namely|(?:which|that)\sis|also|n(?:\u00e4|a\u0308)mlich|das\sist|das\shei(?:\u00df|ss)t|c'est-\u00e0-dire"
+    r"|soit|es\sdecir|o\ssea),?)?)"
 )
 _EMPHASIS: Final = "[*_~]{1,3}"
 _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
@@ -76,7 +82,8 @@ def _name_pattern(words: str) -> str:
             | (?<=\s)[\u2013\u2022\u00b7-]{{1,2}}(?=\s)|\u2014|[|\u2502]{{1,2}}
             | ,?\s{{0,20}}+["'`]?(?:parameter)?value["'`]?\s{{0,4}}[:=]|--(?:body|value)[ =]|\((?=["'`])
             | \{{(?:[^{{}}]{{0,200}}\s)?default\s{{0,4}}=
-            | (?<=["'`]),(?=\s?["'`])|(?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
+            | (?<=["'`]),(?=\s?["'`])|(?<![\s"'`]),{_NAMELY}(?=\s[^\s,]{{4,64}}(?:,\s|\.?\n|\.?\Z))
+            | (?<=\s)[(\[]|[\u3010\u300c\u300e\u300a]
             | [\u662f\u4e3a\u70ba\u306f\u304c\ub294\uc740])
           | (?<=\s)(?P<said>(?:{_COPULAS}):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
         :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+
@@ -115,6 +122,16 @@ _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
 _HEX = re.compile(r"[0-9a-f]{1,64}")
 _HEX_KEY_CHARS: Final = (32, 48, 64)
 """Lengths of keys in hexadecimal digits. A commit has 40."""
+_APPOSITIONS: Final = (",", "(")
+_IS_SAID = re.compile(
+    r"[,)]{1,2}+\s(?:is|was|has|had|will|must|should|shall|can|may|might|needs?|expires?d?|changes?d?|changed|works?|worked"
+    r"|opens?|unlocks?|protects?|applies|gets|got|belongs|stopped|stays|remains|no longer|never"
+    r"|ist|war|hat|wird|wurde|muss|soll|sollte|darf|kann|gilt|l(?:\u00e4|a\u0308)uft|funktioniert|geht|bleibt|geh(?:\u00f6|o\u0308)rt"
+    r"|steht|est|\u00e9tait|e\u0301tait|a|sera|doit|devra|peut|expire|marche|fonctionne|reste|change|ne"
+    r"|es|era|fue|ha|ser\u00e1|debe|puede|caduca|vence|funciona|cambia|sigue|queda|no"
+    r"|va|deve|scade|funziona)\b"
+)
+"""What is said of a password whose value stands between commas or in brackets: ``the password, hunter2, must …``."""
 _BRACKETS: Final = ("(", "[", "\u3010", "\u300c", "\u300e", "\u300a")
 _OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
@@ -136,7 +153,7 @@ _ACCOUNT_BEFORE = re.compile(
 )
 """Who has the password that follows its name without a sign: ``sudo password``, ``user anna, password``."""
 _MAX_PARAMETER_CHARS: Final = 4096
-_PASSPHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
+_PHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
 _TRAILING: Final = ".,:\\"
 _TRAILING_MARKS: Final = _TRAILING + "!?"
@@ -224,11 +241,15 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             start = opening.end()
             quoted_end = _quoted_end(plain, start, opening)
             if quoted_end is None:
+                setting = (
+                    before[-1:].isalnum() or before[-1:] in {"_", "-"} or plain[begin : name.end("name")].isupper()
+                )
+                accept = is_value_with_blanks if setting else is_passphrase if password else _has_password_among_words
                 if (
-                    password
-                    and not weak
+                    not (weak or name["plural"])
                     and sign not in _COMPARISONS
-                    and (end := _passphrase_end(plain, start, opening))
+                    and (end := _phrase_end(plain, start, opening))
+                    and accept(plain[start:end])
                 ):
                     skip_until = end
                     yield kind, start, end
@@ -269,6 +290,9 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
                 or ((spoken or ends_line) and _is_of_account(name, before))
             ):
                 accept = _is_signed_password
+            elif sign in _APPOSITIONS:
+                accept = is_spoken_password if password and _IS_SAID.match(folded, run_end) else is_unmistakable
+                until = end
             elif bare or statement or sign in _BRACKETS or (prose and said):
                 accept = is_unmistakable
             elif sign == ":" and ends_line and not prose:
@@ -348,7 +372,7 @@ def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         value = plain[start : min(end, start + MAX_CHECKED_CHARS)]
         accept = is_literal_secret if tag["password"] else is_value
         if " " in value:
-            accept = is_passphrase
+            accept = is_passphrase if tag["password"] else is_value_with_blanks
         if start and value and "<" not in value and accept(value):
             yield "password" if tag["password"] else "credential", start, end
 
@@ -391,10 +415,14 @@ def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
     return stop.start()
 
 
-def _passphrase_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
-    """Return the end of the passphrase of several words that begins at ``start``, or None if there is none."""
-    words = _PASSPHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
-    return words.end() if words is not None and is_passphrase(words[0]) else None
+def _phrase_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
+    """Return the end of the words up to the closing quotation mark, or None if there is none."""
+    words = _PHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
+    return words.end() if words is not None else None
+
+
+def _has_password_among_words(value: str) -> bool:
+    return is_password_with_blanks(value.split(" "))
 
 
 def _is_of_account(name: re.Match[str], before: str) -> bool:

@@ -168,7 +168,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from written_credentials.pair_values(plain, folded)
     if "/" in plain or ":" in plain:
         yield from written_credentials.account_values(plain, folded)
-    if MANIFEST_MARK in folded:
+    if MANIFEST_MARK in plain:
         yield from manifest_values(plain)
     if " -" in plain or "\t-" in plain or "login" in folded:
         yield from commands.command_options(plain, folded)

@@ -67,6 +67,10 @@ _TEXT_ABOUT_PASSWORDS: Final = """
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
 """Words of messages about passwords. A passphrase in lower case contains none of them."""
 _MOST_OF_PASSWORD: Final = 4
+_MOST_OF_VALUE: Final = 8
+_SIGN_IN_WORD = re.compile(r'[^\W\d][^\w\s]?[,;"|][^\W\d]|\d[,;"|][^\W\d]|[^\W\d][,;"|]\d')
+"""A sign that separates cells or ends them, between letters: neither a number nor a clause."""
+_WORD_END = re.compile(r"[\s,;\"|]+")
 _SEED_WORDS: Final = (12, 15, 18, 21, 24)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
@@ -81,7 +85,7 @@ _COUNTED_OR_NUMBERED = re.compile(
     r"\d[\d.,]{0,20}+[+%]?|\d{1,3}+-?[A-Za-z]{1,20}+(?>(?:-[A-Za-z]{1,20}+){0,4})"  # 90,000, 10-digit, 16chars
     r"|[A-Za-z]{1,40}+(?>(?:[-_./][A-Za-z]{1,40}+){0,12})[-_./]\d{1,6}"  # OPS-1234, cache-server-12
     r"|(?:level|step|page|chapter|section|part|rule|line|team|user|server|node|room|phase|python|postgres|ubuntu|debian"
-    r"|windows|office|mysql|redis|release)\d{1,6}",
+    r"|windows|office|mysql|redis|release|n?varchar|char|u?int|float)\d{1,6}",
     re.IGNORECASE,
 )
 """A quantity, or a noun with its number."""
@@ -282,7 +286,7 @@ def is_symbol_password(value: str) -> bool:
 def is_passphrase(value: str) -> bool:
     """Return whether quoted words are a passphrase and not a message about passwords."""
     words = value.split(" ")
-    if len(words) <= _MOST_OF_PASSWORD and is_password_with_blanks(words):
+    if is_password_with_blanks(words):
         return True
     if _PHRASE.fullmatch(value) is None:
         return False
@@ -297,9 +301,34 @@ def is_passphrase(value: str) -> bool:
 
 def is_password_with_blanks(words: list[str]) -> bool:
     """Return whether a few words are a password: one of them is no word, and none is of a message about passwords."""
-    return _WORDS_ABOUT_PASSWORDS.isdisjoint(word.lower().rstrip(".,:;!?") for word in words) and any(
-        has_digit(word) and is_spoken_password(word) and not is_id_or_place(word) for word in words
+    return (
+        len(words) <= _MOST_OF_PASSWORD
+        and not _are_about_passwords(words)
+        and any(has_digit(word) and is_spoken_password(word) and not is_id_or_place(word) for word in words)
     )
+
+
+def is_value_with_blanks(value: str) -> bool:
+    """Return whether quoted words after ``API_TOKEN=`` are its value: letters and digits, and no text about it."""
+    words = value.split(" ")
+    return is_passphrase(value) or (
+        len(words) <= _MOST_OF_VALUE
+        and _kinds(value) >= 3
+        and has_digit(value)
+        and is_literal_secret(value)
+        and not _are_about_passwords(words)
+    )
+
+
+def is_password_of_parts(value: str) -> bool:
+    """Return whether a quoted cell is a password by the sign within its words: ``pa,ss word``, ``a"b;c``."""
+    words = _WORD_END.split(value.lower())
+    about = sum(word in _WORDS_ABOUT_PASSWORDS for word in words)
+    return _SIGN_IN_WORD.search(value) is not None and is_literal_secret(value) and 2 * about < len(words)
+
+
+def _are_about_passwords(words: list[str]) -> bool:
+    return not _WORDS_ABOUT_PASSWORDS.isdisjoint(word.lower().rstrip(".,:;!?") for word in words)
 
 
 def is_seed_phrase(value: str) -> bool:

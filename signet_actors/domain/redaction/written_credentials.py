@@ -40,6 +40,8 @@ from signet_actors.domain.redaction.values import (
     is_base64_blob,
     is_id_or_place,
     is_passphrase,
+    is_password_of_parts,
+    is_password_with_blanks,
     is_recovery_code,
     is_seed_phrase,
     is_spoken_password,
@@ -113,6 +115,8 @@ _LINE_END = re.compile(r"[^\r\n]{0,200}(?:\r?\n|$)")
 _COLUMN = {
     only: re.compile(rf"(?:[\w.-]{{1,20}}[ _-]){{0,2}}(?P<name>{NAME_WORDS[only]})[0-9]?") for only in (True, False)
 }
+_QUOTED_CELL = re.compile(r'[ \t]*+"([^"]*+(?>(?:""[^"]*+)*))"[ \t\r]*+')
+"""A cell of comma-separated lines in quotation marks: a quotation mark in it is doubled."""
 _CELL = re.compile(r"[\w .*`\"'()-]{0,60}")
 _MARKS: Final = "*_~`\"'"
 _LAST_NAME = {only: re.compile(rf"(?P<name>{NAME_WORDS[only]})(?!\w)") for only in (True, False)}
@@ -269,8 +273,8 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     if "\n" not in plain or not any(separator in plain for separator in "|\t;,"):
         return
     for line in plain.split("\n"):
-        if columns and line.count(separator) == len(header) - 1:
-            yield from _cells(line, at, separator, columns)
+        if columns and len(cells := _cells(line, separator)) == len(header):
+            yield from _values_of_columns(line, at, cells, columns)
         else:
             columns = []
             for separator in ("|", "\t", ";", ","):
@@ -282,18 +286,44 @@ def column_values(plain: str, folded: str) -> Iterator[SecretSpan]:
         at += len(line) + 1
 
 
-def _cells(line: str, at: int, separator: str, columns: list[tuple[int, bool]]) -> Iterator[SecretSpan]:
-    cells = line.split(separator)
+def _cells(line: str, separator: str) -> list[tuple[int, int]]:
+    """Return start and end of each cell. In quotation marks, a separator belongs to the cell."""
+    cells = []
+    at = 0
+    while True:
+        quoted = _QUOTED_CELL.match(line, at)
+        if quoted is not None and (quoted.end() == len(line) or line.startswith(separator, quoted.end())):
+            end = quoted.end()
+        else:
+            end = line.find(separator, at)
+            end = len(line) if end < 0 else end
+        cells.append((at, end))
+        if end == len(line):
+            return cells
+        at = end + 1
+
+
+def _values_of_columns(
+    line: str, at: int, cells: list[tuple[int, int]], columns: list[tuple[int, bool]]
+) -> Iterator[SecretSpan]:
     for index, password in columns:
-        start = at + sum(map(len, cells[:index])) + index
-        start += len(cells[index]) - len(cells[index].lstrip())
-        value = cells[index].strip()
+        start, end = cells[index]
+        if (quoted := _QUOTED_CELL.fullmatch(line, start, end)) is not None:
+            start, end = quoted.span(1)
+        value = line[start:end].strip()
+        start = at + start + len(line[start:end]) - len(line[start:end].lstrip())
         while len(value) > 2 and value[0] in _MARKS and value[-1] == value[0]:
             value, start = value[1:-1], start + 1
-        if len(value) <= MAX_CHECKED_CHARS and not any(char.isspace() for char in value):
-            spoken = password and (is_spoken_password(value) or (len(value) > 1 and is_symbol_password(value)))
-            if spoken or is_unmistakable(value):
-                yield "password" if password else "credential", start, start + len(value)
+        if not 0 < len(value) <= MAX_CHECKED_CHARS:
+            continue
+        if any(char.isspace() for char in value):
+            found = is_passphrase(value) if password and quoted else is_password_with_blanks(value.split(" "))
+        elif password:
+            found = is_spoken_password(value) or is_symbol_password(value)
+        else:
+            found = is_unmistakable(value)
+        if found or (password and quoted is not None and is_password_of_parts(value)):
+            yield "password" if password else "credential", start, start + len(value)
 
 
 def _value_said_before(plain: str, folded: str, name: int) -> tuple[int, int] | None:
