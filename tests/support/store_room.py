@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import apsw
 import numpy as np
 import structlog
 
@@ -104,6 +107,21 @@ def plan_of(connection: Any, sql: str) -> list[str]:
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
 
 
+@cache
+def new_database(engine: str) -> bytes:
+    """Return the file of a database without memories: applying every migration takes longer than most tests."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "memories.db"
+        made = ENGINES[engine].for_writing(path)
+        made.migrate(path, SetClock(), progress=lambda _: None, heartbeat=lambda: None, keep=7)
+        with made.begin() as tx:
+            store_meta.put_if_new(tx, "database_id", "test-database")
+            tx.commit()
+        connection_of(made).wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        made.close()
+        return path.read_bytes()
+
+
 R = TypeVar("R", bound="StoreRoom")
 
 
@@ -116,11 +134,10 @@ class StoreRoom:
         self.index_dir = directory / "index"
         self.clock = SetClock()
         self.config = config or Config()
+        if not self.path.exists():
+            self.path.write_bytes(new_database(engine))
+            self.path.chmod(0o600)
         self.engine = self._open.for_writing(self.path)
-        self.engine.migrate(self.path, self.clock, progress=lambda _: None, heartbeat=lambda: None, keep=7)
-        with self.engine.begin() as tx:
-            store_meta.put_if_new(tx, "database_id", "test-database")
-            tx.commit()
         self.group = GroupCommit(self.engine, self.clock, random.Random(7), self.config, "boot", structlog.get_logger())
         self.reader = self.open_reader()
         self._asked = 0
