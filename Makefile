@@ -83,7 +83,7 @@ hostile: install-dev ## hostile and random input, the long variant (some hours);
 	SIGNET_HOSTILE=long $(BIN)/python -m pytest -s tests/hostile
 
 chaos: install-dev ## every crash point with every fault, then MINUTES of random kills and stops under load
-	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos
+	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos $$(grep -l tests.chaos.seeds tests/store/*.py tests/system/*.py)
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --json build/chaos.json
 
 harnesses: install ## real agent programs against a scripted model (root, npm, 1.7 GB); ONLY=claude-code,codex SKIP=delay

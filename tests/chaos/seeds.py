@@ -6,11 +6,12 @@ faults and the same commit the same ones. ``SIGNET_CHAOS_FULL=1`` runs everythin
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import subprocess
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tests.support.bus_harness import REPOSITORY
@@ -34,3 +35,8 @@ def share(cases: Iterable[T], count: int) -> list[T]:
         return every
     picked = set(random.Random(SEED).sample(range(len(every)), count))
     return [case for index, case in enumerate(every) if index in picked]
+
+
+def every_nth(cases: Iterable[T], nth: int) -> Iterator[T]:
+    """Return all cases in a full run, else every ``nth``, from one on that is chosen by the seed."""
+    return iter(cases) if FULL else itertools.islice(cases, SEED % nth, None, nth)

@@ -1,6 +1,6 @@
 """After a power failure at any moment the database opens, and contains whole transactions and every acknowledged write.
 
-``SIGNET_CRASH_IMAGES`` crash images are checked (8,000 unless set; 200,000 in a long run), with seeds from
+``SIGNET_CRASH_IMAGES`` crash images are checked (2,500 unless set; 200,000 in a full run), with seeds from
 ``SIGNET_CRASH_SEED`` on.
 
 Source: docs/reliability.md R2, R17.
@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.seeds import FULL
 from tests.support.power_cut import DATABASE, Survivors, Violation, fast_directory, record, violations
 
-IMAGES = int(os.environ.get("SIGNET_CRASH_IMAGES", "8000"))
+IMAGES = int(os.environ.get("SIGNET_CRASH_IMAGES", "200000" if FULL else "2500"))
 FIRST_SEED = int(os.environ.get("SIGNET_CRASH_SEED", "1"))
 
 

@@ -29,7 +29,8 @@ from tests.support.live_daemon import LiveDaemon
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
-EXAMPLES = scale(16, 400)
+FUZZED, SEQUENCES = scale(5, 400), scale(16, 400)
+"""Examples of each operation, and of sequences along the links."""
 
 CHECKS = (
     "not_a_server_error",
@@ -107,8 +108,12 @@ def configuration() -> dict[str, Any]:
             **{name: {"enabled": True} for name in CHECKS},
             "negative_data_rejection": {"enabled": True, "expected-statuses": REFUSED},
         },
-        "generation": {"max-examples": EXAMPLES, "database": "none", "no-shrink": True},
-        "phases": {"examples": {"enabled": False}, "stateful": {"max-steps": 8}},
+        "generation": {"max-examples": SEQUENCES, "database": "none", "no-shrink": True},
+        "phases": {
+            "examples": {"enabled": False},
+            "fuzzing": {"generation": {"max-examples": FUZZED}},
+            "stateful": {"max-steps": 8},
+        },
         "suppress-health-check": ["all"],
         "output": {"sanitization": {"enabled": False}},
     }

@@ -36,7 +36,7 @@ from tests.support.reference_model import Outcome, ReferenceMemory, Row
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
-EXAMPLES = scale(30, 2_000)
+EXAMPLES = scale(15, 2_000)
 STEPS = 50
 PAIRS = 400
 ROSTER = "agents:\n  roster:\n" + "".join(

@@ -23,7 +23,7 @@ from tests.support.raw_http import RawConnection, RawReply
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-REQUESTS = scale(6_000, 400_000)
+REQUESTS = scale(2_000, 400_000)
 CONNECTIONS = 4
 BUSY_PAUSE_S = 2.0
 HERE = "tests/hostile/test_requests.py"

@@ -26,7 +26,7 @@ from tests.sim.pipeline import (
 from tests.sim.seeds import Run, play, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
-SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "80"))
+SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "30"))
 
 
 def told(run: Run) -> str:

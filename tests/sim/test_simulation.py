@@ -15,7 +15,7 @@ from tests.sim.run import simulate
 from tests.sim.seeds import play
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
-SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "100"))
+SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "40"))
 
 
 @pytest.mark.slow
