@@ -340,7 +340,7 @@ def test_the_screens_are_those_that_a_person_has_looked_at(name: str) -> None:
     assert screens(name) == (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [WIDTHS[0], WIDTHS[-1]])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_thousand_rows_keep_to_the_width_with_their_ids_and_whole_words(name: str, width: int) -> None:
     script, arguments = COMMANDS[name]
