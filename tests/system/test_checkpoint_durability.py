@@ -15,17 +15,16 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
-HERE = "/home/ada/shop"
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def daemon() -> Iterator[LiveDaemon]:
+    """A daemon that each test may kill or stop, and leaves running; a session has its own project."""
     with live_daemon(patient=True) as started:
         yield started
         assert started.faults() == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def with_real_limits() -> Iterator[LiveDaemon]:
     with live_daemon() as started:
         yield started
@@ -33,7 +32,7 @@ def with_real_limits() -> Iterator[LiveDaemon]:
 
 
 def hook(daemon: LiveDaemon, name: str, key: str, **fields: Any) -> Any:
-    body = {"harness": "claude-code", "project": HERE, "sessionKey": key, **fields}
+    body = {"harness": "claude-code", "project": f"/home/ada/{key}", "sessionKey": key, **fields}
     return daemon.api.post(f"/api/hooks/{name}", body).ok()
 
 
@@ -43,13 +42,13 @@ def stored(daemon: LiveDaemon, key: str) -> list[tuple[Any, ...]]:
 
 
 def test_an_answered_checkpoint_survives_a_kill_of_the_whole_daemon(daemon: LiveDaemon) -> None:
-    hook(daemon, "user-prompt-submit", "s", userPrompt="paint the shed green")
-    answer = hook(daemon, "pre-compaction", "s", sessionContext="the door is left")
+    hook(daemon, "user-prompt-submit", "shed", userPrompt="paint the shed green")
+    answer = hook(daemon, "pre-compaction", "shed", sessionContext="the door is left")
     daemon.kill_supervisor()
     daemon.gone()
     daemon.start()
-    assert stored(daemon, "s") == [(answer["checkpointId"], "pre_compaction", 1)]
-    after = hook(daemon, "session-start", "s", source="compact")["inject"]
+    assert stored(daemon, "shed") == [(answer["checkpointId"], "pre_compaction", 1)]
+    after = hook(daemon, "session-start", "shed", source="compact")["inject"]
     assert "paint the shed green" in after
     assert "the door is left" in after
 
@@ -60,14 +59,15 @@ def test_a_session_that_was_cut_off_by_a_kill_is_recovered_by_the_next_one(daemo
     eventually(lambda: stored(daemon, "cut"), what="the periodic checkpoint")
     daemon.kill("gateway")
     daemon.wait_ready()
-    assert "paint board 9" in hook(daemon, "session-start", "next")["inject"]
+    assert "paint board 9" in hook(daemon, "session-start", "next", project="/home/ada/cut")["inject"]
 
 
 def test_an_orderly_stop_stores_what_no_checkpoint_holds_yet(daemon: LiveDaemon) -> None:
-    hook(daemon, "user-prompt-submit", "s", userPrompt="paint the shed green")
+    hook(daemon, "user-prompt-submit", "stopped", userPrompt="paint the shed green")
     assert daemon.stop() == 0
-    assert [row[1:] for row in stored(daemon, "s")] == [("periodic", 1)]
+    assert [row[1:] for row in stored(daemon, "stopped")] == [("periodic", 1)]
     assert daemon.broken_invariants() == []
+    daemon.start()
 
 
 def test_no_hook_waits_for_a_stopped_writer_and_the_checkpoint_is_stored_once(with_real_limits: LiveDaemon) -> None:
@@ -102,7 +102,7 @@ def test_a_report_of_a_turn_is_answered_while_the_writer_is_stopped_and_stored_l
     talk = "User: paint the shed green\nAssistant: " + "I painted one board after the other. " * 20
     stopped = daemon.kill("writer", signal.SIGSTOP)
     try:
-        answer = hook(daemon, "session-checkpoint-extract", "s", transcript=talk)
+        answer = hook(daemon, "session-checkpoint-extract", "turns", transcript=talk)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(stopped, signal.SIGCONT)
@@ -110,18 +110,21 @@ def test_a_report_of_a_turn_is_answered_while_the_writer_is_stopped_and_stored_l
     daemon.wait_ready()
 
     def is_accepted() -> bool:
-        again = hook(daemon, "session-checkpoint-extract", "s", transcript=talk)
+        again = hook(daemon, "session-checkpoint-extract", "turns", transcript=talk)
         return again["stored"] or again["reason"] == "busy"
 
     eventually(is_accepted)
-    eventually(lambda: stored(daemon, "s"), what="the checkpoint is stored")
-    assert daemon.read("SELECT count(*) FROM session_turns") == [(2,)]
+    eventually(lambda: stored(daemon, "turns"), what="the checkpoint is stored")
+    turns = (
+        "SELECT count(*) FROM session_turns JOIN session_transcripts t ON t.seq = transcript_seq WHERE session_key = ?"
+    )
+    assert daemon.read(turns, "turns") == [(2,)]
 
 
 @pytest.mark.parametrize("victim", ["writer", "searcher-1"])
 def test_each_checkpoint_is_stored_once_when_a_process_is_killed_meanwhile(daemon: LiveDaemon, victim: str) -> None:
     daemon.kill(victim)
-    keys = [f"s-{number}" for number in range(5)]
+    keys = [f"{victim}-{number}" for number in range(5)]
     for key in keys:
         hook(daemon, "user-prompt-submit", key, userPrompt="paint the shed green")
         hook(daemon, "pre-compaction", key)

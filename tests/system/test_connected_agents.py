@@ -149,36 +149,42 @@ def test_a_memory_that_the_daemon_missed_is_stored_once_when_it_is_back(program:
         assert spool.rejected() == []
 
 
-@pytest.mark.parametrize("child", ["gateway", "writer", "searcher-1"])
-def test_hooks_end_well_and_lose_nothing_while_a_child_is_killed(program: Path, child: str) -> None:
-    """Each hook is on its way when the child is killed."""
+def test_hooks_end_well_and_lose_nothing_while_a_child_is_killed(program: Path) -> None:
     with live_daemon() as other:
         os.environ["SIGNET_WORKSPACE"] = str(other.workspace)
-        command = [str(program), "remember", "-H", "claude-code"]
-        contents = [f"The service of team {number} is deployed from branch {number}" for number in range(6)]
-        running = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for _ in contents
-        ]
-        asking = {"session-start": {"source": "startup"}, "user-prompt-submit": {"prompt": "Which branch is deployed?"}}
-        for place, (process, content) in enumerate(zip(running, contents, strict=True)):
-            process.stdin.write(json.dumps({"content": content}).encode())
-            process.stdin.close()
-            process.stdin = None
-            if place == len(contents) // 2:
-                other.kill(child)
-        for name, event in asking.items():
-            hook(program, name, {"session_id": child, "cwd": "/srv/shop", "hook_event_name": "x", **event})
-        for process in running:
-            said, errors = process.communicate(timeout=60)
-            assert (process.returncode, errors) == (0, b"")
-            answer = json.loads(said)
-            assert answer.get("saved") is True or answer["spooled"] is True
-        other.wait_ready()
         spool = Spool(str(other.workspace))
-        eventually(lambda: spool.waiting() == [], within_s=180, what="the daemon to have what waited")
-        assert sorted(row["content"] for row in other.api.listed()) == contents
-        assert spool.rejected() == []
+        stored: list[str] = []
+        for child in ("gateway", "writer", "searcher-1"):
+            stored += remembered_beside_a_kill(program, other, child)
+            other.wait_ready()
+            eventually(lambda: spool.waiting() == [], within_s=180, what="the daemon to have what waited")
+            assert sorted(row["content"] for row in other.api.listed()) == sorted(stored), child
+            assert spool.rejected() == [], child
+
+
+def remembered_beside_a_kill(program: Path, other: LiveDaemon, child: str) -> list[str]:
+    """Kill the child while hooks are on their way, and return what they were told to remember."""
+    command = [str(program), "remember", "-H", "claude-code"]
+    contents = [f"The {child} of team {number} is deployed from branch {number}" for number in range(6)]
+    running = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in contents
+    ]
+    asking = {"session-start": {"source": "startup"}, "user-prompt-submit": {"prompt": "Which branch is deployed?"}}
+    for place, (process, content) in enumerate(zip(running, contents, strict=True)):
+        process.stdin.write(json.dumps({"content": content}).encode())
+        process.stdin.close()
+        process.stdin = None
+        if place == len(contents) // 2:
+            other.kill(child)
+    for name, event in asking.items():
+        hook(program, name, {"session_id": child, "cwd": "/srv/shop", "hook_event_name": "x", **event})
+    for process in running:
+        said, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, b"")
+        answer = json.loads(said)
+        assert answer.get("saved") is True or answer["spooled"] is True
+    return contents
 
 
 def kept_transcript(daemon: LiveDaemon, session: str) -> Any:

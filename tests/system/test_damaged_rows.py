@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -32,13 +33,21 @@ def signet(daemon: LiveDaemon, *arguments: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.fixture
-def stopped() -> Iterator[LiveDaemon]:
-    """A daemon that has stored two memories and was stopped."""
+@pytest.fixture(scope="module")
+def stored() -> Iterator[Path]:
+    """The directory of a database with two memories, as a daemon leaves it that was stopped."""
     with live_daemon() as daemon:
         daemon.api.remember("The kettle is descaled in May", tags="kitchen")
         daemon.api.remember("Berlin lies on the Spree")
         assert daemon.stop() == 0
+        yield daemon.database.parent
+
+
+@pytest.fixture
+def stopped(stored: Path) -> Iterator[LiveDaemon]:
+    """A daemon of its own on a copy of that database, which is not started."""
+    with live_daemon(started=False) as daemon:
+        shutil.copytree(stored, daemon.database.parent)
         yield daemon
 
 

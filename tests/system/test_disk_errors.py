@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.seeds import share
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.load import load_on
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.system
 
 
 @pytest.mark.parametrize(
-    "point", ["writer.after_begin", "writer.mid_batch", "writer.before_commit", "writer.after_commit"]
+    "point", share(["writer.after_begin", "writer.mid_batch", "writer.before_commit", "writer.after_commit"], 2)
 )
 def test_repeated_io_errors_lose_nothing_and_the_writer_restarts(point: str) -> None:
     config = "searcher:\n  processes: 2\nsupervision:\n  settledMs: 0\n"

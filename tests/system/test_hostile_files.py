@@ -145,22 +145,24 @@ def test_a_list_of_poison_commands_that_is_no_regular_file_is_named_at_the_start
     assert not stopped.database.exists()
 
 
-@KINDS
-def test_vectors_are_searched_without_a_file_if_a_special_file_is_in_its_place(
-    stopped: LiveDaemon, put: Callable[[Path], None]
-) -> None:
+def test_vectors_are_searched_without_a_file_if_a_special_file_is_in_its_place(stopped: LiveDaemon) -> None:
     stopped.start()
     stopped.api.remember("My bicycle has a flat tyre")
     assert stopped.api.recalled("repairing a bike")
     assert stopped.stop() == 0
     (path,) = (stopped.workspace / ".daemon" / "index").glob("*.vectors")
     path.unlink()
-    put(path)
-    stopped.start()
-    assert stopped.api.recalled("repairing a bike")
-    assert stopped.stop() == 0
-    elsewhere = path.with_name("elsewhere")
-    assert not elsewhere.exists() or elsewhere.read_text() == "not touched\n"
+    for put in (fifo, link, directory, unix_socket):
+        put(path)
+        stopped.start()
+        assert stopped.api.recalled("repairing a bike"), put
+        assert stopped.stop() == 0
+        elsewhere = path.with_name("elsewhere")
+        assert not elsewhere.exists() or elsewhere.read_text() == "not touched\n"
+        if put is directory:
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
 
 
 def today(daemon: LiveDaemon) -> Path:

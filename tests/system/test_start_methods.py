@@ -54,20 +54,37 @@ WITHOUT_SAFE_PATH = {
 }
 
 
+ERROR = "gateway.reply_received=raise:EIO@1"
+TRAPS = ("json", "asyncio", "click", "msgspec", "zmq", "apsw", "yaml", "uvicorn")
+
+
 @pytest.mark.parametrize("way", [*WAYS, *WITHOUT_SAFE_PATH])
-@pytest.mark.parametrize("entry", ["", "."], ids=["empty", "dot"])
-def test_no_process_imports_modules_from_the_current_directory(way: str, entry: str) -> None:
-    with live_daemon(started=False, environ={"PYTHONPATH": f"{entry}:{REPOSITORY}"}) as daemon:
-        for name in ("json", "asyncio", "click", "msgspec", "zmq", "apsw", "yaml", "uvicorn"):
+def test_a_daemon_answers_and_logs_an_internal_error_and_imports_nothing_of_the_directory_it_is_started_in(
+    way: str,
+) -> None:
+    # An empty entry and a dot are the current directory.
+    environ = {"PYTHONPATH": f":.:{REPOSITORY}", "SIGNET_SYNC_POINTS": ERROR}
+    with live_daemon(started=False, environ=environ) as daemon:
+        for name in TRAPS:
             (daemon.root / f"{name}.py").write_text(f"raise SystemExit('imported {name} of the working directory')")
         daemon.command = {**WAYS, **WITHOUT_SAFE_PATH}[way]
         daemon.start()
+        answer = daemon.api.request("POST", "/api/memory/remember", {"content": "a note"}, timeout=10)
+        body = answer.refused(500, code="internal")
+        trace = answer.headers["x-signet-trace-id"]
+        assert trace in body["error"]
+        (failure,) = [line for line in daemon.log() if line["event"] == "request_failed"]
+        assert failure["trace"] == trace
+        assert failure["stack"]
+        assert daemon.api.remember("another note")["id"]
+        assert daemon.api.get("/health").ok()["status"] == "healthy"
         daemon.kill("writer")
         eventually(lambda: daemon.every_process()["writer"]["incarnation"] == 2, what="another writer")
         daemon.wait_ready()
-        assert daemon.api.remember("a note")["id"]
+        assert daemon.api.remember("a note of the next writer")["id"]
         assert daemon.stop() == 0
         assert "working directory" not in daemon.terminal()
+        assert ("request_failed" in daemon.terminal()) == (daemon.command[-1] in {"--console", "up"})
 
 
 def test_concurrent_start_commands_all_succeed_with_one_daemon() -> None:
@@ -96,26 +113,8 @@ def test_concurrent_start_commands_all_succeed_with_one_daemon() -> None:
             daemon.gone()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_an_internal_error_is_answered_and_logged_for_every_start_method(way: str) -> None:
-    with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
-        daemon.command = WAYS[way]
-        daemon.start()
-        answer = daemon.api.request("POST", "/api/memory/remember", {"content": "a note"}, timeout=10)
-        body = answer.refused(500, code="internal")
-        trace = answer.headers["x-signet-trace-id"]
-        assert trace in body["error"]
-        (failure,) = [line for line in daemon.log() if line["event"] == "request_failed"]
-        assert failure["trace"] == trace
-        assert failure["stack"]
-        assert daemon.api.remember("another note")["id"]
-        assert daemon.api.get("/health").ok()["status"] == "healthy"
-        assert daemon.stop() == 0
-        assert ("request_failed" in daemon.terminal()) == (daemon.command[-1] in {"--console", "up"})
-
-
 def test_a_daemon_without_its_terminal_serves_and_stops_normally() -> None:
-    with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
+    with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": ERROR}) as daemon:
         # A reader that ends after the first line, as `signet up | head -1` does.
         daemon.command = [
             "bash",
