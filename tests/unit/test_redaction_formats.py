@@ -287,7 +287,11 @@ NO_HEADERS = [
         "Authorization: Digest username=anna, realm=shop2024",
         "Authorization: <scheme> <token>",
     ),
-    *("Authorization: required since v2.4.1", "authorization: see manual/authorization-2024.html", "Authorization: OAuth2"),
+    *(
+        "Authorization: required since v2.4.1",
+        "authorization: see manual/authorization-2024.html",
+        "Authorization: OAuth2",
+    ),
     *(
         "authorization: handled by oauth2-proxy-sidecar-7",
         "Authorization: via oauth2-proxy-v7.5.1-alpine",
