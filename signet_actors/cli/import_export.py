@@ -164,12 +164,13 @@ def _import_other(
     if file == "-" or not path.exists():
         raise click.UsageError(f"{path} does not exist; `--from {format_}` needs a file or a directory")
     from signet_actors.cli.importers.findings import Findings  # noqa: PLC0415 - only for another format
+    from signet_actors.cli.importers.source import with_one_former  # noqa: PLC0415 - likewise
 
     findings = Findings()
     edits = _edits(invocation, agent) if format_ == "signet-markdown" else None
     with tempfile.TemporaryFile() as lines:
         with progress_bar("read", None) as advance:
-            for number, memory in enumerate(importer.memories(path, findings), 1):
+            for number, memory in enumerate(with_one_former(importer.memories(path, findings)), 1):
                 memory.update({"project": memory.get("project") or project} if project else {})
                 if edits is None or not edits.take(memory):
                     lines.write(json.dumps(memory, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
@@ -415,6 +416,7 @@ def send_batch(
     counts |= {
         "memories": answer.body.get("memories", answer.body["imported"]),  # an older daemon counts lines only
         "forgotten": answer.body.get("forgotten", 0),
+        "superseded": answer.body.get("superseded", 0),
         "differing": len(differences),
         "differences": differences,
         "receipts": [receipt] if isinstance(receipt, str) else [],
@@ -485,8 +487,11 @@ def _totals(progress: ImportProgress, found: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"Imported {counted(progress.memories, 'memory', 'memories')}{of_entries}"
     if progress.deduped or not edited:
-        other_text = f" ({progress.differing} with another text, left as it was)" * bool(progress.differing)
-        yield f"{progress.deduped} existed already{other_text}"
+        yield f"{progress.deduped} existed already"
+    if progress.superseded:
+        yield f"{progress.superseded} of a former text replaced"
+    if progress.differing:
+        yield f"{progress.differing} with another text left as {'it was' if progress.differing == 1 else 'they were'}"
     if progress.forgotten:
         them = "it" if progress.forgotten == 1 else "them"
         yield f"{progress.forgotten} forgotten here, left out (`--restore` brings {them} back)"

@@ -29,7 +29,7 @@ CONNECTIONS = 2
 """While the daemon commits one batch, it can receive another one."""
 PROVEN = CONNECTIONS
 """Batches that prove the progress: all earlier ones were committed before the last of these was sent."""
-COUNTS = ("imported", "memories", "deduped", "differing", "redacted", "forgotten")
+COUNTS = ("imported", "memories", "deduped", "differing", "redacted", "forgotten", "superseded")
 """What is counted of each batch; ``memories`` are the rows that the ``imported`` lines became."""
 _LONGEST_POSITION = 16 * 1024 * 1024
 
@@ -89,6 +89,7 @@ class ImportProgress:
     differing: int = 0
     redacted: int = 0
     forgotten: int = 0
+    superseded: int = 0
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
     differences: list[dict[str, Any]] = field(default_factory=list)

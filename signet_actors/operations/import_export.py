@@ -143,6 +143,16 @@ class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     times: Annotated[list[LineTime], LineTimes()] = msgspec.field(default_factory=list)
 
 
+class ImportedLine(MemoryLine, frozen=True, omit_defaults=True, rename="camel"):
+    """A memory to import.
+
+    ``supersedes``: how the source id begins, up to the ``@`` before its version; a memory of the same ``source_path``
+    whose source id begins so, and that was not changed here, is replaced.
+    """
+
+    supersedes: LongText | None = None
+
+
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What to do with memories that were deleted here."""
 
@@ -169,7 +179,10 @@ class RefusedLine(msgspec.Struct, frozen=True):
 
 
 class DifferingLine(msgspec.Struct, frozen=True):
-    """A line that was recognised by its source or key, but has another text than the memory ``id``, which is kept."""
+    """A line with another text than the memory ``id``, which is kept: that of its source or key, or that it supersedes.
+
+    A memory that the line supersedes is kept if it was changed or pinned here.
+    """
 
     line: int
     id: str
@@ -179,7 +192,8 @@ class ImportReply(msgspec.Struct, frozen=True):
     """Every line except the ``refused`` ones is on disk.
 
     Each is new (``imported``), or repeats what was stored before (``deduped``). ``memories`` counts the new memories: a
-    long text becomes several. ``differing`` are the repeated lines whose text has changed, if any. ``redacted`` counts
+    long text becomes several. ``superseded`` counts those of a former text that were replaced, and are forgotten but
+    recoverable, if any. ``differing`` are the lines beside which another text is kept, if any. ``redacted`` counts
     lines from which a secret was removed; ``redactions`` are the kinds of these secrets, if any. ``forgotten`` counts
     the lines that were left out because their memory was deleted here, if any. ``receipt`` identifies
     the commit: the same request, repeated under its ``Idempotency-Key``, gets the same receipt from a store that still
@@ -191,6 +205,7 @@ class ImportReply(msgspec.Struct, frozen=True):
     redacted: int
     refused: list[RefusedLine]
     memories: int | UnsetType = UNSET
+    superseded: int | UnsetType = UNSET
     differing: list[DifferingLine] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
     receipt: str | UnsetType = UNSET
@@ -206,7 +221,7 @@ IMPORT_MEMORIES: Final[Operation[ImportRequest, ImportReply]] = Operation(
     request=ImportRequest,
     query_too=True,
     example={"id": EXAMPLE_MEMORY, "content": "Deployments are blocked on Fridays after 14:00", "tags": ["release"]},
-    lines=MemoryLine,
+    lines=ImportedLine,
     replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
     permission=Permission.ADMIN,
     served_by="writer",

@@ -156,6 +156,7 @@ class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A memory from an export. If ``id`` is None or in use, the writer creates a new one.
 
     ``chunks`` is set when the content is oversized, with one of ``vectors`` for each chunk or none at all.
+    ``supersedes``: memories of the same path whose source id begins like this have a former text of this one.
     """
 
     line: int
@@ -168,6 +169,7 @@ class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
     last_accessed: str | None = None
     chunks: tuple[str, ...] = ()
     vectors: tuple[Vector, ...] = ()
+    supersedes: str | None = None
 
 
 class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -182,10 +184,10 @@ class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
 class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     """Every line except the ``refused`` ones is on disk.
 
-    ``imported`` and ``deduped`` count lines, ``memories`` the new rows. ``differing`` has line and id of each
-    ``deduped`` one that has another text than the memory. ``forgotten`` counts lines that were left out, because their
-    memory was deleted here. ``receipt`` identifies the commit; a repeated reply has the
-    same. A reply that an earlier release stored has no receipt and no ``memories``.
+    ``imported`` and ``deduped`` count lines, ``memories`` the new rows, ``superseded`` the rows that they replaced.
+    ``differing`` has line and id of each memory with another text that stays. ``forgotten`` counts lines that were left
+    out, because their memory was deleted here. ``receipt`` identifies the commit; a repeated reply has the same. A
+    reply that an earlier release stored has no receipt and no ``memories``.
     """
 
     imported: int
@@ -195,6 +197,7 @@ class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
     memories: int | None = None
     differing: list[tuple[int, str]] = []
     forgotten: int = 0
+    superseded: int = 0
 
 
 class ImportMemories(KeyedRequest[MemoriesImported], frozen=True, tag="writer.import_memories"):

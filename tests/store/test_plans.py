@@ -136,3 +136,16 @@ def test_sources_and_deleted_contents_are_looked_up_by_all_that_the_look_up_name
     whole = "agent_id=? AND visibility=? AND <expr>=? AND <expr>=?"
     for sql in sought:
         assert all(whole in step or "USE TEMP" in step for step in plan_of(room.connection, sql)), sql
+
+
+def test_former_texts_are_looked_up_by_the_beginning_of_their_source(room: PipelineHarness) -> None:
+    about: Any = {"type": "fact", "importance": 0.5, "source_type": "markdown", "source_path": "/a.md"}
+    asked = Asked(room.connection)
+    memory = NewMemory("# A\n\nchanged", **about, source_id="a.md#a@2")
+    room.ask(ImportMemories((ImportLine(1, memory, supersedes="a.md#a@"),), Principal(), DIMENSIONS))
+    room.connection.exec_trace = None
+    (sought,) = [sql for sql in asked.questions if ":first" in sql]
+    steps = [step for step in plan_of(room.connection, sought) if step.startswith("SEARCH")]
+    assert ["source_id>? AND source_id<?" in step for step in steps] == [True, False, True, False], steps
+    assert "rowid=?" in steps[1]
+    assert "source_id=?" in steps[3]

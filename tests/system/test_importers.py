@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
 from signet_actors.cli.main import cli
 from tests.support.foreign_memories import COFFEE, MEM0, NOTE, OBSERVATION, REFERENCE_ROW, SUMMARY, database, written
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
@@ -98,3 +98,129 @@ def test_a_memory_that_changed_in_its_source_is_named_and_left_as_it_is(daemon: 
     assert [line["source"] for line in again["differing"]] == ["mem0:0", "mem0:2"]
     assert agent.memory(again["differing"][0]["id"])["content"] == "Likes tea"
     assert len(agent.listed()) - before == first["memories"]
+
+
+LONG = " ".join(f"Sentence {number} of the long section is here." for number in range(40))
+PIN, EDIT, FORGET, TAG = "pin", "edit", "forget", "tag"
+
+
+class Edited(NamedTuple):
+    """Texts of a file, one import each; between the last two, ``done`` is done to each memory. ``left``: what is live.
+
+    A heading that is left stands for its section.
+    """
+
+    files: tuple[str, ...]
+    left: tuple[str, ...]
+    superseded: int = 0
+    done: str = ""
+    name: str = "notes.md"
+
+
+EDITED = {
+    "one section": Edited(("# A\n\none", "# A\n\ntwo"), ("# A\n\ntwo",), 1),
+    "one of two": Edited(("# A\n\none\n# B\n\nb", "# A\n\ntwo\n# B\n\nb"), ("# A\n\ntwo", "# B\n\nb"), 1),
+    "both": Edited(("# A\n\none\n# B\n\nb", "# A\n\ntwo\n# B\n\nc"), ("# A\n\ntwo", "# B\n\nc"), 2),
+    "twice": Edited(("# A\n\none", "# A\n\ntwo", "# A\n\nthree"), ("# A\n\nthree",), 1),
+    "and back": Edited(("# A\n\none", "# A\n\ntwo", "# A\n\none"), ("# A\n\none",), 1),
+    "back and forth": Edited(("# A\n\none", "# A\n\ntwo", "# A\n\none", "# A\n\ntwo"), ("# A\n\ntwo",), 1),
+    "below a heading": Edited(("# A\n\n## B\n\none", "# A\n\n## B\n\ntwo"), ("## B\n\ntwo",), 1),
+    "moved in the file": Edited(("# A\n\none\n# B\n\nb", "# B\n\nb\n# A\n\ntwo"), ("# A\n\ntwo", "# B\n\nb"), 1),
+    "same name below others": Edited(
+        ("# A\n## X\n\none\n# B\n## X\n\nb", "# A\n## X\n\ntwo\n# B\n## X\n\nb"), ("## X\n\ntwo", "## X\n\nb"), 1
+    ),
+    "text before headings": Edited(("one\n# A\n\na", "two\n# A\n\na"), ("two", "# A\n\na"), 1),
+    "front matter": Edited(("---\ntags: x\n---\n# A\n\none", "---\ntags: x\n---\n# A\n\ntwo"), ("# A\n\ntwo",), 1),
+    "a text of one paragraph": Edited(("one", "two"), ("two",), 1, name="notes.txt"),
+    "unchanged": Edited(("# A\n\none", "# A\n\none"), ("# A\n\none",)),
+    "only case and point": Edited(("# A\n\nThe one.", "# A\n\nthe one"), ("# A\n\nThe one.",)),
+    "a new section": Edited(("# A\n\none", "# A\n\none\n# B\n\nb"), ("# A\n\none", "# B\n\nb")),
+    "another heading": Edited(("# A\n\none", "# B\n\ntwo"), ("# A\n\none", "# B\n\ntwo")),
+    "a removed section": Edited(("# A\n\none\n# B\n\nb", "# A\n\none"), ("# A\n\none", "# B\n\nb")),
+    "one heading twice": Edited(
+        ("# A\n\none\n# A\n\nb", "# A\n\ntwo\n# A\n\nb"), ("# A\n\none", "# A\n\ntwo", "# A\n\nb")
+    ),
+    "paragraphs": Edited(("one\n\nb", "two\n\nb"), ("one", "two", "b"), name="notes.txt"),
+    "pinned": Edited(("# A\n\none", "# A\n\ntwo"), ("# A\n\none", "# A\n\ntwo"), done=PIN),
+    "corrected here": Edited(("# A\n\none", "# A\n\ntwo"), ("corrected", "# A\n\ntwo"), done=EDIT),
+    "tagged here": Edited(("# A\n\none", "# A\n\ntwo"), ("# A\n\none", "# A\n\ntwo"), done=TAG),
+    "forgotten here": Edited(("# A\n\none", "# A\n\none"), (), done=FORGET),
+    "replaced, then forgotten": Edited(("# A\n\none", "# A\n\ntwo", "# A\n\ntwo"), (), done=FORGET),
+}
+
+
+def test_a_changed_section_of_a_note_replaces_the_one_that_it_was(daemon: LiveDaemon, tmp_path: Path) -> None:
+    wrong = []
+    for number, (name, case) in enumerate(EDITED.items()):
+        agent, file = daemon.agent(f"edits-{number}"), tmp_path / str(number) / case.name
+        agent.remember("beside all notes")
+        before = {row["id"] for row in agent.listed()}
+        told: Any = {}
+        for at, text in enumerate(case.files):
+            mine = [row["id"] for row in agent.listed() if row["id"] not in before]
+            if at == len(case.files) - 1 and case.done:
+                for memory in mine:
+                    change(agent, memory, case.done)
+            told = imported_notes(daemon, file, text, f"edits-{number}")
+        left = {agent.memory(row["id"])["content"] for row in agent.listed() if row["id"] not in before}
+        if left != set(case.left) or told["superseded"] != case.superseded:
+            wrong.append(f"{name}: {sorted(left)}, {told}")
+        kept = case.done in {PIN, EDIT, TAG}
+        if [line["source"][:11] for line in told["differing"]] != ["notes.md#a@"] * kept:
+            wrong.append(f"{name}: {told['differing']}")
+    assert wrong == []
+
+
+def change(agent: Client, memory: str, what: str) -> None:
+    """Do to the memory what a person may do."""
+    if what == FORGET:
+        agent.request("DELETE", f"/api/memory/{memory}?reason=test").ok()
+        return
+    fields = {PIN: {"pinned": True}, EDIT: {"content": "corrected"}, TAG: {"tags": ["mine"]}}[what]
+    agent.request("PATCH", f"/api/memory/{memory}", {**fields, "reason": "test"}).ok()
+
+
+def imported_notes(daemon: LiveDaemon, file: Path, text: str, agent: str) -> Any:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    arguments = ["--url", f"http://127.0.0.1:{daemon.port}", "import", str(file), "--from", "markdown", "--json"]
+    cache = {"XDG_CACHE_HOME": str(file.parent / "cache")}
+    result = CliRunner(env=cache).invoke(cli, [*arguments, "--agent", agent])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_long_section_is_replaced_with_all_its_parts_and_can_be_recovered(daemon: LiveDaemon, tmp_path: Path) -> None:
+    agent, file = daemon.agent("long-edits"), tmp_path / "long.md"
+    agent.remember("An agent that has stored nothing reads its own memories only")
+    before = {row["id"] for row in agent.listed()}
+    imported_notes(daemon, file, f"# A\n\n{LONG}", "long-edits")
+    former = [row["id"] for row in agent.listed() if row["id"] not in before]
+    told = imported_notes(daemon, file, f"# A\n\n{LONG.replace('Sentence 3 of', 'Number 3 of')}", "long-edits")
+    assert told["superseded"] == len(former) > 1
+    live = " ".join(agent.memory(row["id"])["content"] for row in agent.listed() if row["id"] not in before)
+    assert "Number 3 of" in live
+    assert "Sentence 3 of" not in live
+    assert all(f"Sentence {number} of" in live for number in range(40) if number != 3)
+    history = agent.get(f"/api/memory/{former[0]}/history").ok()["history"]
+    assert [(event["event"], event["reason"]) for event in history][-1] == (
+        "deleted",
+        "imported again with another text",
+    )
+    assert imported_notes(daemon, file, f"# A\n\n{LONG}", "long-edits")["imported"] == 1
+
+
+def test_the_same_section_of_another_file_or_project_stays(daemon: LiveDaemon, tmp_path: Path) -> None:
+    agent = daemon.agent("two-files")
+    agent.remember("This agent reads the shared memories of others, too")
+    before = len(agent.listed())
+    for directory in ("one", "two"):
+        imported_notes(daemon, tmp_path / directory / "notes.md", f"# A\n\nof {directory}", "two-files")
+    line = {"content": "# A\n\nchanged", "sourceId": "notes.md#a@1", "supersedes": "notes.md#a@", "project": "/p"}
+    line["sourcePath"] = str(tmp_path / "one" / "notes.md")
+    told = agent.post("/api/memory/import", json.dumps(line).encode()).ok()
+    assert (told["imported"], "superseded" in told) == (1, False)
+    assert len(agent.listed()) - before == 3
+    for wrong in ({"supersedes": "notes.md#b@"}, {"supersedes": "notes.md#a"}, {"sourcePath": None}):
+        told = agent.post("/api/memory/import", json.dumps({**line, **wrong}).encode()).ok()
+        assert [refused["field"] for refused in told["refused"]] == ["supersedes"]

@@ -106,7 +106,7 @@ def test_an_import_names_the_entries_whose_text_has_changed(
     result = signet("import", str(file), "--from", "mem0")
     assert result.exit_code == 0
     assert result.stderr == "mem0:b: its text has changed; the memory m-2 was left as it is\n"
-    assert result.stdout == "Imported 0 memories, 2 existed already (1 with another text, left as it was), 0 refused.\n"
+    assert result.stdout == "Imported 0 memories, 2 existed already, 1 with another text left as it was, 0 refused.\n"
     told = json.loads(signet("import", str(file), "--from", "mem0", "--json").stdout)
     assert (told["differingCount"], told["differing"]) == (1, [{"id": "m-2", "source": "mem0:b"}])
 

@@ -58,7 +58,8 @@ class Note:
     def line(self, content: str, place: str, *, tags: Sequence[Any] = (), **members: Any) -> Line:
         """Return a memory from this note. ``place`` names where in it: the same text at the same place is the same."""
         digest = hashlib.sha256(content.encode()).hexdigest()[:12]
-        about = {**self._about, "sourceType": "markdown", "sourceId": f"{self.name}#{place}@{digest}"}
+        former = f"{self.name}#{place}@"
+        about = {**self._about, "sourceType": "markdown", "sourceId": former + digest, "supersedes": former}
         return line(content, tags=tags_of(self._tags, tags), **(about | members))
 
     @cached_property
@@ -74,7 +75,7 @@ class Note:
             "project": findings.text(path, "project", matter.get("project")),
             "who": findings.text(path, "author", matter.get("author")),
             "createdAt": created or modified,
-            "sourcePath": path,
+            "sourcePath": os.path.abspath(path),
         }
 
     @cached_property

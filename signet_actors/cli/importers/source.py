@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import unicodedata
 import uuid
+from collections import Counter
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +16,7 @@ from signet_actors.domain.temporal.phrases import PhraseKind, date_phrase
 from signet_actors.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 Line = dict[str, Any]
@@ -89,6 +91,16 @@ def line(content: str, **members: Any) -> Line:
     """Return a line without the members that have no value."""
     given = {name: value for name, value in members.items() if value not in (None, "", [], ())}
     return {"content": content, **given}
+
+
+def with_one_former(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, and let one supersede a former text only if no other one of its file has the same place."""
+    for _, of_file in itertools.groupby(lines, lambda each: each.get("sourcePath")):
+        file = list(of_file)
+        counts = Counter(each.get("supersedes") for each in file)
+        yield from (
+            {name: each[name] for name in each if name != "supersedes" or counts[each[name]] == 1} for each in file
+        )
 
 
 def tags_of(*groups: Iterable[Any]) -> list[str]:

@@ -44,9 +44,9 @@ from signet_actors.operations.import_export import (
     DifferingLine,
     ExportHeader,
     ExportRequest,
+    ImportedLine,
     ImportReply,
     ImportRequest,
-    MemoryLine,
     RefusedLine,
 )
 from signet_actors.operations.request_fields import CallerFields
@@ -73,7 +73,7 @@ MAX_BYTES: Final = 3_670_016
 PART_BYTES: Final = 512 * 1024
 """Content per message to the writer, unless a single line is longer: other writes wait for one message at most."""
 
-_LINE: Final = known_fields(MemoryLine, CallerFields)
+_LINE: Final = known_fields(ImportedLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -110,6 +110,7 @@ async def import_memories(call: Call[ImportRequest]) -> HttpResponse:
             redactions=redaction_fields(batch.redactions).redactions,
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
             memories=UNSET if done.memories is None else done.memories,
+            superseded=done.superseded or UNSET,
             differing=[DifferingLine(*line) for line in done.differing] or UNSET,
             receipt=done.receipt or UNSET,
             forgotten=done.forgotten or UNSET,
@@ -136,7 +137,7 @@ async def _send(call: Call[ImportRequest], batch: _Batch, principal: Principal) 
     Each part is durable, and has a key of its own, so that a retry repeats the replies of those that were stored.
     Raises ``OutcomeUnknown`` if a part but not all was stored.
     """
-    imported = deduped = forgotten = 0
+    imported = deduped = forgotten = superseded = 0
     memories: int | None = 0
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
@@ -160,6 +161,7 @@ async def _send(call: Call[ImportRequest], batch: _Batch, principal: Principal) 
         imported += done.imported
         deduped += done.deduped
         forgotten += done.forgotten
+        superseded += done.superseded
         memories = None if memories is None or done.memories is None else memories + done.memories
         refused += done.refused
         differing += done.differing
@@ -173,6 +175,7 @@ async def _send(call: Call[ImportRequest], batch: _Batch, principal: Principal) 
         memories=memories,
         differing=differing,
         forgotten=forgotten,
+        superseded=superseded,
     )
 
 
@@ -296,10 +299,12 @@ def _check_header(header: Mapping[str, Any]) -> None:
 def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
     """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
     state = call.state
-    fields = read_request(MemoryLine, body=body, now_ms=state.clock.wall_ms(), warnings=call.warnings)
+    fields = read_request(ImportedLine, body=body, now_ms=state.clock.wall_ms(), warnings=call.warnings)
     content = redactor.content(fields.content)
     if not content:
         raise InvalidRequest("content is required", field="content")
+    if fields.supersedes is not None and not _begins_source(fields):
+        raise InvalidRequest("must be sourceId up to an @, and needs sourcePath", field="supersedes")
     fields = redacted(redactor, fields)
     memory = NewMemory(
         content=content,
@@ -334,7 +339,14 @@ def _line(call: Call[Any], number: int, body: Mapping[str, Any], redactor: _Batc
         injected_count=fields.injected_count,
         last_accessed=fields.last_accessed,
         chunks=chunks,
+        supersedes=fields.supersedes if _begins_source(fields) else None,
     )
+
+
+def _begins_source(line: ImportedLine) -> bool:
+    """Return whether ``supersedes`` is how the source id of the line begins."""
+    former = line.supersedes or ""
+    return former.endswith("@") and bool(line.source_path) and (line.source_id or "").startswith(former)
 
 
 class _BatchRedactor(FieldRedactor):

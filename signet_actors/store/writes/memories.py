@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from signet_actors.domain.memories import INTERNAL_SOURCE_TYPES
+from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Insert, Reads, WriteTransaction
 from signet_actors.store.read_policy import readable_in_any_scope
@@ -62,6 +62,15 @@ class StoredRow(NamedTuple):
     def duplicate_scope(self) -> Scope:
         """The scope inside which another memory can be a duplicate of this one."""
         return self.agent_id, self.visibility, self.project or "", self.scope or ""
+
+
+class FormerText(NamedTuple):
+    """A row that an import may replace. ``text``: the source id, of all chunks of one text the same."""
+
+    id: str
+    text: str
+    version: int
+    pinned: int
 
 
 class MemoryRow(NamedTuple):
@@ -120,7 +129,27 @@ _LIVE_BY_SOURCE: Final = (
     f"{_SELECT} m.source_id = :source_id AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
     f" AND {SAME_SCOPE} AND m.is_deleted = 0 LIMIT 1"
 )
-_DELETED: Final = f"SELECT 1 FROM memories m WHERE {SAME_SCOPE} AND m.is_deleted = 1 AND"
+SUPERSEDED: Final = "imported again with another text"
+"""Why a memory was deleted that an import has replaced: nobody wanted to forget it."""
+_FORGOTTEN: Final = (
+    "coalesce((SELECT h.reason FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'deleted'"
+    f" ORDER BY h.seq DESC LIMIT 1), '') <> '{SUPERSEDED}'"
+)
+_DELETED: Final = f"SELECT 1 FROM memories m WHERE {SAME_SCOPE} AND m.is_deleted = 1 AND {_FORGOTTEN} AND"
+_IS_FORGOTTEN: Final = f"SELECT 1 FROM memories m WHERE m.id = :id AND m.is_deleted = 1 AND {_FORGOTTEN}"
+# A range over the source ids that continue the first one: "A" is the character after "@", with which it ends. The limit
+# keeps SQLite from reading a whole scope instead.
+_FORMER: Final = (
+    "SELECT m.id, c.source_id, m.version, m.pinned FROM (SELECT o.{}, o.source_id FROM {} o WHERE o.source_id >= :first"
+    f" AND o.source_id < :end LIMIT 1000) c CROSS JOIN memories m WHERE {{}} AND {SAME_SCOPE}"
+    " AND m.is_deleted = 0 AND m.source_path = :path AND c.source_id <> :source_id"
+)
+_FORMER_TEXTS: Final = " UNION ALL ".join(
+    (
+        _FORMER.format("seq", "memories", f"m.seq = c.seq AND m.source_type NOT IN {INTERNAL_SOURCE_TYPES}"),
+        _FORMER.format("id", "chunk_groups", f"m.source_id = c.id AND m.source_type = '{CHUNK}'"),
+    )
+)
 _DELETED_BY_SOURCE: Final = f"{_DELETED} m.source_id = :source_id LIMIT 1"
 _DELETED_BY_HASH: Final = f"{_DELETED} m.content_hash = :hash LIMIT 1"
 _EXISTS: Final = "SELECT 1 FROM memories m WHERE m.id = :id"
@@ -190,6 +219,17 @@ def live_by_source(tx: WriteTransaction, scope: Scope, source_id: str) -> Stored
 def is_source_deleted(tx: WriteTransaction, scope: Scope, source_id: str) -> bool:
     """Return whether a memory of the scope from this external source is deleted, but still kept."""
     return tx.one(_DELETED_BY_SOURCE, in_scope(scope, source_id=source_id)) is not None
+
+
+def with_former_text(tx: WriteTransaction, scope: Scope, first: str, source_id: str, path: str) -> list[FormerText]:
+    """Return the live rows of the path whose source id begins with ``first``, an ``@`` at its end, but is another."""
+    bindings = in_scope(scope, first=first, end=f"{first[:-1]}A", source_id=source_id, path=path)
+    return [FormerText(*row) for row in tx.rows(_FORMER_TEXTS, bindings)]
+
+
+def is_forgotten(tx: WriteTransaction, memory_id: str) -> bool:
+    """Return whether the row is deleted, and not because an import replaced it."""
+    return tx.one(_IS_FORGOTTEN, {"id": memory_id}) is not None
 
 
 def is_content_deleted(tx: WriteTransaction, scope: Scope, digest: str) -> bool:

@@ -20,6 +20,7 @@ from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
 from signet_actors.store.writes import chunks as chunk_rows
+from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, memories
@@ -71,7 +72,8 @@ def is_deleted(context: CommandContext, memory: NewMemory, digest: str) -> bool:
     groups = chunk_rows.groups_by_hash(tx, scope, digest)
     if memory.source_id is not None and not memory.session_bound:
         groups += chunk_rows.groups_by_source(tx, scope, memory.source_id)
-    return bool(groups) and all(part.is_deleted for group in groups for part in _parts(context, memory, group))
+    parts = [part for group in groups for part in _parts(context, memory, group)]
+    return bool(groups) and all(memory_rows.is_forgotten(context.tx, part.id) for part in parts)
 
 
 def hash_of(context: CommandContext, group_id: str) -> str | None:

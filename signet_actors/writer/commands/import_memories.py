@@ -5,13 +5,16 @@ Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import SignetError
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ChunksRemembered,
+    ForgetMemory,
     ImportLine,
     ImportMemories,
     LineRefused,
@@ -22,21 +25,21 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.writer.command_context import CommandContext
-from signet_actors.writer.commands import chunks, memories
+from signet_actors.writer.commands import chunks, memories, memory_changes
 
 
 class _Stored(NamedTuple):
-    """What a line became: so many new ``rows``, or none if ``id`` was there already, perhaps with another text."""
+    """The rows that a line became; if it is ``deduped``, that were there already, perhaps with another text."""
 
-    rows: int
-    id: str
+    ids: Sequence[str]
+    deduped: bool
     differs: bool = False
 
 
 def import_memories(context: CommandContext, command: ImportMemories) -> MemoriesImported:
     """Import each line; a refused line leaves nothing behind."""
     context.frames = _vectors(context.frames[0], command.dimensions) if context.frames else ()
-    imported = deduped = rows = forgotten = 0
+    imported = deduped = rows = forgotten = superseded = 0
     refused: list[LineRefused] = []
     differing: list[tuple[int, str]] = []
     for line in command.lines:
@@ -49,11 +52,14 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
         except SignetError as error:
             refused.append(LineRefused(line.line, error.code, error.detail, error.field))
             continue
-        rows += stored.rows
-        imported += stored.rows > 0
-        deduped += stored.rows == 0
+        rows += 0 if stored.deduped else len(stored.ids)
+        imported += not stored.deduped
+        deduped += stored.deduped
         if stored.differs:
-            differing.append((line.line, stored.id))
+            differing.append((line.line, stored.ids[0]))
+        replaced, kept = _supersede(context, line, stored.ids, command.principal)
+        superseded += replaced
+        differing += [(line.line, memory_id) for memory_id in kept]
     return MemoriesImported(
         imported=imported,
         deduped=deduped,
@@ -62,7 +68,34 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
         memories=rows,
         differing=differing,
         forgotten=forgotten,
+        superseded=superseded,
     )
+
+
+def _supersede(
+    context: CommandContext, line: ImportLine, stored: Sequence[str], principal: Principal
+) -> tuple[int, list[str]]:
+    """Delete the memories with the former text of the line; return how many, and those that are kept.
+
+    What was changed or pinned here is kept, and all if there are several former texts: it is not known whose the new
+    one is.
+    """
+    if line.supersedes is None:
+        return 0, []
+    memory = line.memory
+    tx = context.tx_for(("supersedes", line.supersedes))  # the rows of this import are not looked for
+    found = memory_rows.with_former_text(
+        tx, memories.same_scope(memory), line.supersedes, str(memory.source_id), str(memory.source_path)
+    )
+    if len({row.text for row in found}) != 1:
+        return 0, []
+    former = [row for row in found if row.id not in stored]
+    kept = [row.id for row in former if row.version > 1 or row.pinned]
+    for row in former:
+        if row.id not in kept:
+            command = ForgetMemory(row.id, memory_rows.SUPERSEDED, principal, read=ReadScope(memory.agent_id))
+            memory_changes.forget(context, command)
+    return len(former) - len(kept), kept
 
 
 def _is_forgotten(context: CommandContext, line: ImportLine) -> bool:
@@ -101,11 +134,11 @@ def _store(context: CommandContext, line: ImportLine, principal: Principal) -> _
 
 
 def _outcome(context: CommandContext, memory: NewMemory, stored: Remembered | ChunksRemembered) -> _Stored:
-    first, count = (stored.id, 1) if isinstance(stored, Remembered) else (stored.ids[0], len(stored.ids))
+    ids = [stored.id] if isinstance(stored, Remembered) else stored.ids
     if not stored.deduped:
-        return _Stored(count, first)
+        return _Stored(ids, deduped=False)
     known = content_hash(stored.content) if isinstance(stored, Remembered) else chunks.hash_of(context, stored.group_id)
-    return _Stored(0, first, known is not None and known != content_hash(memory.content))
+    return _Stored(ids, deduped=True, differs=known is not None and known != content_hash(memory.content))
 
 
 def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> Remembered | ChunksRemembered:
