@@ -9,13 +9,14 @@ Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; docs
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memory_ids import full_id, named_if_unknown
+from signet_actors.cli.memory_ids import UnusableId, full_id, named_if_unknown
 from signet_actors.cli.memory_rows import print_memories, short_id
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -26,6 +27,7 @@ from signet_actors.cli.presentation import (
     print_result,
 )
 from signet_actors.cli.reply import print_answer
+from signet_actors.cli.sessions import find_session
 from signet_actors.cli.tag_options import split_tags
 from signet_actors.cli.times import SINCE, UNTIL
 from signet_actors.errors import ErrorCode, RequestRefused
@@ -92,7 +94,8 @@ def forget(
 ) -> None:
     """Delete memories, recoverable for 30 days unless --permanently.
 
-    Name them by ID, or select them with options; a selection and several IDs are shown before you are asked.
+    Name them by ID, or select them with options; a selection and several IDs are shown before you are asked. ID may
+    also be the key of a session (`signet sessions`): what was said in it is erased for good, and its memories stay.
     """
     selection: dict[str, Any] = {
         "query": query,
@@ -117,22 +120,52 @@ def forget(
     if len(ids) > BATCH_LIMIT:
         raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
     client = invocation.client()
-    given, ids = ids, tuple(full_id(client, one, agent=agent) for one in ids)
-    if len(ids) == 1 and not preview and not permanently:
-        shown = short_id(ids[0], given[0])
-        _forget_one(invocation, client, ids[0], shown, reason, force=force, if_version=if_version, yes=yes, agent=agent)
-        return
-    chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
-    _forget_many(
-        invocation,
-        client,
-        {"limit": limit, **chosen},
-        reason,
-        permanently=permanently,
-        preview_only=preview,
-        yes=yes,
-        agent=agent,
-    )
+    given = ids
+    try:
+        ids = tuple(full_id(client, one, agent=agent) for one in ids)
+        if len(ids) == 1 and not preview and not permanently:
+            told = short_id(ids[0], given[0])
+            _forget_one(
+                invocation, client, ids[0], told, reason, force=force, if_version=if_version, yes=yes, agent=agent
+            )
+            return
+        chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
+        _forget_many(
+            invocation,
+            client,
+            {"limit": limit, **chosen},
+            reason,
+            permanently=permanently,
+            preview_only=preview,
+            yes=yes,
+            agent=agent,
+        )
+    except (UnusableId, RequestRefused) as error:
+        is_other = len(given) != 1 or (isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND)
+        session = None if is_other else find_session(client, given[0], agent=agent)
+        if session is None:
+            raise
+        _forget_session(invocation, client, session, preview=preview, yes=yes, agent=agent)
+
+
+def _forget_session(
+    invocation: Invocation, client: DaemonClient, key: str, *, preview: bool, yes: bool, agent: str | None
+) -> None:
+    """Erase what was said in the session. Raises RequestRefused for the answer no."""
+    path = f"/api/sessions/{quote(key, safe='')}/transcript"
+    if preview or not yes:
+        body = client.get(path, view="turns", limit=1, agentId=agent).body
+        turns = counted(body.get("turnCount") or 0, "turn")
+        print_message(f"{one_line(key)} is a session of {turns}; it would be erased for good. Its memories stay.")
+        if preview:
+            return
+        if not ask_confirmation("Erase what was said in it?"):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    answer = client.send("DELETE", path, {"agentId": agent})
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        print_result(f"Erased what was said in the session {one_line(key)}.")
 
 
 def _forget_one(

@@ -34,13 +34,20 @@ def refuse_other_name(path: Path) -> None:
 
 
 def format_of(path: Path) -> str | None:
-    """Return the format of a directory that has Markdown files, in it or below: notes, or an export; else None."""
-    files = (file for file in path.rglob("*") if file.suffix.lower() in {".md", ".markdown"} and file.is_file())
-    first = next(files, None) if path.is_dir() else None
+    """Return the format of Markdown, a file or a directory with it, in it or below: notes, or an export; else None."""
+    candidates = path.rglob("*") if path.is_dir() else [path]
+    files = (file for file in candidates if file.suffix.lower() in {".md", ".markdown"} and file.is_file())
+    first = next(files, None)
     if first is None:
         return None
-    with first.open("rb") as file:
-        return "signet-markdown" if f"\n{MARK}: ".encode() in file.read(65_536) else "markdown"
+    try:
+        with first.open("rb") as file:
+            text = file.read(65_536)
+    except OSError:
+        return None  # the import says what is wrong with it
+    if first == path and text.lstrip().startswith(b"{"):
+        return None
+    return "signet-markdown" if f"\n{MARK}: ".encode() in text else "markdown"
 
 
 def refuse_without_line(path: Path, line_limit: int) -> None:

@@ -42,7 +42,9 @@ OFF_MARK: Final = "[signet off]"
 """How a prompt begins that switches memory off for its session, where no variable of the environment reaches it."""
 _BLANKS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
 
-_FILLERS: Final = frozenset({"hello", "hey", "let", "lets", "okay", "please", "thank", "thanks", "use", "yes"})
+_FILLERS: Final = frozenset(
+    {"hello", "hey", "let", "lets", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
+)
 """Words of a request that say nothing about its subject."""
 _ASKED_OF_PASTED: Final = """
     above below bug cause caused causes changes code crash crashes debug diff error errors exception explain
@@ -62,6 +64,26 @@ _MAX_GAP_CHARS: Final = 100
 """Between the words that mark metadata and its block."""
 _AROUND: Final = "!\"'()*,.:;<>?[]`{}\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u00bf\u00a1"
 _PUNCTUATION: Final = "!\"#$%&'()*,./:;<=>?@[\\]^_`{|}~-"
+
+_GREETINGS: Final = """
+    good morning|good afternoon|good evening|good night|guten morgen|guten tag|guten abend|gute nacht|schönen abend
+    bonjour|bonsoir|bonne nuit|buenos días|buenas tardes|buenas noches|hello|hi|hey|hallo|moin|servus|hola|salut
+"""
+_GREETING: Final = frozenset(
+    each.strip() for line in _GREETINGS.split("\n") for each in line.split("|") if each.strip()
+)
+_OF_TEXTS: Final = """
+    translate rephrase reword paraphrase proofread spell pronounce transliterate capitalize capitalise
+    übersetze übersetz umformuliere formuliere buchstabiere
+    traduis traduisez traduire reformule épelle traduce traducir traduzca reformula deletrea
+"""
+_OF_TEXT: Final = frozenset(_OF_TEXTS.split())
+"""Words of an order to do something with a text that the prompt quotes: it is not asked what the text says."""
+_BEFORE_ORDER: Final = 4
+_QUOTED: Final = re.compile(
+    r"(?<!\w)'[^'\n]{1,400}'(?!\w)|\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`|[\u201c\u201e][^\u201c\u201d\n]{1,400}[\u201c\u201d]"
+    r"|\u2018[^\u2019\n]{1,400}\u2019|\u00ab[^\u00bb\n]{1,400}\u00bb|:[^:]*$"
+)
 
 _ASKS: Final = ("?", "\uff1f", "\u061f")
 _ASKED_BY: Final = """
@@ -122,7 +144,7 @@ class PromptTerms(NamedTuple):
 
 def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     """Return what the prompt is about. A short prompt is searched for as it is, a long one by its own sentences."""
-    said = said_by_user(without_metadata(prompt))
+    said = _without_material(_without_greeting(said_by_user(without_metadata(prompt))))
     names = exact_names(said)
     own = _terms(said[:MAX_QUERY_CHARS])
     if _FENCE in said or any(map(is_pasted, said.splitlines())) or len(own) > MAX_TERMS or len(said) > MAX_QUERY_CHARS:
@@ -140,6 +162,21 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
         asked = [each for each in _sentences(text) if each.endswith(_ASKS) and each != text]
         searches += [Search(each) for each in asked[-_STATEMENTS:] if len(_terms(each)) >= LEAST_TERMS]
     return PromptTerms(terms, tuple(searches), names)
+
+
+def _without_greeting(said: str) -> str:
+    """Return the prompt without the greeting with which it begins."""
+    for count in (2, 1):
+        tokens = said.split(None, count)
+        if " ".join(tokens[:count]).strip(_AROUND).casefold() in _GREETING:
+            return tokens[count] if len(tokens) > count else ""
+    return said
+
+
+def _without_material(said: str) -> str:
+    """Return the prompt without the text that it says something is to be done with: quoted, or behind a colon."""
+    begin = said[:_MAX_WINDOW_CHARS].casefold().split()[:_BEFORE_ORDER]
+    return said if _OF_TEXT.isdisjoint(token.strip(_AROUND) for token in begin) else _QUOTED.sub(" ", said)
 
 
 def _refers_back(question: str) -> bool:

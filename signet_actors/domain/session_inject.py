@@ -24,7 +24,7 @@ MEMORY_CHARS: Final = 2000
 CONSTRAINT_CHARS: Final = 4000
 MAX_CONSTRAINT_CHARS: Final = 500
 """Of one constraint, with its tags, its id and its date; of a longer one the beginning is shown."""
-PREFERRED_CHARS: Final = 1200
+PREFERRED_CHARS: Final = 1500
 """Of ``MEMORY_CHARS``, for preferences and decisions; what they leave is for what was asked for."""
 SUMMARY_CHARS: Final = 800
 MAX_ITEM_CHARS: Final = 600
@@ -309,10 +309,13 @@ def _cut_item(memory: Line, chars: int) -> str | None:
     return f"- {harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
 
 
-def turn_item(text: str, said_at: str, chars: int) -> str | None:
-    """Return what was said in an earlier session as an item; None if it would have to be cut too short."""
+def turn_item(text: str, said_at: str, chars: int, newer_id: str | None = None) -> str | None:
+    """Return what was said in an earlier session as an item; None if it would have to be cut too short.
+
+    ``newer_id``: the memory that says what has changed of it since.
+    """
     moment = local_time(said_at)
-    end = f" ({moment:%b} {moment.day}, {moment.year})"
+    end = f"{_newer(newer_id)} ({moment:%b} {moment.day}, {moment.year} at {moment:%H:%M})"
     room = min(TURN_CHARS, chars - len(TURN) - len(end) - 2)
     return None if room < 2 * MIN_LINE_CHARS else f"- {TURN}{_cut(harmless(collapsed(text)), room)}{end}"
 
@@ -320,8 +323,13 @@ def turn_item(text: str, said_at: str, chars: int) -> str | None:
 def _end(memory: Line) -> str:
     tags = harmless(f" [{', '.join(map(harmless, memory.tags[:MAX_TAGS]))}]") if memory.tags else ""
     moment = local_time(memory.created_at)
-    newer = "" if memory.newer_id is None else NEWER.format(id=memory.newer_id[:SHORT_ID_CHARS])
-    return f"{tags}{newer} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
+    return (
+        f"{tags}{_newer(memory.newer_id)} (id {memory.id[:SHORT_ID_CHARS]}) ({moment:%b} {moment.day}, {moment.year})"
+    )
+
+
+def _newer(newer_id: str | None) -> str:
+    return "" if newer_id is None else NEWER.format(id=newer_id[:SHORT_ID_CHARS])
 
 
 def harmless(line: str) -> str:

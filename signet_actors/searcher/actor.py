@@ -57,7 +57,7 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.corrections import with_corrections
+from signet_actors.searcher.corrections import with_corrections, with_newer_than_turns
 from signet_actors.searcher.queries import (
     candidates,
     checkpoints,
@@ -398,7 +398,8 @@ class Searcher:
             case Recall():
                 found = recall_within(reader, snapshot, query, incoming.frames)
                 found = with_corrections(reader, snapshot, query, found)
-                return with_turns(reader, snapshot, query, found), []
+                found = with_turns(reader, snapshot, query, found)
+                return with_newer_than_turns(reader, snapshot, query, found), []
             case ListTimeline():
                 return timeline.timeline(reader, snapshot, query), []
             case FindCandidates():

@@ -19,6 +19,8 @@ from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.ranking.text_flags import TELLS_CHANGE
 from signet_actors.domain.temporal.change import NOTHING, Subject, shared, subject_of
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.domain.transcripts.turns import without_labels
 from signet_actors.protocol.memories import Filters, ReadScope, Wording
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow
 from signet_actors.searcher.columns import Seqs
@@ -36,6 +38,8 @@ MOST_CHANGES: Final = 2000
 """Of the memories with words of change, the newest ones."""
 MOST_COMPARED: Final = 6
 """Of these, the nearest to the older memory."""
+MOST_WITHOUT_VECTOR: Final = 100
+"""If it is not known which are nearest: the newest of these."""
 SURELY: Final = 0.83
 """The least relevance of the newer memory to the older one, as if that were a query."""
 RARE_ROWS: Final = 8
@@ -61,15 +65,21 @@ class Corrections:
 
     def newest(self, seq: int, content: str) -> RecallableRow | None:
         """Return the newest memory that says what has changed of the row with this content, None if there is none."""
+        return self.newest_since(int(self._reader.columns.created_ms[seq]), content, seq)
+
+    def newest_since(self, said_ms: int, content: str, seq: int | None = None) -> RecallableRow | None:
+        """Return the newest memory after this time that says what has changed of the content."""
         created = self._reader.columns.created_ms
-        newer = self._changes[created[self._changes] > created[seq]]
+        newer = self._changes[created[self._changes] > said_ms]
         if not len(newer):
             return None
         near, standing = self._nearest(seq, newer)
         subject = subject_of(content)
         both = [shared(subject, other, self._is_rare, self._is_very_rare) for other in self._subjects(near)]
         about = relevance.relevance(np.array([each.share for each in both]), standing, _EXTENT) >= SURELY
-        by_name = np.array([each.has_name for each in both]) & ~(standing <= 0.0)
+        # A turn names much: it has to share more with the newer one than the name.
+        by_name = np.array([each.has_name and (seq is not None or each.share > 0) for each in both])
+        by_name &= ~(standing <= 0.0)
         passing = near[about | by_name]
         if not len(passing):
             return None
@@ -88,21 +98,21 @@ class Corrections:
         known |= {key: subject_of(texts[key[1]]) for key in keys if key[1] in texts}
         return [known.get(key, NOTHING) for key in keys]
 
-    def _nearest(self, seq: int, newer: Seqs) -> tuple[Seqs, Floats]:
+    def _nearest(self, seq: int | None, newer: Seqs) -> tuple[Seqs, Floats]:
         """Return those of the ``newer`` rows that are nearest to the row, and how far they stand above unrelated ones.
 
         Without a vector of the row: the newest ones, and NaN.
         """
         reader = self._reader
         for leg in reader.vector_legs():
-            vector = leg.vector_of(seq)
+            vector = None if seq is None else leg.vector_of(seq)
             if vector is not None:
                 cosines = leg.cosines(self._snapshot, reader.columns, vector, newer)
                 best = np.argsort(-np.nan_to_num(cosines, nan=-1.0), kind="stable")[:MOST_COMPARED]
                 counted = reader.counted_rows(self._snapshot, self._read, self._filters)
                 mean, spread = reader.unrelated.get(leg, counted)
                 return newer[best], (cosines[best] - mean) / spread
-        near = newer[-MOST_COMPARED:]
+        near = newer[-MOST_WITHOUT_VECTOR:]
         return near, np.full(len(near), np.nan)
 
     def _is_rare(self, word: str) -> bool:
@@ -131,6 +141,24 @@ def with_corrections(reader: Reader, snapshot: Snapshot, command: Recall, found:
         if newer is not None:
             rows = _beside(rows, row, _row(reader, snapshot, newer, row, command), command.received)
     return msgspec.structs.replace(found, rows=rows[: command.limit])
+
+
+def with_newer_than_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
+    """Return ``found`` with the newer memory of what each turn says has changed since; the turn is marked."""
+    if not found.turns:
+        return found
+    corrections = Corrections(reader, snapshot, command.read, command.filters)
+    rows, turns = list(found.rows), list(found.turns)
+    for at, turn in enumerate(turns[:MOST_ROWS]):
+        newer = corrections.newest_since(epoch_ms(turn.created_at) or 0, without_labels(turn.content))
+        if newer is None:
+            continue
+        turns[at] = msgspec.structs.replace(turn, newer_id=newer.id)
+        row = _row(reader, snapshot, newer, turn, command)
+        rows = [each for each in rows if each.id != row.id or each.relevance >= ANSWERS]
+        if row.wording not in command.received and all(each.id != row.id for each in rows):
+            rows.insert(sum(each.relevance >= ANSWERS for each in rows), row)
+    return msgspec.structs.replace(found, rows=rows[: command.limit], turns=turns)
 
 
 def _beside(

@@ -8,9 +8,9 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,9 +37,21 @@ TYPE: Final = "session_turn"
 SOURCE: Final = "transcript"
 _CHARS: Final = 800
 _BESIDE: Final = 4
-_PLACES: Final = 3
+_NEARLY: Final = 0.95
+"""Of the share of the best turn; a later one of the session with as much says how it ended."""
+_PLACES: Final = 6
 _LEAST_TERMS: Final = 2
 """For a prompt, so many turns of a session are looked at, and so many terms must be in a turn or its answer."""
+
+
+class _Found(NamedTuple):
+    """A turn, the turns that are taken together with it, and what they have of the query."""
+
+    turn: FoundTurn
+    unit: Sequence[int]
+    terms: Sequence[str]
+    share: float
+    relevant: float
 
 
 def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recalled) -> Recalled:
@@ -120,22 +132,62 @@ def _ranked(
     """Return the turns that are likely about the query, each with the share of it that they cover and the relevance.
 
     ``units``: by turn, the turns that are taken together; ``least``: so many terms of the query must be in them. Of a
-    session, the best turn counts.
+    session, the best turn counts; for a prompt the latest one of those that cover as much, which says how it ended.
     """
-    weights = measure.weights
-    covered = [
-        [weight for term, weight in weights if any(stored.turn_matches(snapshot, turn, term) for turn in unit)]
-        for unit in units
-    ]
-    shares = np.array([sum(each) for each in covered]) / max(sum(weight for _, weight in weights), 1e-12)
+    weights = dict(measure.weights)
+    covered = [[term for term in weights if _matches(snapshot, unit, term)] for unit in units]
+    shares = np.array([sum(map(weights.__getitem__, each)) for each in covered]) / max(sum(weights.values()), 1e-12)
     relevances = relevance.relevance(shares, np.full(len(turns), np.nan), measure.extent)
     threshold = max(command.min_relevance, LEAST_RELEVANCE)
-    ranked = zip(turns, shares.tolist(), relevances.tolist(), map(len, covered), strict=True)
-    kept = [each for each in ranked if each[2] >= threshold and each[1] >= command.min_score and each[3] >= least]
-    best: dict[int, tuple[FoundTurn, float, float]] = {}
-    for turn, share, relevant, _ in sorted(kept, key=lambda each: -each[2]):
-        best.setdefault(turn.transcript, (turn, share, relevant))
-    return list(best.values())
+    found = [_Found(*each) for each in zip(turns, units, covered, shares.tolist(), relevances.tolist(), strict=True)]
+    kept = [each for each in found if each.relevant >= threshold and each.share >= command.min_score]
+    kept = [each for each in kept if least == 1 or _is_about(snapshot, weights, each, least)]
+    best: dict[int, _Found] = {}
+    for each in sorted(kept, key=lambda each: -each.relevant):
+        first = best.setdefault(each.turn.transcript, each)
+        if least > 1 and each.turn.turn > first.turn.turn and each.share >= _NEARLY * first.share:
+            best[each.turn.transcript] = each
+    firsts = sorted(best.values(), key=lambda each: -each.relevant)
+    if least > 1:
+        firsts = [each for first in firsts for each in _with_rest(first, found, weights)]
+    return [(each.turn, each.share, each.relevant) for each in firsts]
+
+
+def _is_about(snapshot: Snapshot, terms: Iterable[str], found: _Found, least: int) -> bool:
+    """Return whether the turns have so many words of a prompt, and a name such as ``socket.io`` if it has any.
+
+    A word that is two of the prompt ("rollback") is one.
+    """
+    apart = sum(_matches(snapshot, found.unit, _itself(term)) for term in found.terms)
+    names = {term for term in terms if not _itself(term).strip('"').isalnum()}
+    return apart + (apart < len(found.terms)) >= least and (not names or not names.isdisjoint(found.terms))
+
+
+def _itself(term: str) -> str:
+    """Return the part of the expression that is the word itself, not what it makes with its neighbours."""
+    return term.partition(" OR ")[0]
+
+
+def _with_rest(first: _Found, found: Sequence[_Found], weights: Mapping[str, float]) -> list[_Found]:
+    """Return the exchange, and the one of its session that has most of what it lacks if one has any; the later first.
+
+    What was asked of the subject of a session ("what is left?") need not name it.
+    """
+
+    def adds(other: _Found) -> float:
+        return sum(weights[term] for term in other.terms if term not in first.terms)
+
+    others = [each for each in found if each.turn.transcript == first.turn.transcript]
+    others = [each for each in others if not set(each.unit) & set(first.unit) and adds(each)]
+    other = max(others, key=lambda each: (adds(each), each.share, each.turn.turn), default=None)
+    if other is None:
+        return [first]
+    both = [first, other._replace(share=first.share, relevant=first.relevant)]
+    return sorted(both, key=lambda each: -each.turn.turn)
+
+
+def _matches(snapshot: Snapshot, unit: Sequence[int], term: str) -> bool:
+    return any(stored.turn_matches(snapshot, turn, term) for turn in unit)
 
 
 def _exchange(snapshot: Snapshot, turn: FoundTurn) -> tuple[int, ...]:

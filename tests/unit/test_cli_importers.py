@@ -519,7 +519,7 @@ def test_what_is_not_the_format_is_refused_with_a_sentence_that_helps(
 def test_a_file_of_another_format_is_not_taken_for_json_lines(
     tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:
-    for name, hint in (("a.md", "--from markdown"), ("a.db", "--from claude-mem")):
+    for name, hint in (("a.txt", "--from markdown"), ("a.db", "--from claude-mem")):
         result = signet("import", str(written(tmp_path / name, "x")))
         assert (result.exit_code, hint in result.stderr) == (2, True), result.stderr
     daemon.on("POST", IMPORT, {"imported": 1, "deduped": 0, "redacted": 0, "refused": []})
@@ -537,13 +537,14 @@ def test_a_file_of_another_format_is_not_taken_for_json_lines(
         ("d.md.bak", "# Ports", "name its format with"),
     ],
 )
-def test_a_directory_of_markdown_needs_no_name_of_its_format(
+def test_markdown_needs_no_name_of_its_format(
     tmp_path: Path, daemon: ScriptedDaemon, signet: Callable[..., Result], name: str, text: str, expected: str
 ) -> None:
     daemon.on("POST", IMPORT, {"imported": 1, "deduped": 0, "redacted": 0, "refused": []})
     (tmp_path / "notes" / name).parent.mkdir(parents=True)
     written(tmp_path / "notes" / name, text)
-    assert expected in signet("import", str(tmp_path / "notes")).output
+    for path in (tmp_path / "notes", tmp_path / "notes" / name):
+        assert expected in signet("import", str(path)).output
 
 
 def samples(tmp_path: Path, count: int) -> dict[str, Path]:

@@ -71,6 +71,20 @@ def test_show_prints_what_was_said_in_a_session(daemon: ScriptedDaemon, given: s
     )
 
 
+@pytest.mark.parametrize("given", [KEY, "0b7d8a", "0b7d"])
+def test_forget_erases_what_was_said_in_a_session(daemon: ScriptedDaemon, given: str) -> None:
+    path = f"/api/sessions/{KEY}/transcript"
+    daemon.on("DELETE", path, {"sessionKey": KEY, "turns": 2, "success": True})
+    for unknown in (KEY, "0b7d8a"):
+        daemon.on("DELETE", f"/api/memory/{unknown}", {"error": "Not found", "code": "not_found"}, status=404)
+    code, shown = on_screen(daemon.url, "forget", given, width=80)
+    assert (code, f"{KEY} is a session of 2 turns" in shown) == (1, True), shown
+    assert not any(one.path == path and one.method == "DELETE" for one in daemon.asked)
+    code, shown = on_screen(daemon.url, "forget", given, "--yes", width=80)
+    assert (code, f"Erased what was said in the session {KEY}." in shown) == (0, True), shown
+    assert any(one.path == path and one.method == "DELETE" for one in daemon.asked)
+
+
 def test_an_id_of_neither_a_memory_nor_a_session_is_named(daemon: ScriptedDaemon) -> None:
     daemon.script("GET", "/api/sessions/past", {"sessions": [], "total": 0})
     code, shown = on_screen(daemon.url, "show", "0b7d8a", width=80)

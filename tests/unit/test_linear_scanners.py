@@ -112,7 +112,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.fts_limits": {"_LEXEME": SEARCHED},
     "domain.identity": {"_LINE": MATCHED},
     "domain.prompt_terms": {
-        **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS"), SEARCHED),
+        **dict.fromkeys(("_MENTION", "_METADATA", "_SENTENCE_END", "_LOG_END", "_PAIR", "_MARKS", "_QUOTED"), SEARCHED),
         "_LOG_START": MATCHED,
     },
     "domain.exact_names": {

@@ -99,6 +99,45 @@ def test_a_prompt_behind_the_message_of_a_program_is_searched_for_alone(form: st
         assert searched(form) == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "terms"),
+    [
+        ("translate 'good morning'", ("translate",)),
+        ('Translate "where were we?" into Polish', ("translate", "polish")),
+        ("please translate: the harbour is closed", ("translate",)),
+        ("can you translate “the port is closed” to French", ("translate", "french")),
+        ("Übersetze „Guten Morgen, wo waren wir?“ ins Polnische", ("übersetze", "ins", "polnische")),
+        ("übersetze bitte: der Hafen ist zu", ("übersetze", "bitte")),
+        ("traduis « le port est fermé » en allemand", ("traduis", "allemand")),
+        ("traduce 'el puerto' al inglés", ("traduce", "inglés")),
+        ("rephrase 'the queue is full' politely", ("rephrase", "politely")),
+        ("proofread this: we deploys on friday", ("proofread",)),
+        ("how do you spell 'necessary'?", ("spell",)),
+        ("pronounce `nginx`", ("pronounce",)),
+        ("good morning, where were we?", ()),
+        ("Good morning!", ()),
+        ("guten Morgen", ()),
+        ("Hallo", ()),
+        ("bonjour, on continue", ("continue",)),
+        ("buenos días", ()),
+        ("good evening, which port has staging?", ("port", "staging")),
+        ("hi", ()),
+        # what is quoted or greeted is asked about
+        ("what does 'retryLimit' do?", ("retrylimit",)),
+        ('where do we set "port"?', ("set", "port")),
+        ("who says 'good morning' in the banner?", ("says", "good", "morning", "banner")),
+        ("the good morning mail is late", ("good", "morning", "mail", "late")),
+        ("where is the translation of 'Dock' kept?", ("translation", "dock", "kept")),
+        ("fix this: the port is wrong", ("fix", "port", "wrong")),
+        ("don't use the port's name, isn't it taken?", ("don", "port", "name", "isn", "taken")),
+    ],
+)
+def test_a_text_that_is_only_quoted_and_a_greeting_are_not_asked_about(prompt: str, terms: tuple[str, ...]) -> None:
+    found = prompt_terms(prompt)
+    assert found.terms == terms
+    assert all(set(prompt_terms(search.text).terms) <= set(terms) for search in found.searches)
+
+
 def test_metadata_and_mentions_are_not_part_of_a_prompt() -> None:
     block = 'Conversation info (untrusted metadata):\n```json\n{"sender": "mallory"}\n```\n'
     assert without_metadata(f"{block}\n<@123> fix the login") == "fix the login"
@@ -161,7 +200,7 @@ def test_any_other_prompt_is_not_searched_for_with_the_sentences_of_the_last_ans
 
 
 AROUND_A_QUESTION = [
-    ("hey, quick one: what do we store prices as? I forgot", "hey, quick one: what do we store prices as?"),
+    ("hey, quick one: what do we store prices as? I forgot", "quick one: what do we store prices as?"),
     ("hi! let's get the cart page going today. what do we store prices as?", "what do we store prices as?"),
     ("Guten Morgen! Wie lange dauert ein Termin? Danke dir.", "Wie lange dauert ein Termin?"),
     ("Back from lunch. Where does the staging API run now?", "Where does the staging API run now?"),
@@ -171,7 +210,8 @@ AROUND_A_QUESTION = [
 
 def test_a_question_among_other_sentences_is_searched_for_by_itself_too() -> None:
     for prompt, question in AROUND_A_QUESTION:
-        assert [search.text for search in prompt_terms(prompt).searches] == [prompt, question], prompt
+        whole, itself = [search.text for search in prompt_terms(prompt).searches]
+        assert (prompt.endswith(whole), itself) == (True, question), prompt  # perhaps without a greeting
     for prompt in (
         "what do we store prices as?",
         "Fix the cart icon. Then run all tests.",

@@ -31,10 +31,10 @@ _GENERAL: Final = """
     field fields file files folder form forms function functions host hosts image images job jobs key keys library line
     lines link links list lists message messages method model models module modules name names number numbers package
     packages page pages password path port ports process queue queues repository request requests row rows script
-    scripts server servers service services setting settings table tables test tests token tokens type types url urls
-    user users version versions worker workers
-    adresse befehl benutzer bibliothek datei dateien datenbank dienst feld liste nachricht ordner rechner schlüssel
-    seite server tabelle warteschlange zeile
+    scripts server servers service services setting settings table tables task tasks test tests todo todos token tokens
+    type types url urls user users version versions worker workers
+    adresse aufgabe aufgaben befehl benutzer bibliothek datei dateien datenbank dienst feld liste nachricht offen offene
+    ordner rechner schlüssel seite server tabelle warteschlange zeile
 """
 GENERAL_WORDS: Final = frozenset(_GENERAL.split())
 """Words of things that every project has many of: alone they do not tell which one is asked for."""

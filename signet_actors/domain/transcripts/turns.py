@@ -180,6 +180,13 @@ def pieces(text: str) -> Iterator[str]:
     yield text[at:]
 
 
+def without_labels(text: str) -> str:
+    """Return the text of a conversation without the words that say who speaks."""
+    for label in _LABELS.values():
+        text = text.replace(label, "")
+    return text
+
+
 def conversation(turns: Sequence[tuple[str, str, bool]]) -> str:
     """Return the text of turns that are given as role, text and whether a turn continues the one before it."""
     parts: list[str] = []

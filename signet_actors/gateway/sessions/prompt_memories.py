@@ -180,7 +180,7 @@ def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: in
         said = "" if turn.who != "user" else text
         if turn.relevance < TURN_RELEVANCE or turn.id in told or detect_injection(f"Noted: {text}", said) is not None:
             continue
-        item = turn_item(text, turn.created_at, chars)
+        item = turn_item(text, turn.created_at, chars, turn.newer_id)
         if item is None or len(items) == ENOUGH:
             break
         items[turn.id] = item
