@@ -22,6 +22,7 @@ import click
 
 from signet_actors.cli.daemon_process import refuse_locked
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.importers.source import DATABASE_MAGIC
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.output_file import new_output, refuse_target
 from signet_actors.cli.presentation import (
@@ -195,12 +196,22 @@ def _copy_path(target: str, name: str) -> Path:
     return path / name if target.endswith("/") or os.path.isdir(path) else path
 
 
+def _has_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(DATABASE_MAGIC)) == DATABASE_MAGIC
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
 def _refuse_copy(path: Path, workspace: Path) -> None:
     """Raise click.UsageError for a path that ``refuse_target`` refuses, or in a directory that does not exist.
 
     It is not created: the disk that belongs there may not be mounted.
     """
     refuse_target(path, workspace)
+    if path.exists() and path.stat().st_size and not _has_database(path):
+        raise click.UsageError(f"cannot write {path}: it is no backup; choose another path, or delete it first")
     if not os.path.isdir(path.parent):
         raise click.UsageError(
             f"cannot write {path}: there is no directory {path.parent}; mount its disk, or create it"

@@ -26,8 +26,9 @@ _INVISIBLE = re.compile(
     "|(?<=[\x00-\u052f])[\u200c\u200d]+|(?<![\u200c\u200d])[\u200c\u200d]++(?=[\x00-\u052f]|\\Z)"
 )
 _FULL_WIDTH = {0x37E: "?", 0x61F: "?", 0x3000: " ", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that no line that is shown has: they control a terminal, end a line, or show text in another order."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+"""Characters that no line that is shown has: they control a terminal, end a line, show text in another order, or hide
+it (tags, which models read)."""
 # A path, a flag, a name with digits or marks: its case matters.
 _CASED = re.compile(r"(?<!\S)(?:-{1,2}[^\W\d_]|[^\s\d_/\\@#$=~.]*(?:[\d_/\\@#$=~]|\.(?=\w)))\S*")
 BYTE_ORDER_MARK = "\ufeff"

@@ -47,6 +47,22 @@ def test_a_copy_goes_to_a_file_that_is_named(made: bytes, signet: Callable[..., 
     assert (tmp_path / "copy.db").read_bytes() == made
 
 
+def test_a_copy_replaces_a_backup_and_an_empty_file_and_nothing_else(
+    made: bytes, daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    for name, content in (("old.db", b"SQLite format 3\0 and so on"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        assert signet("backup", "--to", str(tmp_path / name)).exit_code == 0
+        assert (tmp_path / name).read_bytes() == made
+    asked = len(daemon.asked)
+    for name, content in (("agent.yaml", b"name: anna\n"), ("notes.md", b"# Notes"), ("x", b"S")):
+        (tmp_path / name).write_bytes(content)
+        result = signet("backup", "--to", str(tmp_path / name))
+        assert (result.exit_code, "is no backup" in result.stderr) == (2, True), result.stderr
+        assert (tmp_path / name).read_bytes() == content
+    assert len(daemon.asked) == asked
+
+
 @pytest.mark.parametrize("target", ["disk/", "disk/signet", "disk/signet/"])
 def test_no_directory_is_made_for_a_copy_because_its_disk_may_not_be_mounted(
     made: bytes, daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, target: str

@@ -97,6 +97,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         ),
         **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING", "_BEFORE_SECTIONS"), MATCHED),
         "_HARNESS_TAGS": WHOLE,
+        "_TEMPLATE_MARK": SEARCHED,
     },
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},

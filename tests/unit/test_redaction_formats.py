@@ -243,6 +243,20 @@ def test_a_secret_is_found_among_the_entities_of_html() -> None:
         assert redact(text).text == text
 
 
+def test_the_last_and_short_line_of_wrapped_base64_is_replaced_with_the_others() -> None:
+    blob = base64.b64encode(bytes(range(7, 107))).decode()
+    readable = encoded("user=anna;password=hunter2;host=db.example.org;port=5432;mode=ro;x=1234567890")
+    for text in (blob, readable):
+        for width in (44, 48, 60, 64, 76):
+            lines = "\n".join(text[at : at + width] for at in range(0, len(text), width))
+            for name in ("credentials (base64):", "credentials:", "auth: "):
+                clean = redact(f"{name} {lines}\nnext").text
+                assert clean == f"{name} [REDACTED:credential]\nnext", (name, width)
+    for key in ("secret_key_base: %s", "SECRET_KEY_BASE=%s", 'secret_key_base: "%s"'):
+        value = "5f352379324c22463451387a0aec5d2f"
+        assert redact(key.replace("%s", value)).text == key.replace("%s", "[REDACTED:credential]")
+
+
 HEADERS = [
     (
         'Digest username="anna", realm="r@h.example", nonce="dcd98b71", uri="/dir", response="%s"',

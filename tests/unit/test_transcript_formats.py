@@ -305,12 +305,22 @@ def test_messages_in_a_list_are_read(document: Any) -> None:
     [
         b"Notes of a meeting\nUser: no, this is prose",
         b'{"kind": "a format from the future"}\n{"kind": 2}',
-        b"User: alone",
+        b"System: alone",
+        b"Agent: a program that acts by itself",
     ],
 )
 def test_an_unknown_format_is_kept_as_text(raw: bytes) -> None:
     found = parse_transcript(raw)
     assert (found.format, found.turns) == ("text", [Turn("text", raw.decode())])
+
+
+@pytest.mark.parametrize(
+    "beginning", ["User: yes", "**User:** yes\n", "# User\nyes", "Human: yes\n\n", "System: s\nUser: yes"]
+)
+def test_a_dialogue_that_has_no_answer_yet_has_the_turns_that_it_has_later(beginning: str) -> None:
+    turns = parse_transcript(beginning.encode()).turns
+    assert turns[-1] == Turn("user", "yes")
+    assert parse_transcript(f"{beginning}\nAssistant: done".encode()).turns == [*turns, Turn("assistant", "done")]
 
 
 @pytest.mark.parametrize("raw", [b"", b" \n\t ", b"\xef\xbb\xbf"])

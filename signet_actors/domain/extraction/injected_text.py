@@ -73,8 +73,13 @@ _INVISIBLE: Final = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 _TAG: Final = re.compile(
     f"<([{_INVISIBLE}]{{0,20}}[/!]?[{_INVISIBLE}\\s]{{0,20}})([A-Za-z!-][{_INVISIBLE}\\w:.-]{{0,60}}+)"
 )
+_TEMPLATE_MARK: Final = re.compile(
+    "<(?=[|\uff5c][^\\s<>|\uff5c]{1,40}[|\uff5c]>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
+"""The beginning of a mark in a model's chat template (ChatML, Llama, DeepSeek, Mistral)."""
 _HARNESS_TAGS: Final = re.compile(
-    r"antml:\w*|system|assistant|human|developer|guidelines|(?:user-|system-)?instructions|system-prompt|(?:tool|system)-reminder"
+    r"antml:\w*|system|assistant|human|developer|guidelines|(?:user-|system-)?instructions|system-prompt|sys|bos|eos|(?:start|end)-of-\w+|(?:tool|system)-reminder"
     r"|user-(?:query|info|rules)|(?:environment|hook|session|project|extension|loaded|global)-context|state-snapshot"
     r"|(?:user-prompt-submit|session-start|pre-tool-use|post-tool-use|stop)-hook|hook-(?:prompt|output)"
     r"|command-(?:name|message|args|contents)|local-command-\w+|bash-(?:input|stdout|stderr)|(?:tool|function)-(?:use|call|result)s?"
@@ -186,7 +191,8 @@ def without_tags(text: str) -> str:
     """Return a text in which no tag ends or begins a block of a harness or of ours: a blank stands after its ``<``.
 
     That is a tag with one of their names, one that closes what the text has not opened, a comment, and a name with
-    invisible characters in it. Other tags stay: ``<env>``, ``<div>x</div>``.
+    invisible characters in it. Other tags stay: ``<env>``, ``<div>x</div>``. Likewise for what separates the messages
+    in the prompts of models: ``<|im_end|>``, ``[INST]``.
     """
     opened: Counter[str] = Counter()
 
@@ -202,7 +208,7 @@ def without_tags(text: str) -> str:
             opened[plain] = 0
         return f"< {tag.group()[1:]}"
 
-    return _TAG.sub(checked, text)
+    return _TEMPLATE_MARK.sub(r"\g<0> ", _TAG.sub(checked, text))
 
 
 def _broken(mark: str) -> str:

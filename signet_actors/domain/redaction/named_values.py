@@ -68,7 +68,7 @@ NAME_WORDS: Final = {only: _name_words(ascii_only=only) for only in (True, False
 
 def _name_pattern(words: str) -> str:
     return rf"""(?P<name>{words})(?:(?P<plural>s\b)|[0-9]{{0,2}}+)
-        (?>(?:[\s_-](?:blob|data|string|value|base64|b64)\b){{0,2}})
+        (?>(?:[\s_-](?:blob|data|string|value|base|base64|b64)\b){{0,2}})
         (?P<owner>[ ]\([^()\r\n]{{1,40}}\)(?=[*_]{{0,3}}\s?[:=])
           | (?<!pass)[ ](?:{JOINERS})[ ][^\s:=|()]{{1,30}}(?:[ ][^\s:=|()]{{1,30}}){{0,3}}?)?
         (?P<whose>

@@ -115,7 +115,8 @@ _ID_OR_PLACE = re.compile(
 
 BLOB_END = re.compile(
     r"[A-Za-z0-9+/]*+={0,2}"
-    r"(?>(?:(?<=[A-Za-z0-9+/]{40})[ \t]{0,16}\r?\n[ \t]{0,16}[A-Za-z0-9+/]{16,512}+={0,2}(?=\s|$)){0,400})"
+    r"(?>(?:(?<=[A-Za-z0-9+/]{40})[ \t]{0,16}\r?\n[ \t]{0,16}"
+    r"(?:[A-Za-z0-9+/]{16,512}+={0,2}|[A-Za-z0-9+/]{2,15}+={1,2})(?=\s|$)){0,400})"
 )
 """The rest of a blob, also on the lines that it is wrapped into."""
 

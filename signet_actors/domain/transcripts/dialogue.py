@@ -28,7 +28,9 @@ _SEARCHED_AT_ONCE: Final = 1 << 16
 
 
 def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
-    """Return the transcript, or None unless the text begins with a speaker and both sides speak.
+    """Return the transcript, or None unless the text begins with a speaker and the user speaks.
+
+    Of a session that has just begun, there is no answer yet.
 
     Raises TranscriptTooLong.
     """
@@ -52,7 +54,7 @@ def transcript(text: str, make_way: Callable[[], None]) -> Transcript | None:
         begin = end - len(rest)
     if role is not None:
         found.add(turn_of(role, text[begin:]))
-    return found if {"user", "assistant"} <= {turn.role for turn in found.turns} else None
+    return found if any(turn.role == "user" for turn in found.turns) else None
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -38,7 +38,8 @@ _REASON: Final = "decisionReason"
 _FACT: Final = "factContent"
 """Where an event's metadata may repeat the text of a memory; the reason may quote any memory that the model saw."""
 _WITHOUT_REASON: Final = f"reason = nullif(reason, metadata ->> '{_REASON}')"
-"""Clears the reason if it is the model's (it equals the decision's reason); a person's reason stays."""
+"""Clears the reason if it is the model's (it equals the decision's reason); a person's reason for a change of another
+memory stays."""
 _BYTES: Final = "coalesce(octet_length(h.old_content), 0) + coalesce(octet_length(h.new_content), 0)"
 _HAS_CONTENT: Final = "(h.old_content IS NOT NULL OR h.new_content IS NOT NULL)"
 
@@ -49,7 +50,7 @@ _CREATED_BEFORE: Final = f"SELECT h.seq, {_BYTES} FROM memory_history h WHERE h.
 _ERASE_EVENTS: Final = "UPDATE memory_history SET old_content = NULL, new_content = NULL WHERE seq IN ({})"
 _DELETE_EVENTS: Final = "DELETE FROM memory_history WHERE seq IN ({})"
 _ERASE_OWN: Final = (
-    f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON}, metadata = {{}}"
+    "UPDATE memory_history SET old_content = NULL, new_content = NULL, reason = NULL, metadata = {}"
     " WHERE memory_id = :id"
 )
 _ERASE_OF_PROPOSALS_ABOUT: Final = (
@@ -100,7 +101,10 @@ def delete_events(tx: WriteTransaction, seqs: Sequence[int]) -> None:
 
 
 def erase_content(tx: WriteTransaction, memory_id: str, memory_seq: int) -> None:
-    """Remove the content of an erased memory from its events, which stay. Source: docs/reliability.md R23."""
+    """Remove the content of an erased memory from its events, which stay, and their reasons, which may quote it.
+
+    Source: docs/reliability.md R23.
+    """
     without = tx.dialect.without_keys
     tx.execute(_ERASE_OWN.format(without("metadata", _FACT, _REASON, KEY)), {"id": memory_id})
     # What a model said about it may be in the history of another memory: the proposal's source or target.
