@@ -131,7 +131,8 @@ class Session:
             try:
                 if self._store is None:
                     self._store = fill(client, self._asked, None)
-                wait_for_vectors(client)
+                if not wait_for_vectors(client):
+                    raise DaemonFailed("not every memory has its vectors")
                 return ask(client, self._store, LIMIT, None)
             finally:
                 client.close()

@@ -21,10 +21,12 @@ from typing import Any, Final, Self
 import msgspec
 
 from bench.client import BlockingClient, Connection, encode_request
+from signet_actors.cli.eval_run import SECOND_STAGE
 
 START_BUDGET_S: Final = 60.0
 STOP_BUDGET_S: Final = 15.0
 KILL_BUDGET_S: Final = 5.0
+VECTORS_S: Final = 600.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
@@ -135,6 +137,28 @@ class Daemon:
         if status != 200:
             raise DaemonFailed(f"GET {path} was answered {status}: {body[:200]!r}")
         return msgspec.json.decode(body)
+
+    def wait_for_vectors(self, within_s: float = VECTORS_S) -> str:
+        """Wait until every memory has all its vectors and recalls compare them; return the model of the first ones.
+
+        Raises DaemonFailed.
+        """
+        until = time.monotonic() + within_s
+        while True:
+            health = self.get("/api/embeddings/health")
+            model = str(health["config"]["model"])
+            detail = {check["name"]: check["detail"] for check in health["checks"]}
+            embedded, second = detail["model-drift"]["byModel"].get(model, 0), detail["coverage"].get("second")
+            if embedded >= health["total"] and (second is None or (second >= embedded and self._compares_second())):
+                return model
+            if time.monotonic() > until:
+                raise DaemonFailed(f"after {within_s:.0f} s not every memory has its vectors: {detail}")
+            time.sleep(0.1)
+
+    def _compares_second(self) -> bool:
+        """Return whether a recall compares second vectors: the model for queries is loaded after the first one."""
+        stages = self.get("/api/memory/search?q=vectors")["meta"]["timings"]["stages"]
+        return any(stage["name"] == SECOND_STAGE for stage in stages)
 
     def processes(self) -> dict[str, int]:
         """Return the process id of every process of the daemon by its name."""

@@ -23,7 +23,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.client import Connection, ProtocolError, encode_request
+from bench.client import Connection, ProtocolError
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, post_json, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
 from signet_actors.domain.evaluation.locomo import CATEGORIES, Conversation, read_conversations
@@ -31,8 +31,6 @@ from signet_actors.domain.evaluation.measures import evidence_recall, ndcg
 from signet_actors.domain.evaluation.question_set import Question
 
 LIMIT: Final = 50
-VECTORS_S: Final = 600.0
-POLL_S: Final = 0.05
 KEYWORD_ONLY: Final = "embedding:\n  provider: none\n"
 TARGETS: Final = (81.0, 92.0, 62.0)
 """R@10, R@50, nDCG@10 of five conversations with the embedded model."""
@@ -93,22 +91,6 @@ async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
 
     await asyncio.gather(*(one(conversation) for conversation in conversations))
     return store
-
-
-async def await_vectors(daemon: Daemon) -> None:
-    """Return when no memory waits for its vector any more. Raises TimeoutError."""
-    connection = await Connection.open(daemon.address.host, daemon.address.port)
-    host = f"{daemon.address.host}:{daemon.address.port}"
-    request = encode_request("GET", "/api/embeddings/status", host=host)
-    try:
-        async with asyncio.timeout(VECTORS_S):
-            while True:
-                _, answer = await connection.exchange(request)
-                if not msgspec.json.decode(answer)["tracker"]["queueDepth"]:
-                    return
-                await asyncio.sleep(POLL_S)
-    finally:
-        connection.close()
 
 
 async def ask_all(
@@ -213,7 +195,7 @@ def measure(conversations: Sequence[Conversation], workspace: Path, settings: st
                 f" ({store.chunked} as chunks, {store.deduped} equal to an earlier one)",
                 highlight=False,
             )
-            runner.run(await_vectors(daemon))
+            daemon.wait_for_vectors()
             embedded_s = time.perf_counter() - began
             progress.print(f"every memory has its vector after {embedded_s:.1f} s", highlight=False)
             methods = {}

@@ -19,6 +19,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from bench.daemon import DaemonFailed
 from bench.figures import circumstances, write_result
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.eval import read_questions
@@ -55,7 +56,8 @@ def measure(asked: QuestionSet, overrides: Overrides) -> list[Found]:
         client = DaemonClient(daemon.address, print_warnings=False)
         try:
             store = fill(client, asked, None)
-            wait_for_vectors(client)
+            if not wait_for_vectors(client):
+                raise DaemonFailed("not every memory has its vectors")
             answers = ask(client, store, LIMIT, None)
         finally:
             client.close()

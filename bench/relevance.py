@@ -102,6 +102,7 @@ def measure(texts: EvaluationSet, settings: str, workspace: Path) -> dict[str, d
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         with Daemon(workspace, settings=settings) as daemon:
             ids = runner.run(fill(daemon, texts))
+            daemon.wait_for_vectors()
             found = {"as configured": runner.run(ask(daemon, texts, ids))}
         with Daemon(workspace, settings=KEYWORD_ONLY) as daemon:
             found["keywords only"] = runner.run(ask(daemon, texts, ids))

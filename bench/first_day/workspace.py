@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,8 +29,6 @@ SETTINGS: Final = "memory: {pipelineV2: {extraction: {provider: none}}}\n"
 """No language model, whatever this machine has."""
 RECALLED: Final = 100
 TURN_S: Final = 120
-VECTORS_S: Final = 60.0
-POLL_S: Final = 0.1
 _ONCE_MORE: Final = 3
 
 
@@ -64,17 +61,8 @@ class FirstDay:
         self.wait_for_vectors()
 
     def wait_for_vectors(self) -> str:
-        """Wait until every memory has a vector; return the name of the model. Raises DaemonFailed."""
-        until = time.monotonic() + VECTORS_S
-        while True:
-            health = self.daemon.get("/api/embeddings/health")
-            model = str(health["config"]["model"])
-            drift = next(check["detail"] for check in health["checks"] if check["name"] == "model-drift")
-            if drift["byModel"].get(model, 0) >= health["total"]:
-                return model
-            if time.monotonic() > until:
-                raise DaemonFailed(f"after {VECTORS_S:.0f} s not every memory has a vector: {drift}")
-            time.sleep(POLL_S)
+        """Wait until every memory has its vectors; return the name of the model. Raises DaemonFailed."""
+        return self.daemon.wait_for_vectors()
 
     def hook(self, name: str, session: str, project: str = PROJECT, **event: Any) -> dict[str, Any]:
         """Send a hook as the installed program does; return the answer, the last one if it was skipped each time."""

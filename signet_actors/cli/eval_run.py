@@ -31,6 +31,8 @@ IDLE_S = 20.0
 SETTLE_S = 30.0
 POLL_S = 0.25
 SETTLE_QUESTIONS = 10
+SECOND_STAGE = "second_vector_knn"
+"""The stage of a recall that compares the second vectors."""
 SHOWN_REFUSALS = 5
 _NAMESPACE = uuid.UUID("6b4cb2a5-60f5-4a4c-9a0e-0f6c6b8f3d21")
 
@@ -89,23 +91,25 @@ def fill(client: DaemonClient, asked: QuestionSet, agent: str | None) -> FilledS
     return FilledStore(stored.questions, rows, len(keys) - len(missing))
 
 
-def wait_for_vectors(client: DaemonClient) -> None:
-    """Wait until every memory has a vector of the current model; print a message if some do not get one."""
+def wait_for_vectors(client: DaemonClient) -> bool:
+    """Wait until every memory has all its vectors; print a message and return False if some do not get one."""
     with progress_bar("embedding", None) as advance:
         most, until = -1, time.monotonic() + IDLE_S
         while True:
             health = client.get("/api/embeddings/health").body
             total, current = int(health["total"]), health["config"]["model"]
-            by_model = next(check["detail"]["byModel"] for check in health["checks"] if check["name"] == "model-drift")
-            embedded = int(by_model.get(current, 0))
-            if health["config"]["provider"] == "none" or embedded >= total:
-                return
-            if embedded > most:
-                most, until = embedded, time.monotonic() + IDLE_S
-                advance(embedded)
+            detail = {check["name"]: check["detail"] for check in health["checks"]}
+            embedded = int(detail["model-drift"]["byModel"].get(current, 0))
+            second = detail["coverage"].get("second", embedded)
+            if health["config"]["provider"] == "none" or (embedded >= total and second >= embedded):
+                return True
+            if embedded + second > most:
+                most, until = embedded + second, time.monotonic() + IDLE_S
+                advance(min(embedded, second))
             if time.monotonic() > until:
-                print_message(f"Only {embedded} of {total} memories have a vector of {current}; measured as they are.")
-                return
+                which = f"a vector of {current}" if embedded < total else "both vectors"
+                print_message(f"Only {min(embedded, second)} of {total} memories have {which}; measured as they are.")
+                return False
             time.sleep(POLL_S)
 
 
@@ -163,11 +167,16 @@ def _report_refused(refused: Sequence[Mapping[str, Any]], before: int) -> None:
 def _wait_until_settled(client: DaemonClient, store: FilledStore, limit: int, agent: str | None) -> None:
     """Wait until some questions have the same answers twice: after an import, parts of the ranking follow later."""
     sample = store.questions[:: max(1, len(store.questions) // SETTLE_QUESTIONS)][:SETTLE_QUESTIONS]
+    coverage = next(c for c in client.get("/api/embeddings/health").body["checks"] if c["name"] == "coverage")
+    both = coverage["detail"].get("second", 0) > 0
     until = time.monotonic() + SETTLE_S
     before: list[list[str]] = []
     while True:
-        now = [_ids(_recall(client, question, limit, agent)) for question in sample]
-        if now == before:
+        replies = [_recall(client, question, limit, agent) for question in sample]
+        now = [_ids(reply) for reply in replies]
+        # The model of the second vectors is loaded after a first recall.
+        settled = now == before and (not both or any(map(_used_second, replies)))
+        if settled:
             return
         if time.monotonic() > until:
             raise Unavailable("the answers of the temporary daemon keep changing")
@@ -180,6 +189,10 @@ def _recall(client: DaemonClient, question: Question, limit: int, agent: str | N
         "/api/memory/recall",
         {"query": question.text, "limit": limit, "agentId": question.agent or agent, "scope": question.scope},
     )
+
+
+def _used_second(reply: DaemonReply) -> bool:
+    return any(stage["name"] == SECOND_STAGE for stage in reply.body["meta"]["timings"]["stages"])
 
 
 def _ids(reply: DaemonReply) -> list[str]:

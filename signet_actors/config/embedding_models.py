@@ -9,6 +9,8 @@ Source: the models' own cards (nomic-embed-text, mxbai-embed-large, bge-*-en-v1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -107,6 +109,17 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
     if config.provider == "fastembed" and folder.is_dir():
         model = local_model_name(folder)
     return model, width(config)
+
+
+def second_space(config: EmbeddingConfig) -> tuple[str, int] | None:
+    """Return the model and width of the better vectors that follow the first ones, or None if none do."""
+    return (MINILM_MODEL, MINILM_DIMENSIONS) if config.provider == "auto" and _has_onnxruntime() else None
+
+
+@cache
+def _has_onnxruntime() -> bool:
+    """Return whether the package is installed, which does not exist for every platform."""
+    return find_spec("onnxruntime") is not None
 
 
 def makes_token_codes(config: EmbeddingConfig) -> bool:

@@ -38,6 +38,8 @@ JOB_KINDS: Final = (
 )
 """Every kind of job. To add one, add a line here and a file in ``extractor/jobs/``."""
 
+SECOND_VECTOR: Final = "second_vector"
+"""Not a job: a memory has a first vector, which a better one may follow. A worker can wait for it as for a job."""
 STALE_LEASE_MS: Final = 600_000
 """An older lease is an anomaly: no configuration permits one to last longer without a renewal."""
 

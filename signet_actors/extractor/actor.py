@@ -20,6 +20,7 @@ from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.resources import Resources, extraction_config
+from signet_actors.extractor.second_vectors import SecondVectors
 from signet_actors.extractor.summaries import Summaries
 from signet_actors.extractor.synthesis import SynthesisModel
 from signet_actors.protocol.decider import DeciderReply
@@ -65,6 +66,7 @@ class Extractor:
         self._resources = Resources(actor, writer, decider, model)
         self._summaries = Summaries(self._resources)
         self._synthesis = SynthesisModel(self._resources, actor, writer, self._wake)
+        self._second_vectors = SecondVectors(actor, writer)
         kinds = [kind(self._resources) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
         self._runners = [JobRunner(kind, actor, writer, self._poison_jobs) for kind in kinds]
@@ -75,6 +77,7 @@ class Extractor:
         if actor.boot.role == QUARANTINE:
             return
         self._synthesis.start()
+        self._second_vectors.start()
         requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
         actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
@@ -86,6 +89,7 @@ class Extractor:
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
             if state.paused_because:
                 figures[f"{state.kind}_pause_seconds"] = state.paused_ms / 1000
+        figures["second_vectors_stored"] = self._second_vectors.stored
         for name in ("made", "empty", "late"):
             figures[f"summaries_{name}"] = getattr(self._summaries, name)
         return figures
@@ -94,6 +98,7 @@ class Extractor:
         self._resources.reconfigure(config)
         self._synthesis.reconfigure(config)
         self._embed.reconfigured()
+        self._second_vectors.reconfigure()
         self._wake()
 
     async def drain(self, grace_s: float) -> None:
@@ -101,6 +106,7 @@ class Extractor:
         self._embed.stop_waits()
         within_s = min(grace_s, _DRAIN_S)
         await asyncio.gather(*(runner.drain(within_s) for runner in self._runners))
+        await self._second_vectors.close()
         await self._synthesis.close()
         await self._resources.close()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
+from signet_actors.config.embedding_models import second_space
 from signet_actors.domain.query_words import dense_query
 from signet_actors.errors import SignetError
 from signet_actors.gateway.common_words import UNKNOWN_VERSION
@@ -23,6 +24,8 @@ from signet_actors.providers.minilm.embedder import MiniLmEmbedder
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 QUERY_EMBEDDING_TIMEOUT_S: Final = 2.0
+SECOND_TIMEOUT_S: Final = 0.25
+"""A recall waits for a better vector no longer, because it has a first one."""
 
 
 class QueryVector(NamedTuple):
@@ -43,14 +46,21 @@ _NO_VECTOR: Final = QueryVector(None, None, UNKNOWN_VERSION)
 async def query_vectors(
     state: GatewayState, query: str, read: ReadScope, projects: Filters, *, trace_id: str
 ) -> tuple[QueryVector, QueryVector]:
-    """Return ``query_vector``, and the same from the previous model while memories still have its vectors."""
-    previous = state.previous_embedder.embedder
-    if previous is None:
+    """Return ``query_vector``, and the same from another model while memories have its vectors, too."""
+    other = state.previous_embedder.embedder
+    if other is None:
         return await query_vector(state, query, read, projects, trace_id=trace_id), _NO_VECTOR
+    within_s = SECOND_TIMEOUT_S if is_second(state, other.model) else QUERY_EMBEDDING_TIMEOUT_S
     return await asyncio.gather(
         query_vector(state, query, read, projects, trace_id=trace_id),
-        query_vector(state, query, read, projects, trace_id=trace_id, embedder=previous),
+        query_vector(state, query, read, projects, trace_id=trace_id, embedder=other, within_s=within_s),
     )
+
+
+def is_second(state: GatewayState, model: str | None) -> bool:
+    """Return whether ``model`` makes the better vectors that follow the first ones."""
+    second = second_space(state.config.embedding)
+    return second is not None and second[0] == model
 
 
 async def query_vector(
@@ -61,6 +71,7 @@ async def query_vector(
     *,
     trace_id: str,
     embedder: Embedder | None = None,
+    within_s: float = QUERY_EMBEDDING_TIMEOUT_S,
 ) -> QueryVector:
     """Return the vector of ``query`` without its scope's common words; without a frame if there is none in time.
 
@@ -77,14 +88,14 @@ async def query_vector(
         if embedder.local and len(content_words) <= INLINE_CHARS:
             vector, words = encode_query(embedder, content_words)
         elif isinstance(embedder, RemoteEmbedder):
-            vector = await embedder.embed_query_async(content_words, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
+            vector = await embedder.embed_query_async(content_words, timeout_ms=int(within_s * 1000))
         elif isinstance(embedder, MiniLmEmbedder):
             vector, words = await asyncio.wait_for(
-                ENCODER_THREAD.encode_query(embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
+                ENCODER_THREAD.encode_query(embedder, content_words), timeout=within_s
             )
         else:
             vector, words = await asyncio.wait_for(
-                asyncio.to_thread(encode_query, embedder, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
+                asyncio.to_thread(encode_query, embedder, content_words), timeout=within_s
             )
     except (SignetError, TimeoutError, OSError, ValueError, RuntimeError) as error:
         state.log.warning("query_embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)

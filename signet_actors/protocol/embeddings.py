@@ -46,10 +46,12 @@ class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):
     stale: int
     orphaned: int
     vec_missing: int
+    second: int = 0
 
 
 class GetEmbeddingHealth(Request[EmbeddingHealth], frozen=True, tag="searcher.get_embedding_health"):
-    """Measure embedding coverage for ``model``."""
+    """Measure embedding coverage for ``model``, and how many memories have a vector of ``second`` beside it."""
 
     model: str
     dimensions: int
+    second: str | None = None

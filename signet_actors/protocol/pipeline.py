@@ -233,6 +233,49 @@ class StoreVector(Request[VectorStored], frozen=True, tag="writer.store_vector")
     token_codes: bytes | None = None
 
 
+class UnembeddedText(msgspec.Struct, frozen=True):
+    """A memory with a vector of its first model and none of its second. ``content`` is cut."""
+
+    memory_id: str
+    content: str
+    content_hash: str
+
+
+class UnembeddedFound(Message, frozen=True, tag="writer.unembedded_found"):
+    """Memories without a second vector; ``next`` is ``after`` of the next request, ``more``: others may be left."""
+
+    texts: list[UnembeddedText]
+    next: int
+    more: bool
+
+
+class FindUnembedded(Request[UnembeddedFound], frozen=True, tag="writer.find_unembedded"):
+    """Find memories that have no vector of the second model, whose first one follows ``after`` (``embeddings.seq``)."""
+
+    after: int
+    limit: int
+
+
+class SecondVector(msgspec.Struct, frozen=True):
+    """A vector in the frame with the same place. ``content_hash`` is that of the embedded text."""
+
+    memory_id: str
+    content_hash: str
+    token_codes: bytes | None
+
+
+class SecondVectorsStored(Message, frozen=True, tag="writer.second_vectors_stored"):
+    """How many vectors were stored; those of memories that are gone or have changed were not."""
+
+    stored: int
+
+
+class StoreSecondVectors(Request[SecondVectorsStored], frozen=True, tag="writer.store_second_vectors"):
+    """Store vectors of the second model beside the first ones of their memories. Repeating it changes nothing."""
+
+    vectors: list[SecondVector]
+
+
 class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defaults=True):
     """Outcome of a review.
 
@@ -353,6 +396,7 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
     calls: int = 0
 
 
+SecondVectorCommand = FindUnembedded | StoreSecondVectors
 PipelineReply = (
     JobsReady
     | JobsReleased
@@ -361,6 +405,8 @@ PipelineReply = (
     | ProposalsApplied
     | HintsStored
     | VectorStored
+    | UnembeddedFound
+    | SecondVectorsStored
     | ReviewDecided
     | RunUndone
     | CallsReserved

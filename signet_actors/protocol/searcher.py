@@ -105,9 +105,10 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
 
     ``common_words`` is set when its version differs from the request's, to update the caller's cache. ``stale_spaces``
     lists, as far as the searcher knows, other models and dimensions than ``vector_model``'s in which some memories have
-    their newest vector. ``explained`` is what became of the memory ``Recall.explain_id``. ``pending``: the number of
-    memories that are not completely indexed yet, and may be found by their words alone. ``suppressed``: the rows of
-    ``Recall.received`` that would be among these; ``received_hits`` are those of them that match words of the query.
+    their newest vector, ``second_spaces`` those in which some have one beside it. ``explained`` is what became of the
+    memory ``Recall.explain_id``. ``pending``: the number of memories that are not completely indexed yet, and may be
+    found by their words alone. ``suppressed``: the rows of ``Recall.received`` that would be among these;
+    ``received_hits`` are those of them that match words of the query.
     ``turns``: what was said in earlier sessions, in the form of rows; their ids are no ids of memories.
     """
 
@@ -116,6 +117,7 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     timings: list[StageTiming]
     common_words: CommonWords | None = None
     stale_spaces: tuple[tuple[str, int], ...] = ()
+    second_spaces: tuple[tuple[str, int], ...] = ()
     explained: ExplainedId | None = None
     pending: int = 0
     suppressed: int = 0
@@ -138,8 +140,9 @@ class TimeFilter(msgspec.Struct, frozen=True, omit_defaults=True):
 class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     """Hybrid recall. With ``vector_model`` the query vector is a frame; without any model, keyword only.
 
-    ``former_model``: a previous model whose vectors are still stored; they are searched, too. The frames have the same
-    order as the models named.
+    ``former_model``: another model whose vectors are stored; they are searched, too. With ``prefers_former`` they count
+    for each memory that has one, else only for those that have none of ``vector_model``. The frames have the same order
+    as the models named.
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score`` and ``min_relevance``: rows below are
     dropped. ``pool``: candidates that each leg contributes (docs/quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
@@ -149,7 +152,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     question, time and number. ``episode_order``: rows of one episode are put in a learned order. ``near_ms``: prefer
     rows from the first instant to before the second (milliseconds since 1970), and those of the days around.
     ``within``: only or first rows of a time window. ``words``: the embedded words of the query with the token codes of
-    ``vector_model``; empty = no token similarity.
+    ``vector_model``, ``former_words`` those of ``former_model``; empty = no token similarity.
     ``explain``: tell how the score of each row came about. ``explain_id``: tell why this memory is there or not.
     ``received``: rows that make room for the next best as long as they have these words.
     ``turns``: look for turns of sessions if memories leave places free, but not in the session ``session_key``, and
@@ -170,6 +173,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     pool: int = 200
     vector_model: str | None = None
     former_model: str | None = None
+    prefers_former: bool = False
     common_words_version: int | None = -1
     hints: bool = False
     rerank_top: int = 0
@@ -180,6 +184,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     near_ms: tuple[int, int] | None = None
     within: TimeFilter | None = None
     words: tuple[tuple[str, bytes], ...] = ()
+    former_words: tuple[tuple[str, bytes], ...] = ()
     min_relevance: float = 0.0
     explain: bool = False
     explain_id: str | None = None

@@ -41,6 +41,7 @@ from signet_actors.protocol.pipeline import (
     ReleaseJobs,
     RequeueJobs,
     ReserveCalls,
+    SecondVectorCommand,
     StoreHints,
     StoreVector,
     UndoRun,
@@ -437,6 +438,7 @@ TransactionCommand = (
     | ApplyProposals
     | StoreHints
     | StoreVector
+    | SecondVectorCommand
     | ApproveProposal
     | RejectProposal
     | UndoRun

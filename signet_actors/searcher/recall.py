@@ -8,7 +8,7 @@ Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from time import perf_counter
@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import search_words
+from signet_actors.domain.query_words import search_words, words_of
 from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.text_flags import wanted_flags
+from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, StageTiming
@@ -66,8 +67,8 @@ def recall(
 ) -> Recalled:
     """Return the best memories that the caller may read, best first; only rows of ``among``, if it is given.
 
-    ``frames`` holds the query's vector in ``command.vector_model`` and, after a change of model, a second one in
-    ``command.former_model``. Without a vector, recall searches by keywords alone.
+    ``frames`` holds the query's vector in ``command.vector_model`` and, where memories have vectors of another model, a
+    second one in ``command.former_model``. Without a vector, recall searches by keywords alone.
     """
     watch, moves = _Stopwatch(), Moves(wanted=command.explain or command.explain_id is not None)
 
@@ -90,13 +91,14 @@ def recall(
         watch.lap("hint_fts")
     snapshot.check_preempted()
 
-    # 3. Vector leg. The newest vector of a row belongs to exactly one model, so no row is found twice.
+    # 3. Vector leg, in each model of which there are vectors. A row is found by the first one that has it.
     vector_queries = _vector_queries(reader, snapshot, command, frames)
-    vector_hits = [
-        leg.search(snapshot, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in vector_queries
-    ]
+    vector_hits, left = [], allowed
+    for at, (leg, query) in enumerate(vector_queries):
+        vector_hits.append(leg.search(snapshot, reader.columns, query, left, pool=max(pool, 1)))
+        left = left & ~leg.with_vector(left) if at + 1 < len(vector_queries) else left
+        watch.lap("vector_knn" if leg.matrix.model == command.vector_model else "second_vector_knn")
     if vector_queries:
-        watch.lap("vector_knn")
         snapshot.check_preempted()
         sync_point("searcher.vec_done")
 
@@ -106,22 +108,23 @@ def recall(
     named = rows_with_names(reader, snapshot, command, allowed)
     seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits, named)
     bm25 = _strengths(reader, keyword_hits, seqs)
-    cosine = _cosines(reader, snapshot, vector_queries, vector_hits, seqs)
+    cosine, likely = _cosines(reader, snapshot, vector_queries, seqs)
     if not vector_queries:
         method, base = "keyword", fusion.scaled(bm25)
     elif command.fusion == "rrf":
-        method, base = "hybrid", fusion.rrf(bm25, cosine)
+        method, base = "hybrid", fusion.rrf(bm25, likely)
     else:
-        method, base = "hybrid", fusion.convex(bm25, cosine, alpha=command.alpha)
+        # With models of English, what a query in another language means is less sure than its words.
+        full = fusion.OF_FULL * keyword_hits.full if stop_words_of(words_of(command.query)) == STOP_WORDS else 0.0
+        method, base = "hybrid", fusion.convex(bm25, likely, alpha=command.alpha, full=full)
     watch.lap("fusion")
 
     # 5. Token similarity: the best candidates are compared with the query token by token.
-    likeness = np.full(len(seqs), np.nan)
+    tokens = np.full(len(seqs), np.nan)
     fused, is_refined = base, command.fusion == "convex" and bool(bm25.any())
-    model = command.vector_model
-    if model is not None and command.words and is_refined and reader.tokens.supports(model):
-        likeness, compared = _token_likeness(reader, snapshot, model, command.words, keyword_hits, seqs, base)
-        base = moves.between("token_similarity", base, fusion.with_tokens(base, likeness, compared))
+    if is_refined and vector_queries and (command.words or command.former_words):
+        tokens, compared = _token_points(reader, snapshot, command, vector_queries, keyword_hits, seqs, base)
+        base = moves.between("token_similarity", base, fusion.with_tokens(base, tokens, compared))
         watch.lap("token_similarity")
 
     # 6. Priors: what a row is worth by its text and its date. The weights of this stage and the next are made for
@@ -156,8 +159,8 @@ def recall(
         scored = episode_order.Scored(
             keyword=fusion.scaled(bm25),
             coverage=bm25 / max(keyword_hits.full, _LEAST_FULL),
-            cosine=fusion.relative_cosine(cosine),
-            tokens=fusion.token_points(likeness),
+            cosine=fusion.relative_cosine(likely),
+            tokens=np.nan_to_num(tokens),
             flags=flags,
             wanted=wanted_flags(command.query),
             is_subject=is_subject,
@@ -173,7 +176,7 @@ def recall(
     # 9. Rerank the best by cosine, put the newest of near ties first, drop weak candidates, and move exact identifier
     #    matches to the front.
     snapshot.check_preempted()
-    scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top))
+    scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, likely, top=command.rerank_top))
     counted = reader.counted_rows(snapshot, command.read, command.filters)
     legs = [leg for leg, _ in vector_queries]
     measure = Measure(
@@ -224,7 +227,8 @@ def recall(
         method=method,
         timings=watch.stages,
         common_words=changed_words,
-        stale_spaces=_stale_spaces(reader, command, frames),
+        stale_spaces=_other_spaces(reader, command, frames, lambda leg: leg.in_use),
+        second_spaces=_other_spaces(reader, command, frames, lambda leg: leg.is_second),
         pending=reader.pending,
         explained=explained.named,
         suppressed=len(suppressed),
@@ -265,9 +269,10 @@ def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -
 def _vector_queries(
     reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]
 ) -> list[tuple[VectorLeg, Floats]]:
-    """Return each vector leg to search and the query vector for it; an empty list means keywords alone.
+    """Return each vector leg to search and the query vector for it, the preferred one first; [] = keywords alone.
 
-    A model without stored vectors is skipped. Raises InvalidRequest for a frame that is not float32.
+    A model without stored vectors is skipped, and a better one while its vectors are being read in: then each memory
+    counts by its first vector. Raises InvalidRequest for a frame that is not float32.
     """
     models = [model for model in (command.vector_model, command.former_model) if model is not None]
     vector_queries = []
@@ -276,19 +281,26 @@ def _vector_queries(
             raise InvalidRequest("the query vector is not float32")
         query = np.frombuffer(frame, np.float32)
         leg = reader.vector_leg(snapshot, model, len(query))
-        if leg is not None:
+        if leg is None:
+            continue
+        is_better = command.prefers_former and model == command.former_model
+        if not is_better:
             vector_queries.append((leg, query))
+        elif leg.complete:
+            vector_queries.insert(0, (leg, query))
     return vector_queries
 
 
-def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
-    """Return the (model, dimensions) pairs, apart from the query's own, that still hold the newest vector of a row.
+def _other_spaces(
+    reader: Reader, command: Recall, frames: list[bytes], counts: Callable[[VectorLeg], bool]
+) -> tuple[tuple[str, int], ...]:
+    """Return the (model, dimensions) pairs of the legs that count, apart from the query's own.
 
-    The gateway uses them to embed the next query with the former model too. Only legs that are open count.
+    The gateway uses them to embed the next query with the other model too. Only legs that are open count.
     """
     current = None if command.vector_model is None or not frames else (command.vector_model, len(frames[0]) // 4)
     spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.vector_legs())
-    return tuple(space for space, leg in spaces if space != current and leg.in_use)
+    return tuple(space for space, leg in spaces if space != current and counts(leg))
 
 
 def _candidates(
@@ -356,38 +368,45 @@ def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
 
 
 def _cosines(
+    reader: Reader, snapshot: Snapshot, vector_queries: Sequence[tuple[VectorLeg, Floats]], seqs: Seqs
+) -> tuple[Scores, Scores]:
+    """Return the exact cosine of each candidate by the first model that has a vector of it, and all on one scale.
+
+    NaN for a row without a vector.
+    """
+    cosine = likely = np.full(len(seqs), np.nan)
+    for leg, query in reversed(vector_queries):
+        by_model = leg.cosines(snapshot, reader.columns, query, seqs)
+        cosine, likely = np.where(np.isnan(by_model), cosine, by_model), fusion.on_one_scale(by_model, likely)
+    return cosine, likely
+
+
+def _token_points(
     reader: Reader,
     snapshot: Snapshot,
+    command: Recall,
     vector_queries: Sequence[tuple[VectorLeg, Floats]],
-    vector_hits: Sequence[VectorHits],
-    seqs: Seqs,
-) -> Scores:
-    """Return the exact cosine of each candidate, NaN for a row without a vector."""
-    cosine = np.full(len(seqs), np.nan)
-    for hits in vector_hits:
-        cosine[np.searchsorted(seqs, hits.seqs)] = hits.cosines
-    for leg, query in vector_queries:
-        missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(snapshot, reader.columns, query, seqs[missing])
-    return cosine
-
-
-def _token_likeness(
-    reader: Reader,
-    snapshot: Snapshot,
-    model: str,
-    words: Sequence[tuple[str, bytes]],
     keyword_hits: KeywordHits,
     seqs: Seqs,
     base: Scores,
 ) -> tuple[Scores, Mask]:
-    """Return the token similarity of each candidate, NaN if it is not known, and which were compared: the best."""
-    likeness, compared = np.full(len(seqs), np.nan), np.zeros(len(seqs), np.bool_)
+    """Return the points for token similarity of each candidate, NaN if not known, and which were compared: the best.
+
+    A row counts by the codes of the first model that has a vector of it, beside all rows that have codes of that model.
+    """
+    points, compared = np.full(len(seqs), np.nan), np.zeros(len(seqs), np.bool_)
     best = np.lexsort((-seqs, -base))[: token_similarity.ROWS]
-    numbers = reader.columns.embedding_seq[seqs[best]].astype(np.int64)
-    likeness[best] = reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
+    words = {command.former_model: command.former_words, command.vector_model: command.words}
+    for leg, _ in vector_queries:
+        model = leg.matrix.model
+        unknown = np.isnan(points[best])
+        if not words[model] or not unknown.any() or not reader.tokens.supports(model):
+            continue
+        numbers = leg.embedding_numbers(reader.columns, seqs[best])
+        likeness = reader.tokens.likeness(snapshot, model, words[model], keyword_hits.rarity, numbers)
+        points[best[unknown]] = fusion.token_points(likeness)[unknown]
     compared[best] = True
-    return likeness, compared
+    return points, compared
 
 
 def _likeness_of_words(

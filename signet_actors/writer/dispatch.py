@@ -11,6 +11,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
+    FindUnembedded,
     ReconcileJobs,
     RecordUsage,
     RejectProposal,
@@ -18,6 +19,7 @@ from signet_actors.protocol.pipeline import (
     RequeueJobs,
     ReserveCalls,
     StoreHints,
+    StoreSecondVectors,
     StoreVector,
     UndoRun,
 )
@@ -79,6 +81,8 @@ FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases
 
 _REPEATABLE = (
     ReconcileJobs,
+    FindUnembedded,
+    StoreSecondVectors,
     RecordSessions,
     SetBypass,
     RecordCheckpoint,
@@ -152,6 +156,10 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return hints.store(context, command)
         case StoreVector():
             return embeddings.store_vector(context, command)
+        case FindUnembedded():
+            return embeddings.find_unembedded(context, command)
+        case StoreSecondVectors():
+            return embeddings.store_second_vectors(context, command)
         case ApproveProposal():
             return reviews.approve(context, command)
         case RejectProposal():

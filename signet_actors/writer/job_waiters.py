@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.domain.jobs import PoisonJobs
+from signet_actors.domain.jobs import SECOND_VECTOR, PoisonJobs
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
@@ -67,6 +67,9 @@ class JobWaiters:
         """Reply to each waiter that has a ready job or whose wait is over; return the seconds until the next call."""
         now_ns = self._clock.monotonic_ns()
         self._reply([waiter for waiter in self.waiters if waiter.until_ns <= now_ns])
+        if SECOND_VECTOR in changes.ready:
+            watching = [waiter for waiter in self.waiters if SECOND_VECTOR in waiter.kinds]
+            self._reply(watching, (SECOND_VECTOR,))
         if may_write:
             for waiter in list(self.waiters):
                 if waiter.due_ns <= now_ns or not (changes.ready | changes.delayed).isdisjoint(waiter.kinds):

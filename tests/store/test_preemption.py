@@ -128,7 +128,7 @@ def test_a_disk_error_during_the_gateway_query_ends_the_process_and_both_queries
     def broken(*_: Any) -> Any:
         raise BROKEN_DISK[0]("disk I/O error")
 
-    monkeypatch.setattr(recall_module, "_stale_spaces", broken)
+    monkeypatch.setattr(recall_module, "_other_spaces", broken)
     question = room.asked(QUESTION)
     with pytest.raises(ActorExit):
         searcher.handle(cast("Any", [question]))
@@ -156,7 +156,7 @@ def test_the_exit_of_the_process_is_not_a_reply(room: StoreRoom, monkeypatch: py
     def gone(*_: Any) -> Any:
         raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
-    monkeypatch.setattr(recall_module, "_stale_spaces", gone)
+    monkeypatch.setattr(recall_module, "_other_spaces", gone)
     searcher = searcher_in(room, Loop(room))
     query = room.asked(RECALL)
     with pytest.raises(ActorExit):

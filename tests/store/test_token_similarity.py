@@ -83,12 +83,13 @@ def test_a_memory_that_is_modified_has_the_codes_of_its_new_text(room: StoreRoom
 
 def test_only_what_exceeds_the_median_counts() -> None:
     base, likeness = np.array([0.8, 0.6, 0.4, 0.2]), np.array([0.5, 0.9, 0.7, np.nan])
-    mixed = fusion.with_tokens(base, likeness, np.array([True, True, True, False]))
+    points = fusion.token_points(likeness)
+    mixed = fusion.with_tokens(base, points, np.array([True, True, True, False]))
     assert mixed == pytest.approx(0.7 * base + 0.3 * np.array([0, 1, 0, 0]))
-    unknown = fusion.with_tokens(base, likeness, np.ones(4, np.bool_))
+    unknown = fusion.with_tokens(base, points, np.ones(4, np.bool_))
     assert unknown == pytest.approx([*mixed[:3], base[3]])
     for alone in (np.full(4, np.nan), np.array([0.9, np.nan, np.nan, np.nan])):
-        assert fusion.with_tokens(base, alone, np.ones(4, np.bool_)) == pytest.approx(base)
+        assert fusion.with_tokens(base, fusion.token_points(alone), np.ones(4, np.bool_)) == pytest.approx(base)
 
 
 @pytest.mark.parametrize("codes", [b"\x01", bytes(2 * 65), bytes(2 * 20_000)])

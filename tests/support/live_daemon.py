@@ -149,6 +149,8 @@ class Client:
 
 
 LATE = ("decider", "extractor", "quarantine")
+ONE_VECTOR = "\nembedding: {provider: embedded}\n"
+"""Tests that are not about embedding need no second process that loads a model."""
 WITHOUT_PIPELINE = """
 memory:
   pipelineV2:
@@ -181,6 +183,8 @@ class LiveDaemon:
         self.workspace.mkdir(mode=0o700, exist_ok=True)
         if not pipeline and "memory:" not in config:
             config += WITHOUT_PIPELINE
+        if "embedding:" not in config:
+            config += ONE_VECTOR
         if config:
             self.configure(config)
 

@@ -21,15 +21,19 @@ Bools = npt.NDArray[np.bool_]
 
 RRF_K = 60
 TOKEN_WEIGHT = 0.3
+OF_FULL = 0.8
+"""The best keyword match counts whole if it has this share of what a row with every word of the query would have."""
+_LEAST_BOTH = 20
 
 
-def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
-    """Return ``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max |bm25|`` per candidate, in [0, 1].
+def convex(bm25: Floats, cosine: Floats, *, alpha: float, full: float = 0.0) -> Floats:
+    """Return ``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max(max |bm25|, full)`` per candidate, in [0, 1].
 
-    ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector;
-    the keyword part then counts twice. If no word matched, the score is the unscaled cosine: with scaling, the best row
-    would score 1 however dissimilar it is, and ``min_score`` would have no effect. If no cosine is positive, the score
-    is the scaled keyword leg alone.
+    ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``full``: the least strength that counts
+    whole, so that a word shared by chance is no full match. ``cosine``: shape (n,), NaN = no vector; the keyword match,
+    relative to the best, then counts for it. If no word matched, the score is the unscaled cosine: with scaling, the
+    best row would score 1 however dissimilar it is, and ``min_score`` would have no effect. If no cosine is positive,
+    the score is the scaled keyword leg alone.
     """
     keyword = np.abs(bm25)
     dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
@@ -37,30 +41,50 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
         return np.minimum(dense, 1.0)
     if dense.max(initial=0.0) <= 0.0:
         return scaled(bm25)
-    strength = scaled(bm25)
-    blended: Floats = alpha * np.where(np.isnan(cosine), strength, dense / dense.max()) + (1.0 - alpha) * strength
+    relative = np.where(np.isnan(cosine), scaled(bm25), dense / dense.max())
+    blended: Floats = alpha * relative + (1.0 - alpha) * scaled(bm25, full)
     return blended
 
 
-def with_tokens(base: Floats, likeness: Floats, compared: Bools) -> Floats:
-    """Return base scores in which token similarity (MaxSim, NaN = unknown) counts ``TOKEN_WEIGHT``; same shape.
+def on_one_scale(preferred: Floats, other: Floats) -> Floats:
+    """Return cosines of one scale from those by two models, NaN for a row without a vector; shape (n,) each.
 
-    Only what exceeds the median counts, relative to the best. The scores stay if nothing does, as for a single row. A
+    A row counts by ``preferred``. One that has only the ``other`` vector gets what stands at the same rank among the
+    rows that have both. While these are too few to compare, all rows that have the other vector count by that.
+    """
+    both = ~np.isnan(preferred) & ~np.isnan(other)
+    lacking = np.isnan(preferred) & ~np.isnan(other)
+    if np.count_nonzero(both) < _LEAST_BOTH:
+        return np.where(np.isnan(other), preferred, other)
+    mixed = preferred.copy()
+    if lacking.any():
+        own, theirs = np.sort(other[both]), np.sort(preferred[both])
+        middle = len(own) // 2
+        slope = (theirs[-1] - theirs[middle]) / max(own[-1] - own[middle], 1e-9)
+        above = np.maximum(other[lacking] - own[-1], 0.0)
+        mixed[lacking] = np.minimum(np.interp(other[lacking], own, theirs) + slope * above, 1.0)
+    return mixed
+
+
+def with_tokens(base: Floats, points: Floats, compared: Bools) -> Floats:
+    """Return base scores in which token similarity counts ``TOKEN_WEIGHT``; same shape.
+
+    ``points``: the result of ``token_points``, NaN = unknown. The scores stay if no row has any, as for a single row. A
     compared row without token codes keeps its score; one that is too weak to be ``compared`` has no similarity.
 
     Source: docs/quality.md "Token similarity".
     """
-    points = token_points(likeness)
-    if not points.any():
+    known = np.nan_to_num(points)
+    if not known.any():
         return base
-    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * points
-    return np.where(compared & np.isnan(likeness), base, mixed)
+    mixed: Floats = (1.0 - TOKEN_WEIGHT) * base + TOKEN_WEIGHT * known
+    return np.where(compared & np.isnan(points), base, mixed)
 
 
 def token_points(likeness: Floats) -> Floats:
-    """Return by how much each likeness (NaN = unknown) exceeds the median, relative to the best; all 0 if none does."""
+    """Return by how much each likeness exceeds the median, relative to the best; 0 if none does, NaN for NaN."""
     known = np.flatnonzero(~np.isnan(likeness))
-    points = np.zeros(len(likeness))
+    points = np.where(np.isnan(likeness), np.nan, 0.0)
     if len(known):
         values = likeness[known]
         ascending = np.sort(values)
@@ -71,10 +95,10 @@ def token_points(likeness: Floats) -> Floats:
     return points
 
 
-def scaled(bm25: Floats) -> Floats:
-    """Return ``|bm25| / max |bm25|``. The best keyword match scores 1, however common its words are."""
+def scaled(bm25: Floats, full: float = 0.0) -> Floats:
+    """Return ``|bm25| / max(max |bm25|, full)``. Without ``full`` the best match scores 1, whatever its words are."""
     strength = np.abs(bm25)
-    relative: Floats = strength / max(float(strength.max(initial=0.0)), 1e-300)
+    relative: Floats = strength / max(float(strength.max(initial=0.0)), full, 1e-300)
     return relative
 
 

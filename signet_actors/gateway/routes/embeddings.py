@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from signet_actors.config.embedding_models import second_space
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
@@ -160,10 +161,11 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
     query = GetEmbeddingHealth(
         model=config.model if embedder is None else embedder.model,
         dimensions=config.dimensions if embedder is None else embedder.dimensions,
+        second=None if (space := second_space(config)) is None else space[0],
     )
     counts, counted_ms = await state.status_requests.embedding_health(query, call.trace_id)
     current = None if embedder is None else embedder.model
-    weighted = _checks(counts, probe, current)
+    weighted = _checks(counts, probe, current, second=query.second)
     checks = [check for check, _ in weighted]
     score = sum(check.score * weight for check, weight in weighted) / sum(weight for _, weight in weighted)
     failed = any(check.status == "fail" for check in checks)
@@ -191,8 +193,11 @@ async def embedding_health(call: Call[NoFields]) -> HttpResponse:
     )
 
 
-def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[tuple[EmbeddingCheck, int]]:
-    """Return each check with its weight."""
+def _checks(
+    counts: EmbeddingHealth, probe: _Probe, model: str | None, *, second: str | None
+) -> list[tuple[EmbeddingCheck, int]]:
+    """Return each check with its weight. ``second`` is the model of the better vectors, which follow."""
+    followed: dict[str, int | float | str | dict[str, int]] = {} if second is None else {"second": counts.second}
     stored = sum(counts.by_model.values())
     coverage = _ratio(counts.embedded, counts.memories)
     foreign = {name: rows for name, rows in counts.by_model.items() if name != model}
@@ -213,7 +218,7 @@ def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[t
                 status="ok" if coverage >= COVERAGE_OK else "warn" if coverage >= COVERAGE_WARN else "fail",
                 score=round(coverage, 4),
                 message=f"{counts.embedded} of {counts.memories} memories have an embedding",
-                detail={"embedded": counts.embedded, "total": counts.memories, "stale": counts.stale},
+                detail={"embedded": counts.embedded, "total": counts.memories, "stale": counts.stale, **followed},
             ),
             5,
         ),

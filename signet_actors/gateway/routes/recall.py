@@ -24,7 +24,7 @@ from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.responses import joined_tags
 from signet_actors.gateway.http.route import Call, HttpResponse, Route, filters_of, serve
-from signet_actors.gateway.query_embedding import query_vectors
+from signet_actors.gateway.query_embedding import is_second, query_vectors
 from signet_actors.gateway.session_excerpts import require_owner, session_excerpts
 from signet_actors.gateway.session_spans import with_transcripts
 from signet_actors.gateway.sessions.ledger import Context
@@ -253,6 +253,7 @@ async def search_memories(
     started = clock.monotonic_ns()
     vector, former = await query_vectors(state, query, call.read, filters.projects, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
+    second = is_second(state, former.model)
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
         Recall(
@@ -269,6 +270,7 @@ async def search_memories(
             pool=search_config.pool,
             vector_model=vector.model,
             former_model=former.model,
+            prefers_former=second,
             common_words_version=vector.common_words_version,
             hints=pipeline.hints.enabled,
             rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
@@ -280,6 +282,7 @@ async def search_memories(
             priors=search_config.priors,
             episode_order=search_config.episode_order,
             words=vector.words if search_config.token_similarity else (),
+            former_words=former.words if search_config.token_similarity and second else (),
             near_ms=None if intent is None or not search_config.date_boost else intent.window,
             within=None if intent is None or intent.mode != "filter" else time_filter(intent),
             received=received,
@@ -295,8 +298,9 @@ async def search_memories(
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
+    seconds = [space for space in found.second_spaces if is_second(state, space[0])]
     state.previous_embedder.observe_stale(
-        former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
+        former.model, (*found.stale_spaces, *seconds), state.embedder, state.config.embedding, state.log
     )
     if found.common_words is not None:
         state.common_words.learn(call.read, filters.projects, found.common_words)

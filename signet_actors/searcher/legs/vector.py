@@ -92,7 +92,9 @@ class VectorLeg:
         # Only above _WHOLE_PRODUCT_BELOW records: the codes in use, and those with a better centre, until complete.
         self._encoded: _Encoded | None = None
         self._next_encoded: _Encoded | None = None
+        # By row: whether its vector of this model is of its present words, and whether it is the newest of all models.
         self._current: Mask = np.zeros(0, np.bool_)
+        self._newest: Mask = np.zeros(0, np.bool_)
         self.pending = 0
 
     @property
@@ -103,7 +105,23 @@ class VectorLeg:
     @property
     def in_use(self) -> bool:
         """True if the newest vector of some memory is of this model, or if that is not known yet."""
-        return not self.complete or bool(self._current.any())
+        return not self.complete or bool(self._newest.any())
+
+    @property
+    def is_second(self) -> bool:
+        """True if memories have a vector of this model beside their first one."""
+        return bool((self._current & ~self._newest).any())
+
+    def with_vector(self, allowed: Mask) -> Mask:
+        """Return which of the ``allowed`` rows have a vector of this model; none while that is not known."""
+        return allowed & self._current if self.complete else np.zeros(len(allowed), np.bool_)
+
+    def embedding_numbers(self, columns: MemoryColumns, seqs: Seqs) -> Seqs:
+        """Return ``embeddings.seq`` of each row's vector, -1 or one of another model for a row that has none here."""
+        if not self.complete:
+            return columns.embedding_seq[seqs]
+        numbers: Seqs = np.where(self._current[seqs], self._embedding_of_row[seqs], -1)
+        return numbers
 
     def sync(self, snapshot: Snapshot, columns: MemoryColumns, *, max_rows: int, max_codes: int) -> None:
         """Bring the matrix nearer to ``snapshot`` by up to ``max_rows`` vectors, and their codes by ``max_codes``.
@@ -128,7 +146,7 @@ class VectorLeg:
         self.pending = 0 if self.complete or self._uses_stored(columns) else self._count_missing(columns)
 
     def _count_missing(self, columns: MemoryColumns) -> int:
-        missing = int(np.count_nonzero(columns.embedding_seq[: columns.size] > self.matrix.last_seq))
+        missing = len(self._missing(columns, columns.live[: columns.size]))
         return missing + (0 if self._encoded is None else self._indexed_records - self._encoded.records)
 
     def search(
@@ -172,7 +190,8 @@ class VectorLeg:
 
     def _missing(self, columns: MemoryColumns, allowed: Mask) -> Seqs:
         """Return the allowed rows whose vectors are not in the matrix yet."""
-        return np.flatnonzero(allowed & (columns.embedding_seq[: len(allowed)] > self.matrix.last_seq))
+        numbers = columns.embedding_seq[: len(allowed)]
+        return np.flatnonzero(allowed & (numbers > self.matrix.last_seq) & (numbers <= self.matrix.newest))
 
     def _uses_stored(self, columns: MemoryColumns) -> bool:
         """Return whether the stored vectors are searched: the file is unusable, or incomplete in a small store."""
@@ -216,7 +235,9 @@ class VectorLeg:
         present = np.flatnonzero(self._current[seqs])
         found[present] = self._products(seqs[present], query)
         if not self.complete:
-            missing = np.flatnonzero(columns.embedding_seq[seqs] > self.matrix.last_seq)[:_MAX_MISSING_READS]
+            numbers = columns.embedding_seq[seqs]
+            missing = np.flatnonzero((numbers > self.matrix.last_seq) & (numbers <= self.matrix.newest))
+            missing = missing[:_MAX_MISSING_READS]
             found[missing] = self._read(snapshot, query, seqs[missing])
         return found
 
@@ -248,10 +269,10 @@ class VectorLeg:
         return vectors
 
     def records(self, live: Mask) -> npt.NDArray[np.int32]:
-        """Return by row the record of its newest vector, -1 for a row that is not live or has none of this model."""
+        """Return by row the record of its newest vector, -1 for a row that is not live or has a newer one elsewhere."""
         if self._generation != self.matrix.generation:
             return np.full(len(self._current), -1, np.int32)
-        known = self._current & live[: len(self._current)]
+        known = self._newest & live[: len(self._newest)]
         return np.where(known, self._record_of_row[: len(known)], np.int32(-1))
 
     def _index_records(self, columns: MemoryColumns) -> None:
@@ -272,7 +293,9 @@ class VectorLeg:
             self._record_of_row[memories] = np.arange(self._indexed_records, stop)
             self._embedding_of_row[memories] = embeddings
             self._indexed_records = stop
-        self._current = self._embedding_of_row[: columns.size] == columns.embedding_seq[: columns.size]
+        numbers, own = self._embedding_of_row[: columns.size], columns.embedding_seq[: columns.size]
+        # A second vector is made after the first one of the same words, and new words have a new first one.
+        self._current, self._newest = (numbers >= own) & (own > 0), (numbers == own) & (own > 0)
 
     def _encode(self, most: int) -> None:
         """Compute the codes of at most ``most`` records that have none.

@@ -65,4 +65,4 @@ def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExpor
 
 def health(snapshot: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of inconsistent rows."""
-    return stored.health(snapshot, query.model, query.dimensions)
+    return stored.health(snapshot, query.model, query.dimensions, query.second)

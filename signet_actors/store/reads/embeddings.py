@@ -26,6 +26,10 @@ _BY_KIND = (
     "SELECT e.model, e.dimensions, count(*), sum(e.content_hash <> m.content_hash)"
     f" FROM memories m {_NEWEST_VECTOR} WHERE m.is_deleted = 0 GROUP BY e.model, e.dimensions"
 )
+_SECOND = (
+    "SELECT count(*) FROM memories m JOIN embeddings e ON e.source_type = 'memory' AND e.source_id = m.id"
+    " WHERE m.is_deleted = 0 AND e.model = :model AND e.seq > m.embedding_seq"
+)
 _WRONG_LENGTH = "SELECT count(*) FROM embeddings e WHERE length(e.vector) <> 4 * e.dimensions"
 _ORPHANED = (
     "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
@@ -76,7 +80,7 @@ def page(
     return found, total
 
 
-def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:
+def health(snapshot: Snapshot, model: str, dimensions: int, second: str | None = None) -> EmbeddingHealth:
     """Return counts of live memories with and without vectors, and of rows that do not fit the model."""
     by_model: Counter[str] = Counter()
     wrong_dimensions = stale = 0
@@ -93,4 +97,5 @@ def health(snapshot: Snapshot, model: str, dimensions: int) -> EmbeddingHealth:
         stale=stale,
         orphaned=snapshot.value(_ORPHANED),
         vec_missing=snapshot.unindexed_vectors(model, dimensions),
+        second=0 if second is None else snapshot.value(_SECOND, {"model": second}),
     )

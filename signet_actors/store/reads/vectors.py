@@ -15,8 +15,8 @@ _AFTER = (
     " ORDER BY e.seq LIMIT :limit"
 )
 _CURRENT_OF_ROWS = (
-    "SELECT m.seq, e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
-    " WHERE m.seq IN ({}) AND e.model = :model AND e.dimensions = :dimensions"
+    "SELECT m.seq, e.vector FROM memories m JOIN embeddings e ON e.source_id = m.id AND e.source_type = 'memory'"
+    " WHERE m.seq IN ({}) AND e.model = :model AND e.dimensions = :dimensions AND e.seq >= m.embedding_seq"
 )
 
 _CODES_OF_VECTORS = "SELECT e.seq, e.model, e.token_codes FROM embeddings e WHERE e.seq IN ({})"
@@ -46,7 +46,7 @@ def after(snapshot: Reads, model: str, dimensions: int, seq: int, limit: int) ->
 
 
 def current_of_rows(snapshot: Snapshot, model: str, dimensions: int, seqs: Sequence[int]) -> dict[int, bytes]:
-    """Return the newest vectors of the rows by ``memories.seq``, without rows whose newest is of another model."""
+    """Return the vectors of the rows' present words by ``memories.seq``, without rows that have none of this model."""
     dialect = snapshot.dialect
     sql = _CURRENT_OF_ROWS.format(dialect.members("seqs"))
     return dict(snapshot.rows(sql, {"seqs": dialect.listed(seqs), "model": model, "dimensions": dimensions}))

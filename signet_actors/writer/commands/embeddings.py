@@ -5,16 +5,29 @@ Source: architecture.txt "embeddings"; memory-pipeline.txt "Embedding Tracker"; 
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
-from signet_actors.domain.jobs import EMBED
-from signet_actors.protocol.pipeline import StoreVector, VectorStored
+from signet_actors.config.embedding_models import configured_space, second_space
+from signet_actors.domain.jobs import EMBED, SECOND_VECTOR
+from signet_actors.protocol.pipeline import (
+    FindUnembedded,
+    SecondVectorsStored,
+    StoreSecondVectors,
+    StoreVector,
+    UnembeddedFound,
+    VectorStored,
+)
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.embeddings import EMBEDDINGS, EmbeddingRow
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
+
+MOST_LOOKED_AT: Final = 500
+"""First vectors that one request looks at: some milliseconds, in which no write runs."""
 
 
 def store(context: CommandContext, memory_id: str, content_hash: str, vector: Vector) -> int | None:
@@ -43,6 +56,8 @@ def store(context: CommandContext, memory_id: str, content_hash: str, vector: Ve
         ),
     )
     context.insert_buffer.add(index, (seq, raw))
+    if space != second_space(context.config.embedding):
+        context.queue_changes.ready.add(SECOND_VECTOR)
     return seq
 
 
@@ -57,6 +72,33 @@ def store_vector(context: CommandContext, command: StoreVector) -> VectorStored:
     result = {"stored": stored, "model": command.model, "dimensions": command.dimensions}
     leases.complete_leased(context, job, msgspec.json.encode(result).decode())
     return VectorStored(stored)
+
+
+def find_unembedded(context: CommandContext, command: FindUnembedded) -> UnembeddedFound:
+    """Return memories whose first vector follows ``after``, and that have no second one of the same words."""
+    first, second = configured_space(context.config.embedding), second_space(context.config.embedding)
+    if first is None or second is None:
+        return UnembeddedFound([], command.after, more=False)
+    looked_at = embedding_rows.with_second(context.tx, first, second[0], command.after, MOST_LOOKED_AT)
+    lacking = [seq for seq, has_second in looked_at if not has_second][: command.limit]
+    is_full = len(lacking) == command.limit
+    last = lacking[-1] if is_full else looked_at[-1][0] if looked_at else command.after
+    texts = embedding_rows.texts_of(context.tx, lacking)
+    return UnembeddedFound(texts, last, more=is_full or len(looked_at) == MOST_LOOKED_AT)
+
+
+def store_second_vectors(context: CommandContext, command: StoreSecondVectors) -> SecondVectorsStored:
+    """Store and index the vectors whose memories are live, have a first vector, and still have the embedded words."""
+    second, stored = second_space(context.config.embedding), 0
+    for frame, one in enumerate(command.vectors if second is not None else ()):
+        assert second is not None
+        context.heartbeat()
+        if embedding_rows.has_first(context.tx, one.memory_id, one.content_hash):
+            embedding_rows.remove(context.tx, one.memory_id, second[0])
+            stored += (
+                store(context, one.memory_id, one.content_hash, Vector(*second, frame, one.token_codes)) is not None
+            )
+    return SecondVectorsStored(stored)
 
 
 def _replace(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
