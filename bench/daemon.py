@@ -166,8 +166,8 @@ class Daemon:
         named = {actor["name"]: actor["pid"] for actor in report["actors"] if actor["pid"] is not None}
         return {"supervisor": self.address.pid, **named}
 
-    def standbys(self) -> list[int]:
-        """Return the process ids of the standby processes, which the daemon does not name."""
+    def unnamed_processes(self) -> list[int]:
+        """Return the ids of the processes that the daemon does not name: the fork server."""
         named = set(self.processes().values())
         try:
             started = Path(f"/proc/{self.address.pid}/task/{self.address.pid}/children").read_text()

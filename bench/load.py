@@ -112,7 +112,7 @@ class Bench:
         with usage.measured():
             time.sleep(self._plan.idle_s)
         memory = {name: pss_bytes(pid) for name, pid in processes.items()}
-        memory["standing by"] = sum(map(pss_bytes, self._daemon.standbys()))
+        memory["fork server"] = sum(map(pss_bytes, self._daemon.unnamed_processes()))
         database = self._daemon.workspace / "memory" / "memories.db"
         return {
             "idle_cpu_percent": round(sum(usage.tree_ms.values()) / usage.wall_s / 10, 2),

@@ -13,9 +13,7 @@ TRACED: Final = ("writer", "gateway")
 
 if __name__ == "__main__":
     tree = tuple(
-        dataclasses.replace(
-            spec, module="bench.traced_child", environ={**spec.environ, MODULE_VARIABLE: spec.module}, standby=False
-        )
+        dataclasses.replace(spec, module="bench.traced_child", environ={**spec.environ, MODULE_VARIABLE: spec.module})
         if spec.role in TRACED
         else spec
         for spec in supervisor.TREE

@@ -3,7 +3,7 @@
 Children start from top to bottom, each group when the one above it is ready, and stop from bottom to top. A child that
 crashes is restarted alone (one_for_one), within the budget of its role in ``supervision.budgets``. When a core child
 exceeds it, the daemon exits with code 75, for searchers only when none is up; an optional child becomes ``failed`` and
-is tried again later. Children are fresh interpreters, named by module, so that a broken import affects one child only.
+is tried again later.
 
 Source: docs/reliability.md "Supervision policy"; architecture.txt "Daemon".
 """
@@ -43,39 +43,14 @@ def extractor_count(config: Config) -> int:
     return int(pipeline.enabled or pipeline.embedding_tracker.enabled or pipeline.reranker.use_extraction_model)
 
 
-_ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""For processes that add up a few rows at most: BLAS threads take a tenth of the gateway's import time."""
-
-_GATEWAY_ENVIRON = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
-"""Use one malloc arena for all threads of the gateway.
-
-glibc never returns the end of a per-thread arena: 8 MB after an import. The threads rarely compete for the one arena,
-because they hold the interpreter lock most of the time.
-"""
-
 TREE = (
-    ChildSpec("writer", "signet_actors.writer", core=True, standby=True),
+    ChildSpec("writer", "signet_actors.writer", core=True),
     ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True, reads=True),
     ChildSpec("retention", "signet_actors.retention", core=False),
-    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True, environ=_GATEWAY_ENVIRON),
+    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True),
     ChildSpec("decider", "signet_actors.decider", core=False, count=decider_count),
-    ChildSpec(
-        "extractor",
-        "signet_actors.extractor",
-        core=False,
-        count=extractor_count,
-        standby_after_crash=True,
-        environ=_ONE_BLAS_THREAD,
-    ),
-    ChildSpec(
-        "quarantine",
-        "signet_actors.extractor",
-        core=False,
-        count=extractor_count,
-        standby_after_crash=True,
-        after_crash_of="extractor",
-        environ=_ONE_BLAS_THREAD,
-    ),
+    ChildSpec("extractor", "signet_actors.extractor", core=False, count=extractor_count),
+    ChildSpec("quarantine", "signet_actors.extractor", core=False, count=extractor_count, after_crash_of="extractor"),
 )
 
 

@@ -8,10 +8,10 @@ import sys
 
 import uvloop
 
-from signet_actors.gateway.actor import Gateway, preload_imports
+from signet_actors.gateway.actor import Gateway
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logging.configuration import configure_logging
-from signet_actors.runtime.processes.child_context import read_context_preloaded
+from signet_actors.runtime.processes.child_context import read_context
 
 _SWITCH_S = 0.002
 """The interpreter's switch interval: how long a thread with a long text can keep the event loop waiting.
@@ -24,10 +24,10 @@ request should be answered.
 def main() -> int:
     """Run the gateway and return its exit code."""
     sys.setswitchinterval(_SWITCH_S)
-    boot, preloaded = read_context_preloaded(preload_imports)
+    boot = read_context()
     log = configure_logging(boot)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Gateway(boot, SystemClock(), log, random.Random(), preloaded).run())
+        return runner.run(Gateway(boot, SystemClock(), log, random.Random()).run())
 
 
 if __name__ == "__main__":

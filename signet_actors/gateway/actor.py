@@ -16,7 +16,6 @@ import gc
 import random
 import secrets
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,30 +52,6 @@ LAST_FLUSH_S = 0.3
 """The part of it in which what sessions received last, and what they did, is stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preloaded:
-    """The ``embedder`` for the configuration ``embedding``, loaded by a standby process before it is started."""
-
-    embedding: EmbeddingConfig
-    embedder: Embedder | None
-
-
-def preload_imports(boot: ChildContext) -> Preloaded | None:
-    """Load what takes most of the start time; return None if that fails, since the start then reports the error.
-
-    MiniLM is not loaded: its second copy would always be in memory, and loading takes a fifth of a second.
-    """
-    try:
-        if boot.config.embedding.provider == "minilm":
-            return None
-        return Preloaded(boot.config.embedding, load_embedder(boot.config.embedding))
-    except ConfigError:
-        return None
-    finally:
-        gc.collect()
-        gc.freeze()  # the collection before Ready need not scan these objects again
-
-
 def load_embedder(config: EmbeddingConfig) -> Embedder | None:
     """Load the embedder and give the memory that loading used back to the system. Raises ConfigError."""
     embedder = make_embedder(config)
@@ -106,7 +81,6 @@ class Gateway:
         clock: Clock,
         log: FilteringBoundLogger,
         rng: random.Random,
-        preloaded: Preloaded | None = None,
     ) -> None:
         self.boot = boot
         self.clock = clock
@@ -119,7 +93,6 @@ class Gateway:
         self._token_task: asyncio.Task[None] | None = None
         self._stopped_before_ready = False
         self._descriptors = 0
-        self._preloaded = preloaded
         self._workspace = Workspace(Path(boot.workspace))
 
     async def run(self) -> int:
@@ -185,10 +158,7 @@ class Gateway:
         return ExitCode.OK
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
-        """Return the preloaded embedder if it matches the configuration, else load it. Raises ConfigError."""
-        preloaded, self._preloaded = self._preloaded, None
-        if preloaded is not None and preloaded.embedding == wanted:
-            return preloaded.embedder
+        """Load the embedder. Raises ConfigError."""
         self.bus.starting("loading the embedding model")
         return await asyncio.to_thread(load_embedder, wanted)
 

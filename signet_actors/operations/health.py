@@ -43,7 +43,7 @@ class PipelineHealth(msgspec.Struct, frozen=True, rename="camel"):
 class ResourcesHealth(msgspec.Struct, frozen=True, rename="camel"):
     """CPU and memory of all daemon processes except the supervisor, as of their last heartbeats.
 
-    ``rss_bytes`` is 0 if the system does not report it.
+    ``rss_bytes`` is 0 if the system does not report it. A page that processes share counts in each of them.
     """
 
     processes: int

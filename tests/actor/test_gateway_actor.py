@@ -20,14 +20,14 @@ import msgspec
 import pytest
 import structlog
 
-from signet_actors.config.schema import Config, EmbeddingConfig, SupervisionConfig
+from signet_actors.config.schema import Config, SupervisionConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode
 from signet_actors.gateway import actor as gateway_actor
 from signet_actors.gateway.actor import Gateway
 from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, Reload
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.processes.child_context import encode_context, warmup_payload
+from signet_actors.runtime.processes.child_context import encode_context
 from tests.support.bus_client_harness import soon
 from tests.support.bus_harness import BusHarness, bus_harness, child_environment, eventually, log_lines
 from tests.support.edge import gateway_config
@@ -68,16 +68,12 @@ def listener() -> Iterator[Listener]:
     made.socket.close()
 
 
-def start(
-    room: BusHarness, listener: Listener, incarnation: int = 1, *, rehearsal: Config | None = None
-) -> subprocess.Popen[bytes]:
-    """A gateway process on the listener's port, perhaps one that has stood by for a life with another configuration."""
+def start(room: BusHarness, listener: Listener, incarnation: int = 1) -> subprocess.Popen[bytes]:
+    """A gateway process on the listener's port."""
     descriptor = listener.socket.fileno()
     boot = msgspec.structs.replace(room.boot("gateway", "gateway", incarnation), listen_fds=(descriptor,))
     room.said["gateway"] = []
     with tempfile.TemporaryFile() as stdin:
-        if rehearsal is not None:
-            stdin.write(warmup_payload(msgspec.structs.replace(boot, config=rehearsal)))
         stdin.write(encode_context(boot))
         stdin.seek(0)
         process = subprocess.Popen(
@@ -113,38 +109,6 @@ def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusHar
         waiting.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         start(room, listener, incarnation=2)
         assert waiting.recv(15) == b"HTTP/1.1 200 OK"
-
-
-def loaded_in_its_life(room: BusHarness) -> bool:
-    return any(line.get("detail") == "loading the embedding model" for line in log_lines(room.workspace))
-
-
-def has_its_model(listener: Listener) -> bool:
-    status, body = listener.get("/api/status")
-    embedding = body["embedding"]
-    assert isinstance(embedding, dict)
-    return status == 200 and embedding["available"] is True
-
-
-def test_a_standby_gateway_has_loaded_its_model_before_it_starts(room: BusHarness, listener: Listener) -> None:
-    start(room, listener, rehearsal=room.config)
-    wait_ready(room)
-    assert has_its_model(listener)
-    assert not loaded_in_its_life(room)
-
-
-@pytest.mark.parametrize(
-    "rehearsed",
-    [EmbeddingConfig(provider="none"), EmbeddingConfig(provider="openai")],
-    ids=["another provider", "one that cannot be served"],
-)
-def test_a_standby_gateway_uses_the_configuration_that_it_starts_with(
-    room: BusHarness, listener: Listener, rehearsed: EmbeddingConfig
-) -> None:
-    start(room, listener, rehearsal=Config(embedding=rehearsed))
-    wait_ready(room)
-    assert has_its_model(listener)
-    assert loaded_in_its_life(room)
 
 
 def test_a_drain_ends_with_exit_code_0(room: BusHarness, listener: Listener) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.bus_harness import eventually
 from tests.support.echo_daemon import QUICK, alive, changed, daemon
+from tests.support.open_files import family
 
 pytestmark = pytest.mark.system
 
@@ -54,18 +55,17 @@ def test_the_daemon_prints_its_address_and_keeps_its_files_private(workspace: Pa
             assert mode & 0o077 == 0, f"{path} has mode {mode:o}"
 
 
-def test_a_standby_process_takes_over_and_its_own_exit_is_ignored(workspace: Path) -> None:
+def test_a_killed_child_is_forked_again_also_after_the_fork_server_was_killed(workspace: Path) -> None:
     with daemon(workspace, changed(QUICK, settledMs=0)) as running:
-        ready = running.wait_for("standby_prepared", child="gateway", count=2)[-1]["pid"]
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
         running.wait_for("child_up", child="gateway", child_incarnation=2)
-        assert running.pid_of("gateway") == ready
-        unused = running.wait_for("standby_prepared", child="gateway", count=3)[-1]["pid"]
-        os.kill(unused, signal.SIGKILL)
-        eventually(lambda: not alive(unused))
+        children = {int(line["pid"]) for line in running.events("spawned")}
+        (forks,) = {pid for pid in family(running.process.pid) if alive(pid)} - children - {running.process.pid}
+        os.kill(forks, signal.SIGKILL)
+        running.wait_for("fork_server_exited")
         os.kill(running.pid_of("gateway"), signal.SIGKILL)
         running.wait_for("child_up", child="gateway", child_incarnation=3)
-        assert len(running.events("child_exited")) == 2
+        assert len(running.events("child_exited")) == 2, "no child ended with the fork server"
 
 
 def test_a_child_that_reports_its_exit_but_does_not_end_is_killed_and_its_reported_code_counts(workspace: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_final_exit_code_of_a_child_ends_the_daemon_with_this_code(workspace: 
 
 def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_at_once(workspace: Path) -> None:
     with daemon(workspace) as running:
-        running.wait_for("standby_prepared", child="gateway", count=2)
-        children = [int(line["pid"]) for line in running.events("spawned") + running.events("standby_prepared")]
+        children = family(running.process.pid)[1:]
+        assert len(children) > len(running.events("spawned"))
         running.process.kill()
         running.exit_code()
         eventually(lambda: not any(alive(pid) for pid in children), what="orphans gone")

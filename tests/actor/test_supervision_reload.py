@@ -152,18 +152,6 @@ def test_a_shorter_heartbeat_interval_kills_no_child_with_the_old_one(workspace:
         assert len(running.events("spawned")) == spawned_before + 1
 
 
-def test_a_child_gets_a_standby_after_its_first_crash(workspace: Path, file: Path) -> None:
-    file.write_text(switched(pipeline=True, config=changed(QUICK, settledMs=0)), encoding="utf-8")
-    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
-        running.wait_for("child_up", child="extractor")
-        assert running.events("standby_prepared", child="extractor") == []
-        os.kill(running.pid_of("extractor"), signal.SIGKILL)
-        ready = running.wait_for("standby_prepared", child="extractor")[-1]["pid"]
-        os.kill(running.pid_of("extractor"), signal.SIGKILL)
-        running.wait_for("child_up", child="extractor", child_incarnation=3)
-        assert running.pid_of("extractor") == ready
-
-
 def test_the_quarantine_is_started_after_the_first_crash_of_the_extractor(workspace: Path, file: Path) -> None:
     file.write_text(switched(pipeline=True), encoding="utf-8")
     environ = {"SIGNET_TEST_CONFIG": str(file), "SIGNET_TEST_QUARANTINE": "1"}

@@ -31,7 +31,6 @@ STAGES: dict[str, Callable[[LiveDaemon], bool]] = {
     "the writer is being started": lambda daemon: _said(daemon, "spawned", child="writer"),
     "the writer is up": lambda daemon: _said(daemon, "child_up", child="writer"),
     "the gateway is being started": lambda daemon: _said(daemon, "spawned", child="gateway"),
-    "the gateway-to-be loads its model": lambda daemon: _said(daemon, "standby_prepared", child="gateway"),
 }
 
 

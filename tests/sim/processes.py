@@ -313,12 +313,6 @@ class SimProcess(ChildProcess):
         self.incarnation = self._daemon.incarnation_of(boot)
         self.incarnation.after(self._daemon.world.rng.uniform(0.01, 0.1), self.incarnation.begin)
 
-    def spawn_standby(self, warmup: bytes) -> None:
-        """Do nothing: standby processes are not simulated."""
-
-    def kill_standby(self) -> None:
-        """See ``spawn_standby``."""
-
     def kill(self) -> None:
         if self.incarnation is not None:
             self.incarnation.exit(-9)

@@ -29,7 +29,7 @@ TREE = (
     ChildSpec("writer", ECHO, core=True),
     ChildSpec("searcher", ECHO, core=True, count=searchers, pool=True, reads=True),
     ChildSpec("retention", ECHO, core=False),
-    ChildSpec("gateway", ECHO, core=True, listens=True, standby=True),
+    ChildSpec("gateway", ECHO, core=True, listens=True),
 )
 
 

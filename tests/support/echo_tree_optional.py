@@ -21,7 +21,7 @@ TREE = (
     ChildSpec("searcher", ECHO, core=True),
     ChildSpec("gateway", ECHO, core=True, listens=True),
     ChildSpec("decider", ECHO, core=False, count=decider_count),
-    ChildSpec("extractor", ECHO, core=False, count=extractor_count, standby_after_crash=True),
+    ChildSpec("extractor", ECHO, core=False, count=extractor_count),
     *([QUARANTINE] if "SIGNET_TEST_QUARANTINE" in os.environ else ()),
 )
 

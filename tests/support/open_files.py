@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def family(supervisor: int) -> list[int]:
-    """Return the running processes that the supervisor started, including standbys."""
+    """Return the running processes that the supervisor started, and the fork server."""
     found: list[int] = []
     waiting = [supervisor]
     while waiting:

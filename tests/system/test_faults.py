@@ -101,13 +101,6 @@ def test_a_write_while_the_writer_is_down_waits_for_its_next_incarnation(fresh: 
     assert sorted(row[0] for row in stored) == sorted(answer["id"] for answer in answered)
 
 
-def test_standby_processes_are_started_only_when_no_child_is_starting(fresh: LiveDaemon) -> None:
-    tail = LogTail(fresh.workspace)
-    eventually(lambda: tail.events("standby_prepared", child="writer"), within_s=60, what="a writer stands by")
-    supervisor = [(line["event"], line.get("child")) for line in tail.lines if line.get("actor") == "supervisor"]
-    assert supervisor.index(("serving", None)) < supervisor.index(("standby_prepared", "writer"))
-
-
 def test_all_children_killed_at_once_are_restarted_and_nothing_is_lost(fresh: LiveDaemon) -> None:
     with load_on(fresh) as load:
         pids = fresh.children()

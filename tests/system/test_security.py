@@ -588,7 +588,7 @@ def test_nothing_listens_but_one_port_on_loopback(guarded: LiveDaemon) -> None:
 
 
 def gateway_pids(daemon: LiveDaemon) -> set[int]:
-    """The pids of the gateway and its standby."""
+    """The pid of the gateway, in a set."""
     return {pid for pid in daemon.processes() if b"signet_actors.gateway" in Path(f"/proc/{pid}/cmdline").read_bytes()}
 
 

@@ -1,4 +1,4 @@
-"""The modules that the gateway and its standby process load."""
+"""The modules that the gateway loads."""
 
 from __future__ import annotations
 

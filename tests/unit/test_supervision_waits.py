@@ -36,9 +36,6 @@ class Unkillable:
     def kill(self) -> None:
         pass
 
-    def kill_standby(self) -> None:
-        pass
-
 
 class Deaf:
     """A control socket without any child."""

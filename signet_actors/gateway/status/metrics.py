@@ -64,7 +64,11 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
     for figure, name, meaning in (
         # every process
         ("cpu_seconds", "actor_cpu_seconds_total", "CPU time of the process"),
-        ("rss_bytes", "actor_resident_bytes", "Resident memory of the process (Linux only)"),
+        (
+            "rss_bytes",
+            "actor_resident_bytes",
+            "Resident memory of the process, with the pages that it shares with others (Linux only)",
+        ),
         ("rss_peak_bytes", "actor_resident_peak_bytes", "Peak resident memory of the process"),
         ("hb_missed", "actor_heartbeats_missed_total", "Heartbeats sent too late or not at all"),
         ("sent", "bus_sent_total", "Messages sent to other processes"),

@@ -30,9 +30,6 @@ class ChildSpec:
     ``pool``: number the names even when there is only one.
     ``reads``: the child opens snapshots of the store, which can block a WAL checkpoint.
     ``listens``: the child inherits the listening TCP socket.
-    ``standby``: keep a standby process that has already imported the code, for children that import slowly and whose
-    absence callers notice.
-    ``standby_after_crash``: keep one only for a while after a crash.
     ``after_crash_of``: run the child only after a crash of that role, until both have served without a crash for ten
     minutes.
     ``environ``: variables added to the supervisor's environment.
@@ -45,8 +42,6 @@ class ChildSpec:
     pool: bool = False
     reads: bool = False
     listens: bool = False
-    standby: bool = False
-    standby_after_crash: bool = False
     after_crash_of: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,7 +65,6 @@ class Child:
     ``on_probation``: it has exceeded its budget, but the daemon runs without it: an optional child, or a searcher while
     another one is up. Another early crash makes it wait again. An exit after it ran for long enough ends the probation,
     and so does its being switched off and on again.
-    ``standby_due``: a standby process is still to be started.
     ``wanted``: the current configuration needs it.
     ``stop_deadline_ns``: it is draining because it is no longer needed, and is killed at that time.
     ``earlier_incarnations``: the incarnations before it was last needed again; they do not count as restarts.
@@ -97,7 +91,6 @@ class Child:
     snapshots_asked: int = 0
     snapshots_ended: int = 0
     on_probation: bool = False
-    standby_due: bool = False
     wanted: bool = True
     stop_deadline_ns: int | None = None
     earlier_incarnations: int = 0
@@ -113,7 +106,6 @@ class Child:
         self.has_reported = False
         self.ready_ms = None
         self.restart_at_ns = None
-        self.standby_due = False
         self.stop_deadline_ns = None
         self.exit_notice = None
         self.kill_reason = ""

@@ -43,10 +43,9 @@ class TreeDrain:
         self._group = children.group_count
 
     def begin(self) -> None:
-        """Cancel all restarts and standby processes, and ask the outermost group to stop."""
+        """Cancel all restarts, and ask the outermost group to stop."""
         for child in self._children:
             child.restart_at_ns = None
-            child.process.kill_standby()
         self._next_group()
 
     def step(self) -> bool:
@@ -103,7 +102,6 @@ def drain_unneeded(
             child.stop_deadline_ns = now + drain_ms * _MS
             child.state = STOPPING
             child.detail = "no longer needed"
-            child.process.kill_standby()
             changed = True
             log.info("child_no_longer_needed", child=child.name)
             if child.ready_ms is not None and control.tell(child.name, Drain(drain_ms)):

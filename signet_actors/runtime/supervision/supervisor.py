@@ -49,11 +49,11 @@ from signet_actors.runtime.supervision.control_socket import ControlMessage, Con
 from signet_actors.runtime.supervision.daemon_files import DaemonFiles
 from signet_actors.runtime.supervision.drain import TreeDrain, drain_unneeded
 from signet_actors.runtime.supervision.file_watch import FileWatch
+from signet_actors.runtime.supervision.fork_server import ForkServer, reap_orphans
 from signet_actors.runtime.supervision.liveness import kill_silent, relieve_wal
 from signet_actors.runtime.supervision.reload import Reloader
 from signet_actors.runtime.supervision.restart_policy import GiveUp
 from signet_actors.runtime.supervision.sd_notify import Notifier
-from signet_actors.runtime.supervision.standbys import Standbys
 from signet_actors.runtime.supervision.upkeep import Upkeep
 from signet_actors.runtime.sync_points import sync_point
 
@@ -69,6 +69,9 @@ LATE_START_MS = 1000
 """How long the daemon serves before the groups after the last core group start."""
 _FAILURE_REPORT_MS = 1000
 """How long health reports a fatal failure before the daemon stops."""
+QUIET_AFTER_CRASH_MS = 600_000
+"""How long without a crash until a child that runs because of one (``ChildSpec.after_crash_of``) is not needed."""
+_FORK_SERVER_POLL_MS = 10
 _EXIT_NOTICE_WAIT_MS = 30
 """How long to wait for an exit notice: it arrives through another channel than the exit itself."""
 
@@ -108,11 +111,13 @@ class Supervisor:
         self._notifier = notifier
         self._retry_failed_ns = retry_failed_ms * _MS
 
+        self._fork_server = None if make_process is not None else ForkServer({spec.module for spec in tree}, log)
+
         def real_process(spec: ChildSpec, name: str) -> ChildProcess:
-            return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
+            listeners = listen_fds if spec.listens else ()
+            return ChildProcess(name, spec.module, listeners, log, spec.environ, self._fork_server)
 
         self._children = Children(tree, config, make_process or real_process)
-        self._standbys = Standbys(self._children, self._context_for)
         self._files = FileWatch(self._children, daemon_files, log)
         self._reloader = Reloader(load, boot.config, Path(boot.workspace), self._children, log)
         self._started_groups = 0
@@ -152,6 +157,8 @@ class Supervisor:
             # Also when this loop itself failed.
             for child in self._children:
                 child.process.terminate()
+            if self._fork_server is not None:
+                self._fork_server.stop()
         return self._exit_code
 
     def run_once(self, signals: int) -> None:
@@ -161,6 +168,8 @@ class Supervisor:
         self._read_messages()
         self._reap()
         if self._drain is None:
+            if self._fork_server is not None:
+                self._fork_server.start()
             self._check_files(now)
             if self._reloader.file_changed(now):
                 self._reload()
@@ -179,9 +188,8 @@ class Supervisor:
         if self._changed:
             self._changed = False
             self._control.broadcast(self._children.reachable(), self._children.states())
-        if self._drain is None and self._serving:
-            self._standbys.spawn_due()  # after the broadcast, which others wait for
-        if self._upkeep.run(self.config) and self._standbys.drop_after_crash(self._clock.monotonic_ns()):
+        quiet_since = now - QUIET_AFTER_CRASH_MS * _MS
+        if self._upkeep.run(self.config) and self._drain is None and self._children.forget_crashes(quiet_since):
             self._apply_child_set()
 
     def wait_ms(self) -> int:
@@ -191,6 +199,8 @@ class Supervisor:
         if self._notifier.watchdog_s is not None:
             until = min(until, self._upkeep.next_watchdog_ns)
         until = min([until, *self._children.due_times_ns()])
+        if self._waits_for_fork_server():
+            until = min(until, now + _FORK_SERVER_POLL_MS * _MS)
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
@@ -221,9 +231,11 @@ class Supervisor:
     def _start_groups(self) -> None:
         """Start each group when the one before it is ready; optional children delay no group.
 
-        While the first group starts, the processes of all groups up to the last core one already import their code.
-        Later groups start after the daemon has served for a moment, so that the first requests have the CPU cores.
+        The first one waits for the fork server. Groups after the last core one start after the daemon has served for a
+        moment, so that the first requests have the CPU cores.
         """
+        if self._waits_for_fork_server():
+            return
         while self._started_groups < self._children.group_count:
             if self._started_groups and not self._children.group_is_ready(self._started_groups - 1):
                 return
@@ -235,10 +247,9 @@ class Supervisor:
             if self._failed_ns is not None:
                 return
             self._started_groups += 1
-            if self._started_groups == 1:
-                for child in self._children:
-                    if child.group <= self._last_core_group and not child.process.exists:
-                        self._standbys.spawn(child)
+
+    def _waits_for_fork_server(self) -> bool:
+        return self._started_groups == 0 and self._fork_server is not None and self._fork_server.is_starting
 
     def _check_serving(self) -> None:
         """Report once that everything needed is up: to systemd, the log and the terminal."""
@@ -296,6 +307,8 @@ class Supervisor:
                     self._read_messages()
                 child.process.clear()
                 self._on_exit(child, code)
+        if self._fork_server is not None:
+            reap_orphans({self._fork_server.pid, *(child.process.pid for child in self._children)})
 
     def _on_exit(self, child: Child, code: int) -> None:
         sync_point("supervisor.on_child_exit")
@@ -427,9 +440,6 @@ class Supervisor:
         child.detail = detail
         self._changed = True
         self._log.info("child_up", child=child.name, child_incarnation=child.incarnation)
-        child.standby_due = child.spec.standby or (
-            child.spec.standby_after_crash and child.incarnation > child.earlier_incarnations + 1
-        )
 
     def _read_signals(self, signals: int) -> None:
         for number in read_pending(signals):
