@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from importlib import import_module
 
 import uvloop
 
@@ -19,6 +20,12 @@ _SWITCH_S = 0.002
 The loop waits for it several times in each request. Python's default of 5 ms would use up most of the time in which a
 request should be answered.
 """
+
+
+def preload() -> None:
+    """Import the modules that the first requests need."""
+    for module in ("encodings.idna", "uvicorn.lifespan.on", "signet_actors.config.yaml_file"):
+        import_module(module)
 
 
 def main() -> int:

@@ -23,6 +23,11 @@ number of waiting messages.
 """
 
 
+def preload() -> None:
+    """Import the module that the first recall needs."""
+    import numpy.ma  # noqa: F401, PLC0415
+
+
 def main() -> int:
     """Run the searcher and return its exit code."""
     block_network_sockets()

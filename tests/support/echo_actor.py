@@ -16,7 +16,7 @@ The text of a request selects a failure:
 ``boot_hang``, ``leave:<code>`` (the first incarnation exits the actor, but its process does not end),
 ``after:<ms>:<code>`` (exits this long after Ready), ``deaf`` (ignores the request to drain), ``holds`` (never returns
 from its first duty, but sends heartbeats), ``pressure`` (reports that the write-ahead log cannot be checkpointed: once
-mildly, then severely every 100 ms).
+mildly, then severely every two seconds).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Echo:
         if way == "pressure":
             self.loop.tell_supervisor(WalPressure(40 << 20, severe=self.ready_at > 0))
             self.ready_at = 1.0
-            return 0.1
+            return 2.0
         return None
 
     def counters(self) -> dict[str, float]:

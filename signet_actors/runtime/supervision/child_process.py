@@ -3,7 +3,7 @@
 It is forked by the fork server, or else a fresh interpreter on its module; never a fork of the supervisor, which has
 threads and sockets. The decision to start or restart one is made in ``supervisor.py``.
 
-Source: docs/reliability.md "Supervision policy", R9 and R10; docs/decisions.md 69.
+Source: docs/reliability.md "Supervision policy", R9 and R10; docs/messaging.md rule 17.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It exists on Linux only: elsewhere a process cannot hand its children to the supervisor, and libraries of macOS do not
 survive a fork. Without it, or while it starts, every child is a fresh interpreter.
 
-Source: docs/reliability.md R9; docs/decisions.md 69.
+Source: docs/reliability.md R9; docs/messaging.md rule 17.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from signet_actors.runtime.processes.signals import blocked
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-CHILD_ENVIRON: Final = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+CHILD_ENVIRON: Final = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "SPT_NOENV": "1"}
 """No child multiplies large matrices, and their threads take turns: one thread of BLAS, and one arena for all threads,
-since glibc never returns the end of another one, 8 MB after an import."""
+since glibc never returns the end of another one, 8 MB after an import. The title of a process (``setproctitle``) does
+not overwrite what the system shows as its environment."""
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _MODULE: Final = "signet_actors.runtime.processes.fork_server"
