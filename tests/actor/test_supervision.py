@@ -31,6 +31,7 @@ def test_children_start_in_order_and_sigterm_drains_them_in_reverse(workspace: P
     with daemon(workspace) as running:
         spawned = [line["child"] for line in running.events("spawned")]
         assert spawned == ["writer", "searcher-1", "searcher-2", "retention", "gateway"]
+        running.wait_for("child_up", child="retention")  # optional, so that nothing waits for it
         ready = [line["child"] for line in running.events("child_up")]
         assert ready.index("writer") < ready.index("searcher-1") < ready.index("gateway")
         running.process.send_signal(signal.SIGTERM)
