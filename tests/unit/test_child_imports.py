@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from signet_actors.runtime.supervision.fork_server import CHILD_ENVIRON
 
 
 def modules_of(role: str) -> set[str]:
@@ -30,6 +33,22 @@ def test_a_process_does_not_import_modules_that_it_does_not_need(role: str, need
     loaded = modules_of(role)
     assert "signet_actors" in loaded
     assert not loaded & needless
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells the threads and files of a process")
+def test_the_process_that_children_are_forked_from_has_one_thread_no_file_and_no_model() -> None:
+    told = (
+        "import os, sys, zmq; from signet_actors.runtime.processes.fork_server import _import_program as program\n"
+        "from signet_actors.supervisor import TREE\n"
+        "assert all(program(spec.module) for spec in TREE)\n"
+        "opened = [fd for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]\n"
+        "print(len(os.listdir('/proc/self/task')), opened, zmq.Context._instance, 'onnxruntime' in sys.modules)"
+    )
+    environ = {**os.environ, **CHILD_ENVIRON}
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True, env=environ
+    )
+    assert done.stdout.strip() == "1 [] None False"
 
 
 def test_a_logger_without_asyncio_can_be_awaited() -> None:
