@@ -1,18 +1,23 @@
 """Store a transcript: parse it, remove secrets, cut it into parts, and send these to the writer.
 
-Threads of their own do all but the last (``transcript_readers``), and pause for searches. Secrets are always
-removed, because the user did not ask to store what a transcript contains.
+Threads of their own do all but the last (``transcript_readers``), and pause for searches. The words for the index of
+a part are made while the writer stores the one before. Secrets are always removed, because the user did not ask to
+store what a transcript contains.
 
 Source: docs/decisions.md 26, 37; docs/reliability.md R13.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.parse import parse_transcript
@@ -27,6 +32,8 @@ from signet_actors.protocol.transcripts import CapturedTurn, CapturePosition, St
 PART_CHARS: Final = 256 * 1024
 PART_TURNS: Final = 500
 """Of one message to the writer, with the words for its index; other writes wait for at most one."""
+_CJK_GROWTH: Final = 4
+"""A text of CJK characters is so much longer with its pairs."""
 _SEGMENT_CHARS: Final = 256 * 1024
 _SHORT_SEGMENT_CHARS: Final = 32 * 1024
 """So short a segment cannot contain more secrets than a text may."""
@@ -58,10 +65,8 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     part: list[CapturedTurn] = []
     size = 0
     for row in stored_turns(transcript.turns, clean, transcript.ids):
-        turn = CapturedTurn(
-            row.basis, row.number, row.role, row.text, indexed_beside(row.text), row.said_at, row.continues, row.name
-        )
-        chars = len(turn.content) + len(turn.cjk or "")
+        turn = CapturedTurn(row.basis, row.number, row.role, row.text, None, row.said_at, row.continues, row.name)
+        chars = len(turn.content) * (_CJK_GROWTH if MAYBE_CJK.search(turn.content) else 1)
         if part and (size + chars > PART_CHARS or len(part) >= PART_TURNS):
             found.parts.append(tuple(part))
             part, size = [], 0
@@ -70,6 +75,15 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     if part:
         found.parts.append(tuple(part))
     return found
+
+
+def with_terms(part: tuple[CapturedTurn, ...], make_way: Callable[[], None]) -> tuple[CapturedTurn, ...]:
+    """Return the turns with the words for their index. Blocks."""
+    indexed = []
+    for turn in part:
+        make_way()
+        indexed.append(msgspec.structs.replace(turn, cjk=indexed_beside(turn.content)))
+    return tuple(indexed)
 
 
 def capture_for(state: GatewayState, raw: bytes, check: Callable[[], None]) -> Capture:
@@ -135,32 +149,45 @@ async def store_capture(
         call.warnings.append("the format of the transcript is not known; it is stored as text")
     if transcript.skipped:
         call.warnings.append(f"{transcript.skipped} lines of the transcript could not be read")
+    if not found.parts:
+        return StoredCapture(0)
     added = 0
     job_id: str | None = None
     previous: CapturePosition | None = None
-    for number, part in enumerate(found.parts, 1):
-        command = StoreTurns(
-            session_key=session_key,
-            agent_id=call.agent_id,
-            format=transcript.format,
-            turns=part,
-            previous=previous,
-            harness=harness,
-            project=project,
-            captured_at=captured_at,
-            ended=ended and number == len(found.parts),
-            then=then if number == len(found.parts) else None,
-        )
-        try:
-            done = await call.ask_writer_unkeyed(command)
-        except SignetError as error:
-            if number == 1:
-                raise
-            raise OutcomeUnknown(f"a part of the transcript is stored ({error.detail}); retry to store all") from error
-        if done.forgotten:
-            return None
-        added += done.added
-        previous, job_id = done.position, done.job_id
+    searches = SearchesFirst(lambda: call.state.bus.unanswered_searches > 0)
+    count = len(found.parts)
+    indexing = asyncio.ensure_future(asyncio.to_thread(with_terms, found.parts[0], searches.make_way))
+    try:
+        for number in range(1, count + 1):
+            part = await indexing
+            if number < count:
+                indexing = asyncio.ensure_future(asyncio.to_thread(with_terms, found.parts[number], searches.make_way))
+            command = StoreTurns(
+                session_key=session_key,
+                agent_id=call.agent_id,
+                format=transcript.format,
+                turns=part,
+                previous=previous,
+                harness=harness,
+                project=project,
+                captured_at=captured_at,
+                ended=ended and number == count,
+                then=then if number == count else None,
+            )
+            try:
+                done = await call.ask_writer_unkeyed(command)
+            except SignetError as error:
+                if number == 1:
+                    raise
+                raise OutcomeUnknown(
+                    f"a part of the transcript is stored ({error.detail}); retry to store all"
+                ) from error
+            if done.forgotten:
+                return None
+            added += done.added
+            previous, job_id = done.position, done.job_id
+    finally:
+        indexing.cancel()
     return StoredCapture(added, job_id)
 
 

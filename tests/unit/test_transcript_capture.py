@@ -10,8 +10,9 @@ from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.domain.transcripts.excerpts import excerpt
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import MAX_TEXT_CHARS, MAX_TURNS, TranscriptTooLong
+from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.gateway import transcript_capture
-from signet_actors.gateway.transcript_capture import PART_CHARS, capture, segments, without_secrets
+from signet_actors.gateway.transcript_capture import PART_CHARS, capture, segments, with_terms, without_secrets
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 BLOCK = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEAx5Zc\n" * 20 + "-----END RSA PRIVATE KEY-----\n"
@@ -47,6 +48,28 @@ def test_parts_are_bounded_and_keep_the_order() -> None:
     assert len(found.parts) > 1
     assert all(sum(len(turn.content) for turn in part) <= PART_CHARS for part in found.parts)
     assert [int(turn.content.split()[0]) for part in found.parts for turn in part] == list(range(200))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "\u6570\u636e\u5e93\u5728\u7aef\u53e3",
+        "\u30c7\u30fc\u30bf",
+        "\ub370\uc774\ud130",
+        "stra\u00dfe ",
+        "camelCase ",
+        "\u6570 a ",
+    ],
+)
+def test_parts_are_bounded_with_the_words_for_their_index(word: str) -> None:
+    raw = "".join(json.dumps({"role": "user", "content": f"{n} " + word * 4000}) + "\n" for n in range(40)).encode()
+    parts = capture(raw, Redactor(), lambda: None).parts
+    assert len(parts) > 1
+    for part in parts:
+        indexed = with_terms(part, lambda: None)
+        assert [turn.content for turn in indexed] == [turn.content for turn in part]
+        assert all(turn.cjk == indexed_beside(turn.content) for turn in indexed)
+        assert sum(len(turn.content) + len(turn.cjk or "") for turn in indexed) <= PART_CHARS
 
 
 def test_a_conversation_that_is_too_long_is_refused() -> None:
