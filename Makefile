@@ -17,8 +17,8 @@ UPGRADE ?= --upgrade
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header \
 	--no-emit-index-url pyproject.toml $(UPGRADE)
 # Each library is called by the tests of one of these: pyzmq, starlette, uvicorn, httptools, prometheus-client, httpx,
-# structlog, the SDK of MCP, apsw, sqlite-vec, numpy, onnxruntime, click, rich, markdown-it, pyyaml, msgspec.
-LIBRARY_TESTS = $(addprefix tests/,actor/test_bus_client.py actor/test_gateway_edge.py actor/test_gateway_metrics.py \
+# setproctitle, structlog, the SDK of MCP, apsw, sqlite-vec, numpy, onnxruntime, click, rich, markdown-it, pyyaml, msgspec.
+LIBRARY_TESTS = $(addprefix tests/,actor/test_bus_client.py actor/test_child_process.py actor/test_gateway_edge.py actor/test_gateway_metrics.py \
 	actor/test_llm_servers.py actor/test_logs.py actor/test_mcp_endpoint.py store/test_backup.py store/test_group_commit.py \
 	store/test_token_similarity.py unit/test_binary_quantization.py unit/test_cli_commands.py unit/test_client_http.py \
 	unit/test_config_load.py unit/test_markdown_files.py unit/test_minilm.py unit/test_operation_requests.py \
