@@ -47,6 +47,20 @@ def test_sockets_of_a_long_workspace_path_are_in_tmp(short: Path, monkeypatch: p
     assert socket_directory(long / "other") != fallback
 
 
+def test_a_file_at_the_guessable_name_in_tmp_does_not_keep_the_daemon_from_its_sockets(short: Path) -> None:
+    long = short / ("deep" * 30)
+    fallback = socket_directory(long)
+    fallback.symlink_to(short)
+    try:
+        own = socket_directory(long)
+        assert own != socket_directory(long), "nobody can make this one, too"
+        assert own.name.startswith(f"{fallback.name}-")
+        assert len(str(own)) + len("/gateway-search.sock") <= MAX_PATH_BYTES
+    finally:
+        fallback.unlink()
+    assert socket_directory(long) == fallback
+
+
 def test_a_socket_directory_is_made_private(short: Path) -> None:
     run = short / "run"
     run.mkdir(mode=0o755)

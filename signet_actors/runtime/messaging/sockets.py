@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import stat
 import sys
 from pathlib import Path
@@ -44,7 +45,8 @@ def socket_directory(workspace: Path) -> Path:
     """Return the private directory of this workspace's sockets; it need not exist yet.
 
     It is ``<workspace>/.daemon/run``, else ``/tmp/signet-<uid>-<8 hex>`` if that is too long for the kernel. The hex
-    digits come from the real path of the workspace: the same workspace always has the same directory. It is not in
+    digits come from the real path of the workspace: the same workspace has the same directory, unless another user has
+    made it, who can guess its name; then it is a new one that nobody can guess. It is not in
     ``$XDG_RUNTIME_DIR``, which is removed at logout and cannot be made again by the user.
 
     Source: docs/messaging.md rule 13; docs/reliability.md R22.
@@ -54,7 +56,12 @@ def socket_directory(workspace: Path) -> Path:
     own = real / ".daemon" / "run"
     if len(os.fsencode(own)) + len(_LONGEST_NAME) <= MAX_PATH_BYTES:
         return own
-    return Path(f"/tmp/signet-{os.getuid()}-{digest}")  # noqa: S108 - checked for owner, mode and links
+    fallback = Path(f"/tmp/signet-{os.getuid()}-{digest}")  # noqa: S108 - checked for owner, mode and links
+    with contextlib.suppress(OSError):
+        found = fallback.lstat()
+        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+            return fallback.with_name(f"{fallback.name}-{secrets.token_hex(8)}")
+    return fallback
 
 
 def make_private_directory(path: Path) -> None:
