@@ -5,43 +5,23 @@ Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 4
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
-from signet_actors.operations.field_types import ABSENT, FieldType, Given, SecretRule, Tags, Text
+from signet_actors.operations.field_types import SecretRule, Tags, Text
 from signet_actors.operations.operation import Effect, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 
 MAX_NOTE_CHARS: Final = 8000
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoteText(FieldType):
-    """A text of ``MAX_NOTE_CHARS`` at most, not counting surrounding white space."""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return {"maxLength": MAX_NOTE_CHARS}
-
-    def read(self, given: Given) -> Any:
-        if not isinstance(given.value, str):
-            raise given.invalid("must be a string")
-        text = sanitize_text(given.value).strip()
-        if len(text) > MAX_NOTE_CHARS:
-            raise given.invalid(f"must be at most {MAX_NOTE_CHARS} characters")
-        return text or ABSENT
-
-
 class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A note for Codex. Secrets are cut out of the whole note, after its parts were joined."""
 
-    content: Annotated[str, NoteText()]
+    content: Annotated[str, Text(max_chars=MAX_NOTE_CHARS, secret=SecretRule.KEEP)]
     title: Annotated[str, Text(secret=SecretRule.KEEP)] | None = None
     tags: Annotated[tuple[str, ...], Tags(secret=SecretRule.KEEP)] = ()
 

@@ -20,6 +20,7 @@ from signet_actors.domain.timestamps import iso, normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
 
 MAX_CONTENT_BYTES: Final = 1_000_000
+MAX_TYPE_CHARS: Final = 64
 """UTF-8 bytes of one remembered or patched content. The chunks in a message to the writer stay below its mailbox limit.
 """
 MAX_TEXT_CHARS: Final = 4096
@@ -164,7 +165,7 @@ class Content(FieldType):
         if not isinstance(given.value, str):
             raise given.invalid("must be a string")
         text = sanitize_text(given.value)
-        if len(text) > MAX_CONTENT_BYTES or len(text.encode()) > MAX_CONTENT_BYTES:
+        if len(given.value) > MAX_CONTENT_BYTES or len(text.encode()) > MAX_CONTENT_BYTES:
             raise InvalidRequest(
                 f"{given.name} must be at most {MAX_CONTENT_BYTES} bytes",
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
@@ -327,15 +328,15 @@ class MemoryType(FieldType):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        return {"maxLength": 64}
+        return {"maxLength": MAX_TYPE_CHARS}
 
     def read(self, given: Given) -> Any:
         value = _NAME.read(given)
         if value is ABSENT:
             return ABSENT
-        name = memory_type(value)
+        name = memory_type(value) if len(given.value) <= MAX_TYPE_CHARS else None
         if name is None:
-            raise given.invalid("must be a name of at most 64 letters, digits, _ and -")
+            raise given.invalid(f"must be a name of at most {MAX_TYPE_CHARS} letters, digits, _ and -")
         return name
 
 

@@ -21,7 +21,6 @@ from signet_actors.operations.field_types import (
     ABSENT,
     MAX_QUERY_CHARS,
     Clamped,
-    Content,
     FieldType,
     Given,
     MemoryType,
@@ -58,7 +57,7 @@ class CutText(FieldType):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HookContent(Content):
+class HookContent(FieldType):
     """A content of any length: one that is too long must be told from one that is missing."""
 
     def read(self, given: Given) -> Any:

@@ -47,7 +47,7 @@ class TimeZone(FieldType):
         if not name:
             return ABSENT
         try:
-            if len(name) <= _MAX_ZONE_CHARS:
+            if len(value) <= _MAX_ZONE_CHARS:
                 return ZoneInfo(name).key
         except (KeyError, ValueError, OSError):
             pass

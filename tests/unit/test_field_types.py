@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,8 @@ from signet_actors.operations.field_types import (
     parse_flag,
     parse_integer,
 )
+from signet_actors.operations.import_export import ImportedLine
+from signet_actors.operations.registry import OPERATIONS
 
 
 def read(kind: FieldType, value: object) -> Any:
@@ -166,3 +169,22 @@ def test_a_cursor_is_an_integer_or_absent(text: str, position: object) -> None:
 def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="n must be an integer"):
         read_query(Cursor(high=100), text)
+
+
+def declared_types(kind: Any) -> Iterator[FieldType]:
+    """Yield the field types in an annotation."""
+    yield from (each for each in getattr(kind, "__metadata__", ()) if isinstance(each, FieldType))
+    for part in get_args(kind):
+        yield from declared_types(part)
+
+
+def test_a_text_is_judged_as_it_was_sent_as_its_schema_says() -> None:
+    requests = {operation.request for operation in OPERATIONS} | {ImportedLine}
+    hints = [hint for request in requests for hint in get_type_hints(request, include_extras=True).values()]
+    kinds = {kind for hint in hints for kind in declared_types(hint) if "maxLength" in kind.schema}
+    assert len(kinds) > 10
+    for kind in kinds:
+        for text in (" ", "\0", "\n"):
+            too_long = text + "x" * kind.schema["maxLength"]
+            with pytest.raises(InvalidRequest):
+                read(kind, too_long)
