@@ -39,11 +39,14 @@ _WITHOUT_NAME: Final = frozenset(("", "user", "daemon"))
 """Authors that tell nothing: the one that `remember` assumes, and that of the API."""
 
 
-def print_memories(rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at", scored: bool = False) -> None:
+def print_memories(
+    rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at", scored: bool = False, asked: str = ""
+) -> None:
     """Print each memory or turn in a row.
 
     ``lead`` names what stands before the text: a time, or ``relevance``. On a pipe: ``id type created tags content``,
-    with the relevance before them if ``scored``, or the score in an answer that has none.
+    with the relevance before them if ``scored``, or the score in an answer that has none. ``asked``: a question;
+    of a long text the lines about it are shown.
     """
     if not on_terminal():
         for row in rows:
@@ -66,8 +69,8 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at
     for row, id_, first in zip(rows, ids, leads, strict=True):
         answers = lead != "relevance" or relevance_of(row) >= ANSWERS
         head = _styled(first, **({"fg": "green"} if answers else {"dim": True})) if lead == "relevance" else first
-        lines = text_lines(str(row.get("content") or "").removesuffix(_CUT), room)
-        if len(lines) > SHOWN_LINES or row.get("truncated"):
+        lines, is_cut = _lines_about(str(row.get("content") or "").removesuffix(_CUT), asked, room)
+        if is_cut or row.get("truncated"):
             lines = [*lines[:SHOWN_LINES], _styled(advised(f"… (signet show {id_})"), dim=True)]
         begin = head + " " * (indent - cell_count(first))
         if cell_count(first) + 2 > indent:
@@ -77,6 +80,23 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, lead: str = "created_at
         for line in lines[1:]:
             click.echo(f"{' ' * indent}{line}".rstrip())
         click.echo(" " * indent + _styled(cut(_about(row, id_, lead), room), dim=True))
+
+
+def _lines_about(text: str, asked: str, width: int) -> tuple[list[str], bool]:
+    """Return the styled lines of a text, of a long one those about what was asked, and whether there are more."""
+    from signet_actors.domain.query_words import words_of  # noqa: PLC0415 - only for results
+    from signet_actors.domain.stop_words import stop_words_of  # noqa: PLC0415 - likewise
+    from signet_actors.domain.transcripts.excerpts import best_line  # noqa: PLC0415 - likewise
+
+    lines = list(filter(str.strip, text.splitlines()))
+    words = words_of(asked)
+    at = best_line(lines, sorted(set(words) - stop_words_of(words)))
+    if sum(1 + len(line) // width for line in lines[: at + 1]) <= SHOWN_LINES:
+        shown = text_lines(text, width)
+        return shown, len(shown) > SHOWN_LINES
+    heading = lines[:1] if lines[0].startswith("#") else []
+    begin = min(at, max(1, len(lines) - SHOWN_LINES + len(heading) + 1))
+    return text_lines("\n".join([*heading, "…", *lines[begin:]]), width), True
 
 
 def print_rule(text: str) -> None:

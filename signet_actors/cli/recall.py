@@ -111,14 +111,15 @@ def recall(
     elif not on_terminal():
         print_memories(results, scored=True)
     else:
-        _print_found(answer, everything=everything or min_relevance is not None or min_score is not None)
+        is_all = everything or min_relevance is not None or min_score is not None
+        _print_found(answer, " ".join(query), everything=is_all)
     if explained:
         from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
 
         print_explained_id(explained)
 
 
-def _print_found(answer: DaemonReply, *, everything: bool) -> None:
+def _print_found(answer: DaemonReply, query: str, *, everything: bool) -> None:
     """Print the memories that answer, then turns of sessions; the others only if ``everything`` is to be shown."""
     results = answer.records("results")
     if results[0].get("subject_type"):  # of a timeline, in which every entry lies in the time that was asked for
@@ -128,11 +129,11 @@ def _print_found(answer: DaemonReply, *, everything: bool) -> None:
     answering = [row for row in results if relevance_of(row) >= ANSWERS]
     answering.sort(key=lambda row: row.get("type") == TURN)
     others = [row for row in results if relevance_of(row) < ANSWERS]
-    print_memories(answering, lead="relevance")
+    print_memories(answering, lead="relevance", asked=query)
     if others and everything:
         if answering:
             print_rule("probably not about this")
-        print_memories(others, lead="relevance")
+        print_memories(others, lead="relevance", asked=query)
     timings = (answer.body.get("meta") or {}).get("timings") or {}
     took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
     by_words = ", by words alone" if answer.body.get("method") == "keyword" else ""

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from signet_actors.domain.extraction.injected_text import as_prose, without_marks, without_tags
 from signet_actors.domain.normalization import CONTROL, collapsed
 from signet_actors.domain.timestamps import local_time
+from signet_actors.domain.transcripts.excerpts import beginning_or_best
 
 BANNER: Final = '[memory active | signet recall "\u2026" | signet remember "\u2026"]'
 TOOLS_BANNER: Final = "[memory active | memory_search | memory_store]"
@@ -264,10 +265,13 @@ def file_section(file: IdentityFile, text: str) -> tuple[str, ...]:
     return (file.heading, *_cut(as_prose(text[: file.chars + 1]), file.chars).split("\n"))
 
 
-def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_CHARS, cut: bool = False) -> Shown:
+def memory_lines(
+    memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_CHARS, cut: bool = False, words: Sequence[str] = ()
+) -> Shown:
     """Return those of the memories that fit into ``chars`` characters, each whole and with at most ``most`` characters.
 
-    ``cut``: of one that has more than ``most``, the beginning is shown, and how it is read in full.
+    ``cut``: of one that has more than ``most``, the beginning is shown, or the lines with most of the ``words``, and
+    how it is read in full.
     """
     items: list[str] = []
     ids: list[str] = []
@@ -279,7 +283,7 @@ def memory_lines(memories: Iterable[Line], chars: int, *, most: int = MAX_ITEM_C
         if item is not None:
             whole.append(memory.id)
         elif cut and memory_item(memory, most) is None:
-            item = _cut_item(memory, min(chars, most))
+            item = _cut_item(memory, min(chars, most), words)
         if item is not None:
             items.append(item)
             ids.append(memory.id)
@@ -300,13 +304,14 @@ def memory_item(memory: Line, chars: int) -> str | None:
     return item if len(item) <= chars else None
 
 
-def _cut_item(memory: Line, chars: int) -> str | None:
+def _cut_item(memory: Line, chars: int, words: Sequence[str]) -> str | None:
     """Return as much of the memory as fits on one line that says how all of it is read; None if that is too little."""
     end = f"{CUT} [cut; all of it: signet show {memory.id[:SHORT_ID_CHARS]}]{_end(memory)}"
     room = min(MAX_LINE_CHARS, chars - len("- ") - len(end))
     if room < MIN_LINE_CHARS:
         return None
-    return f"- {harmless(collapsed(memory.content[:_MAX_READ]))[:room].rstrip()}{end}"
+    text = beginning_or_best(memory.content[:_MAX_READ], words, room)
+    return f"- {harmless(collapsed(text))[:room].rstrip()}{end}"
 
 
 def turn_item(text: str, said_at: str, chars: int, newer_id: str | None = None) -> str | None:

@@ -164,11 +164,16 @@ def with_newer_than_turns(reader: Reader, snapshot: Snapshot, command: Recall, f
 def _beside(
     rows: list[RecalledRow], older: RecalledRow, newer: RecalledRow, received: Sequence[Wording]
 ) -> list[RecalledRow]:
-    """Return the rows with ``newer`` directly after the older one, unless it stands before it or is ``received``."""
+    """Return the rows with ``newer`` directly after the older one, unless it stands before it or is ``received``.
+
+    It stands directly before the older one if it was found, too, and answers as surely.
+    """
     at = next(at for at, row in enumerate(rows) if row.id == older.id)
     before, after = rows[:at], [row for row in rows[at + 1 :] if row.id != newer.id]
     is_there = newer.wording in received or any(row.id == newer.id for row in before)
     marked = msgspec.structs.replace(rows[at], newer_id=newer.id)
+    if not is_there and any(row.id == newer.id and row.relevance >= ANSWERS for row in rows):
+        return [*before, newer, marked, *after]
     return [*before, marked, *([] if is_there else [newer]), *after]
 
 

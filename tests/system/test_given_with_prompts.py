@@ -71,13 +71,13 @@ def given(daemon: LiveDaemon, prompt: str, session: str | None = None, **fields:
 
 
 @pytest.mark.parametrize("prompt", ASKED)
-def test_an_outdated_memory_is_marked_and_the_newer_one_is_given_below_it(daemon: LiveDaemon, prompt: str) -> None:
+def test_an_outdated_memory_is_marked_and_the_newer_one_is_given_beside_it(daemon: LiveDaemon, prompt: str) -> None:
     newer, older = ASKED[prompt]
     items = given(daemon, prompt)
     at = next(at for at, item in enumerate(items) if item.startswith(older))
-    assert newer in items[at + 1], items
+    (beside,) = [item for item in items[max(0, at - 1) : at + 2] if newer in item]
     assert "(see the newer " in items[at]
-    assert "(see the newer " not in items[at + 1]
+    assert "(see the newer " not in beside
 
 
 def test_of_versions_in_nearly_the_same_words_only_the_newest_is_given(daemon: LiveDaemon) -> None:
@@ -90,6 +90,15 @@ def test_no_outdated_memory_is_given_alone_where_the_session_has_the_newer_one(d
     daemon.api.recall("Dramatiq replaced Celery", sessionKey="has-newer", project=HERE)
     items = given(daemon, "which library do we use for background jobs?", "has-newer")
     assert not any("We decided to use Celery" in item for item in items), items
+
+
+def test_of_two_that_answer_the_newer_one_stands_first(daemon: LiveDaemon) -> None:
+    rows = daemon.api.recall("on which port runs the staging API?", project=HERE)["results"]
+    assert [row["content"] for row in rows[:2]] == [
+        "The staging API moved from port 8080 to port 8090",
+        "The staging API runs on port 8080",
+    ]
+    assert rows[1]["newer_id"] == rows[0]["id"]
 
 
 def test_a_recall_has_the_newer_memory_beside_the_older_one(daemon: LiveDaemon) -> None:

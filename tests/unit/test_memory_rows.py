@@ -11,6 +11,7 @@ import pytest
 
 from signet_actors.cli.memory_rows import SHOWN_LINES, short_ids, text_lines
 from tests.support.scripted_daemon import ScriptedDaemon
+from tests.support.section_of_facts import FACTS, SECTION
 from tests.support.terminal_screen import on_screen
 
 LAYOUTS: Final = (
@@ -46,11 +47,11 @@ def row(id_: str, **more: Any) -> dict[str, Any]:
     return {"id": id_, "content": f"text of {id_}", "type": "fact", "created_at": "2026-02-21T11:57:00.000Z", **more}
 
 
-def recalled(*rows: dict[str, Any], options: tuple[str, ...] = (), method: str = "hybrid") -> str:
+def recalled(*rows: dict[str, Any], options: tuple[str, ...] = (), method: str = "hybrid", query: str = "x") -> str:
     daemon = ScriptedDaemon()
     try:
         daemon.on("POST", "/api/memory/recall", {"results": list(rows), "method": method, "meta": {}})
-        return on_screen(daemon.url, "recall", "x", *options, width=80)[1]
+        return on_screen(daemon.url, "recall", query, *options, width=80)[1]
     finally:
         daemon.close()
 
@@ -69,6 +70,16 @@ def test_a_long_text_ends_after_six_lines_with_the_command_that_shows_it_whole()
     assert "signet show" not in six
     cut = recalled(row("m1", content="the beginning [truncated]", truncated=True, relevance=0.9)).splitlines()
     assert cut[:2] == ["0.90  the beginning", "      … (signet show m1)"]
+
+
+def test_of_a_section_with_many_facts_the_one_that_was_asked_for_is_shown() -> None:
+    for question, fact in FACTS.items():
+        shown = recalled({**row("a"), "content": SECTION, "relevance": 0.9}, query=question)
+        assert f"{fact}, as agreed" in shown, (question, shown)
+        assert (shown.startswith("0.90  Facts\n"), "(signet show a)" in shown) == (True, True), shown
+        assert len(shown.splitlines()) <= SHOWN_LINES + 4, shown
+    for question in ("something else", "the of and", "spring"):
+        assert "port 5173" in recalled({**row("a"), "content": SECTION, "relevance": 0.9}, query=question)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.prompt_terms import prompt_terms
 from signet_actors.domain.session_inject import (
     BANNER,
     IDENTITY_FILES,
@@ -27,6 +28,7 @@ from signet_actors.domain.session_inject import (
 )
 from signet_actors.domain.working_memory import readable_answer
 from signet_actors.hook.program import CONTROLS
+from tests.support.section_of_facts import FACTS, SECTION
 
 AGENTS, SOUL, IDENTITY, USER, MEMORY = IDENTITY_FILES
 
@@ -65,6 +67,19 @@ def test_commands_tables_and_placeholders_can_be_copied(content: str, shown: str
     assert memory_item(line(content), 500) == shown
     injected = prompt_memories(memory_lines([line(content)], 500).items)
     assert without_injected(f"before\n{injected}\nafter")[0].split() == ["before", "after"]
+
+
+def test_of_a_section_that_does_not_fit_the_lines_with_the_words_of_the_prompt_are_given() -> None:
+    for question, fact in FACTS.items():
+        shown = memory_lines([line(SECTION)], 300, most=300, cut=True, words=prompt_terms(question).terms)
+        assert f"{fact}, as agreed" in shown.text, (question, shown.text)
+        assert shown.text.startswith("- ## Facts "), shown.text
+        assert len(shown.text) <= 300
+        assert "cut; all of it: signet show" in shown.text
+    for words in ((), ("nothing", "here")):
+        assert "port 5173" in memory_lines([line(SECTION)], 300, most=300, cut=True, words=words).text
+    long_line = "word " * 100 + "the mast is red " + "word " * 100
+    assert "the mast is red" in memory_lines([line(long_line)], 300, most=300, cut=True, words=("mast",)).text
 
 
 def test_what_does_not_fit_is_left_out_whole_and_the_next_one_is_tried() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.normalization import collapsed
+from signet_actors.domain.query_words import words_of
 from signet_actors.domain.transcripts.turns import conversation
 
 EXCERPT_CHARS: Final = 240
@@ -24,11 +25,33 @@ def excerpt(text: str, words: Sequence[str], chars: int = EXCERPT_CHARS) -> str:
     folded = text.lower()
     at = _first(folded, words)
     if at < 0:
-        at = _first(folded, [word[: max(_SHORTEST_STEM, len(word) - _ENDING)] for word in words])
+        at = _first(folded, list(map(_stem, words)))
     start = 0 if at < _BEFORE else text.find(" ", at - _BEFORE, at) + 1 or at - _BEFORE
     end = start + chars
     cut = collapsed(text[start:end])
     return f"{'… ' if start else ''}{cut}{' …' if end < len(text) else ''}"
+
+
+def best_line(lines: Sequence[str], words: Sequence[str]) -> int:
+    """Return the index of the first of the lines that has most of the words, by their beginnings; 0 if none has one."""
+    stems = tuple({_stem(word) for word in words})
+    counts = [len({stem for token in words_of(line) for stem in stems if token.startswith(stem)}) for line in lines]
+    return counts.index(max(counts, default=0)) if counts else 0
+
+
+def beginning_or_best(text: str, words: Sequence[str], chars: int) -> str:
+    """Return the beginning of a text, or its heading and the lines from the one on that has most of the words."""
+    lines = list(filter(str.strip, text.splitlines()))
+    at = best_line(lines, words)
+    if sum(map(len, lines[: at + 1])) + at <= chars:
+        return text
+    heading = lines[:1] if lines[0].startswith("#") and len(lines[0]) < chars // 3 else []
+    rest = "\n".join(lines[at:])
+    return "\n".join([*heading, f"… {excerpt(rest, words, chars)}" if len(lines[at]) > chars else f"… {rest}"])
+
+
+def _stem(word: str) -> str:
+    return word[: max(_SHORTEST_STEM, len(word) - _ENDING)]
 
 
 def conversation_around(turns: Sequence[tuple[str, str, bool]], at: int, words: Sequence[str], chars: int) -> str:

@@ -114,7 +114,7 @@ async def offered_memories(
     fresh = [row for row in fresh if row.newer_id is None or row.newer_id in at_hand]
     found = msgspec.structs.replace(found, rows=fresh, received_hits=again)
     limit = min(settings.max_inject_chars, call.request.max_inject_chars or settings.max_inject_chars)
-    shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True)
+    shown = memory_lines(map(_line, found.rows), limit, most=limit, cut=True, words=terms.terms)
     items = list(shown.items)
     if len(items) < ENOUGH:
         told = frozenset() if context is None else context.told_turns
