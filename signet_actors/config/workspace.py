@@ -130,6 +130,11 @@ class Workspace:
         return self.daemon_dir / "address"
 
     @property
+    def refusal_file(self) -> Path:
+        """Why the last start was refused, for hooks, which cannot read the configuration; none after a good start."""
+        return self.daemon_dir / "refusal"
+
+    @property
     def lock_file(self) -> Path:
         """Locked while a daemon, a check or a restore uses the workspace."""
         return self.daemon_dir / "lock"

@@ -44,15 +44,17 @@ _MAX_SMALL_FILE_BYTES = 4096
 _WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
 
+START_IT = "Start it with `signet start`."
+_MAX_REFUSAL_CHARS = 300
+
+
 class NoAnswer(Exception):
     """The daemon gave no usable answer. The text is for a user; ``remedy`` says what to do.
 
     ``status`` is that of a refusal, else 0. ``port``: the recorded one of a daemon that does not run, else 0.
     """
 
-    def __init__(
-        self, text: str, remedy: str = "Start it with `signet start`.", *, status: int = 0, port: int = 0
-    ) -> None:
+    def __init__(self, text: str, remedy: str = START_IT, *, status: int = 0, port: int = 0) -> None:
         super().__init__(text)
         self.remedy = remedy
         self.status = status
@@ -90,6 +92,18 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
+
+
+def refused_start(workspace: str) -> str:
+    """Return why the last start of the workspace's daemon was refused; empty if it was not, or is corrected since."""
+    try:
+        path = os.path.join(workspace, ".daemon", "refusal")
+        config = os.path.join(workspace, "agent.yaml")
+        if os.path.exists(config) and os.path.getmtime(config) > os.path.getmtime(path):
+            return ""
+        return " ".join(_read_own(path).decode("utf-8", "replace").split())[:_MAX_REFUSAL_CHARS]
+    except (OSError, ValueError):
+        return ""
 
 
 def workspace_of(environ: dict[str, str], given: str = "") -> str:

@@ -24,11 +24,13 @@ import time
 
 from signet_actors.hook.daemon import (
     CHECKPOINT,
+    START_IT,
     Address,
     NoAnswer,
     find_daemon,
     headers_of,
     post,
+    refused_start,
     status_of_report,
     workspace_of,
 )
@@ -186,6 +188,11 @@ class _Call:
         except NoAnswer as no_answer:
             output.kept = kept is not None and no_answer.status not in FINAL_REFUSALS
             output.waiting, output.is_full = self._waiting()
+            is_ours = no_answer.remedy == START_IT and not self.environ.get("SIGNET_DAEMON_URL")
+            refusal = refused_start(self.workspace) if is_ours else ""
+            if refusal:
+                fix = "Correct it with `signet config edit`, then start the daemon with `signet start`."
+                no_answer = NoAnswer(f"the daemon could not start: {refusal.rstrip('.')}", fix)
             output.report(no_answer)
             if kept is not None and not output.kept:
                 self.spool.set_aside(kept)

@@ -25,11 +25,13 @@ from typing import Any
 import pytest
 
 from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ExitCode
 from signet_actors.hook import daemon as daemon_module
 from signet_actors.hook import spool
 from signet_actors.hook.drain import drain_for_daemon
 from signet_actors.hook.harness_events import HOOKS, is_switched_off
 from signet_actors.hook.injected_text import CUT_NOTE, fitted
+from tests.support.bus_harness import REPOSITORY
 from tests.support.harness_home import LONG_LIMITS
 from tests.support.scripted_daemon import ScriptedDaemon
 
@@ -418,6 +420,27 @@ def test_the_start_of_a_session_says_that_no_daemon_answers(workspace: Path) -> 
     line = f"Signet: no memory in this session, because no daemon answers at {url}. Start it with `signet start`."
     assert context(done) == line
     assert json.loads(done.stdout)["systemMessage"] == line
+
+
+def test_the_start_of_a_session_says_what_is_wrong_with_the_configuration(workspace: Path) -> None:
+    port = closed_port().rpartition(":")[2]
+    (workspace / ".daemon").mkdir(parents=True)
+    workspace.chmod(0o700)
+    (workspace / "agent.yaml").write_text("gateway:\n  port: [\n")
+    started = [sys.executable, str(REPOSITORY / "supervisor.py")]
+    refused = subprocess.run(started, env=environment(workspace), capture_output=True, text=True, check=False)
+    assert refused.returncode == ExitCode.CONFIG, refused.stderr
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, SIGNET_PORT=port)
+    assert "because the daemon could not start: " in context(done)
+    assert "agent.yaml" in context(done)
+    assert "line 3" in context(done)
+    assert context(done).endswith("Correct it with `signet config edit`, then start the daemon with `signet start`.")
+    elsewhere = hook("session-start", *CLAUDE, event=START, workspace=workspace, url=f"http://127.0.0.1:{port}")
+    assert "could not start" not in context(elsewhere)
+    (workspace / "agent.yaml").write_text("gateway: {}\n")
+    os.utime(workspace / "agent.yaml", (time.time() + 60, time.time() + 60))
+    done = hook("session-start", *CLAUDE, event=START, workspace=workspace, SIGNET_PORT=port)
+    assert context(done).endswith("Start it with `signet start`."), "it was corrected since"
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 404, 501])

@@ -187,7 +187,12 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         "token_format": FIXED,  # makes FORMATS
     },
     "domain.redaction.letters": {"_ESCAPED": SEARCHED, "_IMITATING": SEARCHED},
-    "domain.redaction.scan": {"_WORD": SEARCHED, "_PERCENT": FIXED, "_ESCAPE_END": FIXED},  # in 32 characters
+    "domain.redaction.scan": {
+        "_WORD": SEARCHED,
+        "_PERCENT": FIXED,
+        "_TELLING": SEARCHED,
+        "_ESCAPE_END": FIXED,
+    },  # in 32 characters
     "domain.redaction.kubernetes": {
         **dict.fromkeys(("_KIND", "_SECTION", "_PAIR", "_KEY"), WHOLE),
         **dict.fromkeys(("_KIND_OF_SECRET", "_FLOW_PAIR", "_COMMENT", "_JSON_START", "_JSON_TOKEN"), SEARCHED),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -39,6 +39,10 @@ Kinds = tuple[str, ...]
 _WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
 
 _PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
+_TELLING: Final = re.compile(r"[\d!@#$%^&*+=?~]")
+_LEAST_REPEATED: Final = 6
+_MOST_REPEATED: Final = 50
+"""Different secrets of a text whose further places are looked for."""
 _ESCAPE_CHARS: Final = 32
 _ESCAPE_END = re.compile(
     r"(?:(?:\x1b|\\x1b|\\033|\\e|\\u001b|\^\[)\[[0-9;?]{0,16}[a-z]|\[[0-9;]{1,16}m"
@@ -62,9 +66,12 @@ class Redacted(NamedTuple):
 def redact(text: str) -> Redacted:
     """Return ``text`` with each secret replaced and the rest unchanged. Idempotent.
 
-    Raises InvalidRequest for a text with more than ``MAX_SECRETS`` secrets.
+    A secret that was recognised once is replaced wherever else it stands ("I have set it to …"). Raises InvalidRequest
+    for a text with more than ``MAX_SECRETS`` secrets.
     """
     found = secrets_in(text)
+    if found:
+        found = _without_overlaps([*found, *_repeated(text, found)], len(text))
     return Redacted(replace_secrets(text, found), len(found), kinds_of(found))
 
 
@@ -92,6 +99,17 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     if len(taken) > MAX_SECRETS:
         raise _too_many_secrets()
     return taken
+
+
+def _repeated(text: str, found: Sequence[SecretSpan]) -> Iterator[SecretSpan]:
+    """Yield the further places of the secrets that are no ordinary word or number: letters with a digit or a sign."""
+    kinds = {text[start:end]: kind for kind, start, end in reversed(found)}
+    telling = (value for value in kinds if _TELLING.search(value) and any(map(str.isalpha, value)))
+    for value in itertools.islice(telling, _MOST_REPEATED):
+        at = text.find(value) if len(value) >= _LEAST_REPEATED else -1
+        while at >= 0:
+            yield kinds[value], at, at + len(value)
+            at = text.find(value, at + len(value))
 
 
 def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:

@@ -67,8 +67,11 @@ def run_supervisor(
         directories.ensure()
         directories.refuse_irregular_files()
         lock.acquire()
+        directories.refusal_file.unlink(missing_ok=True)
     except ConfigError as error:
         say(error.detail)
+        with contextlib.suppress(OSError):  # there is no such directory before the first start
+            directories.refusal_file.write_text(error.detail, errors="replace")
         return ExitCode.CONFIG
     except WorkspaceLocked as error:
         say(error.detail)
