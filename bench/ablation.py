@@ -10,8 +10,11 @@ interval excludes 0.
 from __future__ import annotations
 
 import argparse
+import random
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +32,8 @@ from signet_actors.cli.eval_run import Answers, FilledStore, ask, fill, wait_for
 from signet_actors.cli.eval_settings import Overrides, measured_mapping, settings_text
 from signet_actors.config.daemon_address import Address
 from signet_actors.config.keys import keys
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import MINILM_MODEL, Config
+from signet_actors.config.workspace import Workspace
 from signet_actors.domain.evaluation.bootstrap import Estimate, differences, estimates
 from signet_actors.domain.evaluation.measures import measure_names
 from signet_actors.domain.evaluation.question_set import QuestionSet
@@ -46,6 +50,7 @@ WEIGHTS: Final = {
     "NUMBER": ("number", "search.priors"),
 }
 """The weights: what each is called, and the switch without which it has no effect."""
+SEED: Final = 7
 HARD: Final = "multi-hop"
 """The kind of question that has a column of its own, if the file has it."""
 
@@ -56,6 +61,8 @@ class Variant(msgspec.Struct, frozen=True):
     name: str
     settings: tuple[str, ...] = ()
     weights: Mapping[str, float] = {}
+    second_share: float = 1.0
+    """Only so many memories have their second vector."""
 
 
 def switches() -> dict[str, object]:
@@ -85,6 +92,8 @@ def variants() -> Iterator[Variant]:
             others = {other: 0.0 for other in WEIGHTS if other != weight}
             yield Variant(f"only {name}", (*none, f"{switch}=true"), others)
     yield Variant("keywords alone", (*none, "embedding.provider=none"))
+    yield Variant("half of the second vectors", second_share=0.5)
+    yield Variant("no second vectors", second_share=0.0)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -124,18 +133,34 @@ class Session:
     def answers(self, variant: Variant) -> Answers:
         """Start the daemon with the variant and ask every question; fill the store first if it is empty."""
         overrides = self._always + Overrides("--set", variant.settings)
-        text = settings_text(measured_mapping(Config(), overrides), overrides, self._workspace.parent)
+        mapping = measured_mapping(Config(), overrides)
+        if variant.second_share < 1.0:
+            mapping["memory"]["pipelineV2"]["embeddingTracker"] = {"enabled": False}
+        text = settings_text(mapping, overrides, self._workspace.parent)
         environment = {WEIGHTS_VARIABLE: msgspec.json.encode(variant.weights).decode()}
+        if variant.second_share < 1.0:
+            remove_second_vectors(Workspace(self._workspace), variant.second_share)
         with Daemon(self._workspace, settings=text, module="bench.weighted_tree", environment=environment) as daemon:
             client = DaemonClient(Address(daemon.address.host, daemon.address.port), print_warnings=False)
             try:
                 if self._store is None:
                     self._store = fill(client, self._asked, None)
-                if not wait_for_vectors(client):
+                if variant.second_share == 1.0 and not wait_for_vectors(client):
                     raise DaemonFailed("not every memory has its vectors")
                 return ask(client, self._store, LIMIT, None)
             finally:
                 client.close()
+
+
+def remove_second_vectors(workspace: Workspace, kept: float) -> None:
+    """Remove the second vectors of all but a share of the memories from the database of a daemon that does not run."""
+    with closing(sqlite3.connect(workspace.database)) as connection, connection:
+        sql = "SELECT seq FROM embeddings WHERE model = ? ORDER BY seq"
+        rows = connection.execute(sql, (MINILM_MODEL,)).fetchall()
+        chosen = random.Random(SEED).sample(rows, round((1 - kept) * len(rows)))
+        connection.executemany("DELETE FROM embeddings WHERE seq = ?", chosen)
+    for file in (workspace.daemon_dir / "index").glob("*.vectors"):
+        file.unlink()
 
 
 def measure(session: Session, chosen: Sequence[Variant], progress: Console) -> list[Row]:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.config.schema import MINILM_MODEL
 from signet_actors.domain.query_words import search_words, words_of
 from signet_actors.domain.ranking import context, episode_order, fusion, rerank
 from signet_actors.domain.ranking.text_flags import wanted_flags
@@ -108,14 +109,17 @@ def recall(
     named = rows_with_names(reader, snapshot, command, allowed)
     seqs, in_conversation = _candidates(reader, command, allowed, keyword_hits, vector_hits, named)
     bm25 = _strengths(reader, keyword_hits, seqs)
-    cosine, likely = _cosines(reader, snapshot, vector_queries, seqs)
+    is_english = stop_words_of(words_of(command.query)) == STOP_WORDS
+    # The better model is one of English: to it, two texts in another language are near because of that.
+    measured = vector_queries if is_english or not command.prefers_former else vector_queries[::-1]
+    cosine, likely = _cosines(reader, snapshot, vector_queries, measured, seqs)
     if not vector_queries:
         method, base = "keyword", fusion.scaled(bm25)
     elif command.fusion == "rrf":
         method, base = "hybrid", fusion.rrf(bm25, likely)
     else:
         # With models of English, what a query in another language means is less sure than its words.
-        full = fusion.OF_FULL * keyword_hits.full if stop_words_of(words_of(command.query)) == STOP_WORDS else 0.0
+        full = fusion.OF_FULL * keyword_hits.full if is_english else 0.0
         method, base = "hybrid", fusion.convex(bm25, likely, alpha=command.alpha, full=full)
     watch.lap("fusion")
 
@@ -178,7 +182,7 @@ def recall(
     snapshot.check_preempted()
     scores = moves.between("rerank", scores, rerank.rerank_by_cosine(scores, likely, top=command.rerank_top))
     counted = reader.counted_rows(snapshot, command.read, command.filters)
-    legs = [leg for leg, _ in vector_queries]
+    legs = [leg for leg, _ in measured]
     measure = Measure(
         snapshot,
         reader.postings,
@@ -192,6 +196,7 @@ def recall(
         hinted=partial(reader.hints.covered, snapshot) if len(keyword_hits.hints) else None,
         flags=reader.flags.records["flags"],
         likeness=partial(_likeness_of_words, reader, snapshot, command, keyword_hits),
+        tokens=_likeness_in_context(reader, snapshot, command, legs, keyword_hits),
     )
     if command.newest_first:
         talk = in_conversation if has_context else np.zeros(len(seqs), np.bool_)
@@ -368,16 +373,22 @@ def _strengths(reader: Reader, keyword_hits: KeywordHits, seqs: Seqs) -> Scores:
 
 
 def _cosines(
-    reader: Reader, snapshot: Snapshot, vector_queries: Sequence[tuple[VectorLeg, Floats]], seqs: Seqs
+    reader: Reader,
+    snapshot: Snapshot,
+    vector_queries: Sequence[tuple[VectorLeg, Floats]],
+    measured: Sequence[tuple[VectorLeg, Floats]],
+    seqs: Seqs,
 ) -> tuple[Scores, Scores]:
-    """Return the exact cosine of each candidate by the first model that has a vector of it, and all on one scale.
+    """Return the exact cosine of each candidate by the first one of ``measured`` that has it, and all on one scale.
 
     NaN for a row without a vector.
     """
     cosine = likely = np.full(len(seqs), np.nan)
-    for leg, query in reversed(vector_queries):
-        by_model = leg.cosines(snapshot, reader.columns, query, seqs)
-        cosine, likely = np.where(np.isnan(by_model), cosine, by_model), fusion.on_one_scale(by_model, likely)
+    by_leg = {leg: leg.cosines(snapshot, reader.columns, query, seqs) for leg, query in vector_queries}
+    for leg, _ in reversed(vector_queries):
+        likely = fusion.on_one_scale(by_leg[leg], likely)
+    for leg, _ in reversed(measured):
+        cosine = np.where(np.isnan(by_leg[leg]), cosine, by_leg[leg])
     return cosine, likely
 
 
@@ -424,6 +435,28 @@ def _likeness_of_words(
         return np.full(len(seqs), np.nan)
     numbers = reader.columns.embedding_seq[seqs].astype(np.int64)
     return reader.tokens.likeness(snapshot, model, words, keyword_hits.rarity, numbers)
+
+
+def _likeness_in_context(
+    reader: Reader,
+    snapshot: Snapshot,
+    command: Recall,
+    legs: Sequence[VectorLeg],
+    keyword_hits: KeywordHits,
+) -> Callable[[Seqs], Scores] | None:
+    """Return a function of rows for how near the tokens of the query are to theirs, by an encoder that reads contexts.
+
+    NaN for a row without codes of it; None if the query has none, or the first of ``legs`` is of another encoder.
+    """
+    words = command.words if command.vector_model == MINILM_MODEL else command.former_words
+    if not legs or legs[0].matrix.model != MINILM_MODEL or not words or not reader.tokens.supports(MINILM_MODEL):
+        return None
+
+    def likeness(seqs: Seqs) -> Scores:
+        numbers = legs[0].embedding_numbers(reader.columns, seqs)
+        return reader.tokens.likeness(snapshot, MINILM_MODEL, words, keyword_hits.rarity, numbers)
+
+    return likeness
 
 
 def _neighbours(reader: Reader, seqs: Seqs, in_conversation: Mask) -> context.Neighbours:

@@ -31,6 +31,8 @@ from signet_actors.store.engine import Snapshot
 
 SAMPLE: Final = 256
 _LEAST_SAMPLE: Final = 4
+COMPARED: Final = 64
+"""So many rows are compared token by token."""
 _MAX_SCOPES: Final = 64
 
 Floats = npt.NDArray[np.float64]
@@ -86,7 +88,7 @@ class Measure:
     If none of ``terms`` is informative, all count. ``legs`` are those that were searched. ``named`` rows have an exact
     name of the text around the query. ``of_long_text`` and ``is_part``: as of ``Recall``. ``hinted`` returns
     the weight of the terms that the best hint of each row has. ``flags``: of each row (``text_flags``); the meaning of
-    one that says little counts little.
+    one that says little counts little. ``tokens`` returns how near the tokens of the query are to those of each row.
     ``extent`` tells how much the query says.
     """
 
@@ -105,9 +107,10 @@ class Measure:
         hinted: Callable[[Sequence[tuple[str, float]], Seqs], Floats] | None = None,
         flags: npt.NDArray[np.uint32] | None = None,
         likeness: Callable[[AbstractSet[str], Seqs], Floats] | None = None,
+        tokens: Callable[[Seqs], Floats] | None = None,
     ) -> None:
         self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
-        self._hinted, self._flags, self._likeness = hinted, flags, likeness
+        self._hinted, self._flags, self._likeness, self._tokens = hinted, flags, likeness, tokens
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))
@@ -132,14 +135,26 @@ class Measure:
 
     def relevance(self, seqs: Seqs, cosines: Floats) -> Floats:
         """Return the relevance of rows; ``cosines`` are NaN for no vector. All arrays have shape (n,)."""
-        standing = self.standing(seqs, cosines)
-        found = relevance.relevance(self.coverage(seqs), standing, self.extent)
+        standing, coverage = self.standing(seqs, cosines), self.coverage(seqs)
+        tokens = self._likeness_of_tokens(seqs, coverage, standing)
+        found = relevance.relevance(coverage, standing, self.extent, tokens)
         found = np.where(self._lacks_point(seqs), np.minimum(found, relevance.BY_GENERAL_WORDS), found)
         if self._hinted is not None:
             # The words of a hint are a signal of their own: the content may be far from the question.
             by_hint = self._hinted(self.weights, seqs) / max(self._whole, 1e-12)
             found = np.maximum(found, relevance.relevance(by_hint, np.maximum(standing, 0.0), self.extent))
         return np.where(np.isin(seqs, self._named), np.maximum(found, relevance.OF_NAMED), found)
+
+    def _likeness_of_tokens(self, seqs: Seqs, coverage: Floats, standing: Floats) -> Floats | None:
+        """Return ``tokens`` of the rows that stand best by the other signals, NaN for others; None if not known."""
+        if self._tokens is None:
+            return None
+        found = np.full(len(seqs), np.nan)
+        best = np.argsort(-np.nan_to_num(relevance.relevance(coverage, standing, self.extent)), kind="stable")[
+            :COMPARED
+        ]
+        found[best] = self._tokens(seqs[best])
+        return found
 
     def _lacks_point(self, seqs: Seqs) -> Mask:
         """Return which rows have only general words of the query, and nothing near the words that tell which thing.

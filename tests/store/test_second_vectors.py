@@ -162,6 +162,26 @@ def test_few_second_vectors_change_nothing(room: StoreRoom) -> None:
     assert [(row.id, row.score) for row in ask(room).rows] == before
 
 
+def test_in_another_language_relevance_is_measured_by_the_first_vectors(room: StoreRoom) -> None:
+    cosines = [number / 50 for number in range(30)]
+    for number, cosine in enumerate(cosines):
+        store(room, f"thing {number}", cosine)
+    store_second(room, lacking(room), cosines[::-1])
+    for query, is_english in (
+        ("where is the key of the cellar?", True),
+        ("cellar key", True),
+        ("wo ist der Schlüssel für den Keller?", False),
+        ("où est la clé de la cave?", False),
+        ("¿dónde está la llave del sótano?", False),
+    ):
+        measured = {row.id: row.relevance for row in ask(room, query).rows}
+        by_first = {row.id: row.relevance for row in ask(room, query, second=False).rows}
+        shared = measured.keys() & by_first.keys()
+        assert len(shared) > 10
+        same = all(measured[memory] == by_first[memory] for memory in shared)
+        assert same is not is_english, query
+
+
 def test_cosines_of_two_models_come_to_one_scale() -> None:
     none = np.nan
     rising = np.linspace(0.0, 0.8, 25)

@@ -28,6 +28,16 @@ def test_relevance_rises_with_coverage_and_with_standing_and_stays_in_its_range(
         assert values.max() <= 1
 
 
+def test_relevance_rises_with_the_likeness_of_tokens_where_it_is_known() -> None:
+    steps = np.linspace(0, 1, 21)
+    rated = relevance(np.full(21, 0.3), np.full(21, 3.0), 2.0, steps)
+    assert (np.diff(rated) >= 0).all()
+    assert rated[0] < 0.5 < rated[-1]
+    unknown = relevance(steps, np.full(21, 3.0), 2.0, np.full(21, np.nan))
+    assert (unknown == relevance(steps, np.full(21, 3.0), 2.0)).all()
+    assert not np.isnan(relevance(steps, np.full(21, np.nan), 2.0, steps)).any(), "codes without a vector"
+
+
 @pytest.mark.parametrize("standing", [-1e6, 1e6])
 def test_an_extreme_standing_does_not_overflow(standing: float) -> None:
     with np.errstate(all="raise"):

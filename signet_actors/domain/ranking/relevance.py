@@ -78,9 +78,10 @@ _PRIOR_PAIRS: Final = 100
 _LEAST_SPREAD: Final = 0.02
 
 _WITH_VECTOR: Final = (-7.8, 11.0, 1.2)
+_WITH_TOKENS: Final = (-7.8, 5.3, 0.96, 6.7)
 _BY_WORDS: Final = (-11.8, 18.0, 1.7)
-"""Constants of the logistic function: base, coverage and standing or extent. Fitted on the calibration half of the set.
-"""
+"""Constants of the logistic function: base, coverage, standing or extent, and likeness of tokens. Fitted on the
+calibration half of the set."""
 _MOST_EXTENT: Final = 3.0
 """A long prompt shares some words with many a memory, so that further words must not lower the share."""
 
@@ -114,10 +115,18 @@ def extent(weights: Iterable[float], rows: int) -> float:
     return min(_MOST_EXTENT, sum(weights) / word_weight(rows, 0))
 
 
-def relevance(coverage: Floats, standing: Floats, extent: float) -> Floats:
-    """Return the relevance of each candidate. ``standing`` is NaN for a row without a vector. Shape (n,)."""
+def relevance(coverage: Floats, standing: Floats, extent: float, likeness: Floats | None = None) -> Floats:
+    """Return the relevance of each candidate. ``standing`` is NaN for a row without a vector. Shape (n,).
+
+    ``likeness``: how near the tokens of the query are to those of the row, as states in their context; NaN where that
+    is not known.
+    """
     base, by_coverage, by_standing = _WITH_VECTOR
     logit = base + by_coverage * coverage + by_standing * standing
+    if likeness is not None:
+        base, by_coverage, by_standing, by_likeness = _WITH_TOKENS
+        by_tokens = base + by_coverage * coverage + by_standing * standing + by_likeness * likeness
+        logit = np.where(np.isnan(by_tokens), logit, by_tokens)
     base, by_coverage, by_extent = _BY_WORDS
     logit = np.where(np.isnan(standing), base + by_coverage * coverage + by_extent * extent, logit)
     return np.round(1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))), DECIMALS)

@@ -16,7 +16,15 @@ from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.query_words import words_of
 from signet_actors.domain.ranking.relevance import OF_NAMED
-from signet_actors.domain.session_inject import TURN_CHARS, Line, memory_lines, prompt_memories, session_line, turn_item
+from signet_actors.domain.session_inject import (
+    TURN_CHARS,
+    Line,
+    memory_lines,
+    prompt_memories,
+    session_line,
+    turn_item,
+    without_doubtful,
+)
 from signet_actors.domain.text_cut import beginning_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
@@ -105,7 +113,7 @@ async def offered_memories(
     fields = RecallFields(limit=most, min_relevance=settings.min_score)
     found = await _searched(call, terms, fields, filters)
     # An older version of a memory is left out also where the session has received the newest one.
-    rows_found = found.rows
+    rows_found = [found.rows[at] for at in without_doubtful([(r.id, r.relevance, r.newer_id) for r in found.rows])]
     if not any(asks_how_it_was(call, search.text, fields) for search in terms.searches):
         rows_found = [rows_found[at] for at in newest_versions([(row.content, row.own_ms) for row in rows_found])]
     again = tuple(row.seq for row in rows_found if row.wording in received and row.source in WORD_MATCHES)
