@@ -183,7 +183,7 @@ def test_a_response_that_is_not_json_is_documented_with_its_media_type() -> None
 def test_a_body_of_json_lines_is_documented_with_the_schema_of_a_line() -> None:
     (media,) = DOCUMENT["paths"]["/api/memory/import"]["post"]["requestBody"]["content"].items()
     assert media[0] == "application/x-ndjson"
-    assert media[1]["x-signet-line"] == {"$ref": "#/components/schemas/MemoryLine"}
+    assert media[1]["x-signet-line"] == {"$ref": "#/components/schemas/ImportedLine"}
     assert "\n" not in media[1]["example"]
 
 
