@@ -110,6 +110,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("summaries_made", "extractor_summaries_made_total", "Summary cards generated for recalls"),
         ("summaries_empty", "extractor_summaries_empty_total", "Summary cards that failed or were empty"),
         ("summaries_late", "extractor_summaries_late_total", "Summary cards that were not ready in time"),
+        ("second_vectors_stored", "extractor_second_vectors_stored_total", "Better vectors stored beside first ones"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
