@@ -16,7 +16,7 @@ import click
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.memory_ids import UnusableId, full_id, named_if_unknown
+from signet_actors.cli.memory_ids import MIN_PREFIX_CHARS, UnusableId, full_id, named_if_unknown
 from signet_actors.cli.memory_rows import print_memories, short_id
 from signet_actors.cli.presentation import (
     ask_confirmation,
@@ -141,7 +141,9 @@ def forget(
             agent=agent,
         )
     except (UnusableId, RequestRefused) as error:
-        is_other = len(given) != 1 or (isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND)
+        is_refused = isinstance(error, RequestRefused) and error.code is not ErrorCode.NOT_FOUND
+        is_ambiguous = isinstance(error, UnusableId) and len(given[0]) >= MIN_PREFIX_CHARS
+        is_other = len(given) != 1 or is_refused or is_ambiguous
         session = None if is_other else find_session(client, given[0], agent=agent)
         if session is None:
             raise

@@ -398,7 +398,7 @@ SCENES: Final[dict[str, tuple[Scene, ...]]] = {
         Scene("import with refused lines", imported(5, refusals=3)),
         Scene("import a directory", lambda stage: ("import", str(stage.workspace))),
         Scene("import a missing file", told("import", "/missing/file.jsonl")),
-        Scene("import Markdown without its format", lambda stage: ("import", stage.file("notes.md", "# Notes\n\nx"))),
+        Scene("import a text without its format", lambda stage: ("import", stage.file("notes.txt", "Notes\n\nx"))),
     ),
     "errors": (
         Scene("not found", told("show", memory_id(0))),
