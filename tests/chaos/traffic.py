@@ -87,7 +87,7 @@ class Traffic:
         daemon: LiveDaemon,
         *,
         clients: int = 8,
-        rate: float = 80.0,
+        rate: float = 50.0,
         seed: int = 0,
         faulty: frozenset[int] = frozenset(),
     ) -> None:

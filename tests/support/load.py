@@ -23,6 +23,9 @@ from tests.support.live_daemon import Client, LiveDaemon
 
 UNKNOWN = 0
 """The status of a request whose connection broke."""
+PAUSE_S = 0.02
+"""Between the requests of a client: six that never pause take every processor for as long as a test waits."""
+_RETRY_S = 0.02
 
 
 @dataclass
@@ -38,8 +41,9 @@ class Wish:
 class Load:
     """``writers`` threads remember, and ``readers`` threads recall what was stored, until ``stop``."""
 
-    def __init__(self, daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> None:
+    def __init__(self, daemon: LiveDaemon, *, writers: int = 4, readers: int = 2, pause_s: float = PAUSE_S) -> None:
         self.daemon = daemon
+        self._pause_s = pause_s
         self._readers = readers
         self.name = secrets.token_hex(3)
         self.wishes: list[Wish] = []
@@ -107,13 +111,14 @@ class Load:
                 wish.statuses.append(status)
                 if status == 200:
                     wish.answer = answer
+                    self.stopping.wait(self._pause_s)
                     break
                 if status not in {503, 504, UNKNOWN}:
                     self.problems.append(f"remember was answered {status}: {answer}")
                     return
                 if serial % 2 and set(wish.statuses) == {503}:
                     break  # abandoned: the memory must never appear
-                self.finished.wait(0.02)
+                self.finished.wait(_RETRY_S)
 
     def _read(self) -> None:
         client = self.daemon.api
@@ -127,8 +132,7 @@ class Load:
                     self.problems.append(f"answered, but not recalled: {content}")
             elif status not in {503, UNKNOWN}:
                 self.problems.append(f"recall was answered {status}: {found}")
-            if status != 200:
-                self.stopping.wait(0.02)
+            self.stopping.wait(self._pause_s if status == 200 else _RETRY_S)
 
     def _ask(self, client: Client, target: str, what: Wish | str) -> tuple[int, Any]:
         try:
@@ -145,9 +149,9 @@ class Load:
 
 
 @contextmanager
-def load_on(daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> Iterator[Load]:
+def load_on(daemon: LiveDaemon, *, writers: int = 4, readers: int = 2, pause_s: float = PAUSE_S) -> Iterator[Load]:
     """Start a load, wait for its first responses, and stop its clients at the end of the block."""
-    load = Load(daemon, writers=writers, readers=readers)
+    load = Load(daemon, writers=writers, readers=readers, pause_s=pause_s)
     load.start()
     try:
         load.progress()

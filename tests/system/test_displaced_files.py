@@ -282,16 +282,16 @@ def test_a_daemon_without_its_daemon_directory_keeps_serving_and_creates_it_agai
         assert len(daemon.api.listed()) == 2
 
 
-@pytest.mark.parametrize("name", ["address", "pid", "lock"])
-def test_a_removed_file_of_the_daemon_directory_is_created_again(name: str) -> None:
+def test_a_removed_file_of_the_daemon_directory_is_created_again() -> None:
     with live_daemon() as daemon:
         assert daemon.process is not None
-        removed = daemon.workspace / ".daemon" / name
-        removed.unlink()
-        eventually(removed.exists, within_s=30, what=f"{name} is put back")
-        daemon.api.remember("Stored all the same")
-        code, said = tool(daemon, "status")
-        assert code == 0, said
+        for name in ("address", "pid", "lock"):
+            removed = daemon.workspace / ".daemon" / name
+            removed.unlink()
+            eventually(removed.exists, within_s=30, what=f"{name} is put back")
+            daemon.api.remember(f"Stored all the same without {name}")
+            code, said = tool(daemon, "status")
+            assert code == 0, (name, said)
         code, said = tool(daemon, "stop")
         assert code == 0, said
         daemon.process.wait(30)
@@ -402,9 +402,12 @@ def unix_socket(path: Path) -> None:
         made.bind(str(path))
 
 
-@pytest.mark.parametrize("put", [fifo, directory, link, unix_socket])
+PLACES = ("memory/memories.db", "memory/memories.db-wal", "memory/memories.db-shm", ".daemon/restore")
+
+
 @pytest.mark.parametrize(
-    "name", ["memory/memories.db", "memory/memories.db-wal", "memory/memories.db-shm", ".daemon/restore"]
+    ("name", "put"),
+    [*((name, fifo) for name in PLACES), *zip(PLACES, (directory, link, unix_socket, directory), strict=True)],
 )
 def test_a_special_file_in_place_of_a_database_file_is_refused(name: str, put: Callable[[Path], None]) -> None:
     with live_daemon(started=False) as daemon:

@@ -61,19 +61,21 @@ def replaced(daemon: LiveDaemon, name: str, dead: int, *, incarnation: int = 2) 
     daemon.wait_ready()
 
 
-@pytest.mark.parametrize("name", CHILDREN)
-def test_a_killed_child_is_restarted_and_no_acknowledged_write_is_lost(fresh: LiveDaemon, name: str) -> None:
-    with load_on(fresh) as load:
-        dead = fresh.kill(name)
-        replaced(fresh, name, dead)
-        load.progress()
-        load.stop()
-        load.check()
-        lives = {child: actor["incarnation"] for child, actor in fresh.actors().items()}
-        assert lives == {child: 2 if child == name else 1 for child in CHILDREN}, "others were restarted too"
-        if name != "gateway":
-            assert set(load.recalls) == {200}, "recall suffered from a death that is none of its business"
-            assert UNKNOWN not in load.statuses
+def test_a_killed_child_is_restarted_and_no_acknowledged_write_is_lost(fresh: LiveDaemon) -> None:
+    lives = dict.fromkeys(CHILDREN, 1)
+    for name in CHILDREN:
+        with load_on(fresh) as load:
+            dead = fresh.kill(name)
+            replaced(fresh, name, dead)
+            load.progress()
+            load.stop()
+            load.check()
+            lives[name] += 1
+            now = {child: actor["incarnation"] for child, actor in fresh.actors().items()}
+            assert now == lives, "others were restarted too"
+            if name != "gateway":
+                assert set(load.recalls) == {200}, f"recall suffered from the death of {name}"
+                assert UNKNOWN not in load.statuses, name
 
 
 def test_a_write_while_the_writer_is_down_waits_for_its_next_incarnation(fresh: LiveDaemon) -> None:
@@ -124,7 +126,7 @@ def test_all_children_killed_at_once_are_restarted_and_nothing_is_lost(fresh: Li
             ("searcher.before_reply", "searcher-1"),
             ("gateway.reply_received", "gateway"),
         ],
-        3,
+        1,
     ),
 )
 def test_repeated_kills_at_the_worst_moment_lose_and_duplicate_nothing(point: str, name: str) -> None:

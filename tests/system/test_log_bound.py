@@ -57,7 +57,7 @@ def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_is_too_long(d
     largest = 0
     long_enough = threading.Event()
     growing = threading.Thread(target=grow, args=(daemon, long_enough))
-    with load_on(daemon, writers=4, readers=0) as load:
+    with load_on(daemon, writers=4, readers=0, pause_s=0) as load:
         growing.start()
 
         def killed() -> bool:

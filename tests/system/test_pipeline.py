@@ -173,23 +173,6 @@ def test_without_a_provider_memories_are_stored_and_found_and_jobs_wait() -> Non
         assert daemon.broken_invariants() == []
 
 
-def test_a_crash_during_a_job_stores_the_same_facts_once() -> None:
-    points = "extractor.prompt_sent=kill@1/1"
-    lease = "    worker: {leaseTimeoutMs: 10000}\n"
-    with (
-        ScriptedProvider(script=ScriptedModel()) as provider,
-        live_daemon(config=config_for(provider, lease), environ={"SIGNET_SYNC_POINTS": points}) as daemon,
-    ):
-        daemon.api.remember(NOTE)
-        eventually(
-            lambda: daemon.every_process()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life"
-        )
-        eventually(lambda: job_row(daemon)[0] == "completed", within_s=90, what="the job done")
-        assert derived(daemon) == SENTENCES
-        assert daemon.stop() == 0
-        assert daemon.broken_invariants() == []
-
-
 MUTATING = "    autonomous: {allowUpdateDelete: true}\n"
 
 

@@ -64,7 +64,7 @@ def test_failures_of_the_model_server_affect_no_memory_and_cost_no_attempt(
     room: tuple[LiveDaemon, ScriptedProvider],
 ) -> None:
     daemon, provider = room
-    faults = share(SERVER_FAULTS, 3)
+    faults = share(SERVER_FAULTS, 2)
     for number, fault in enumerate(faults):
         met = provider.looks + len(provider.asked)
         provider.stuck = fault

@@ -69,7 +69,7 @@ def service_manager(address: Path) -> Iterator[list[str]]:
 
 
 def test_a_slow_upgrade_is_not_killed_while_it_makes_progress(daemon: LiveDaemon) -> None:
-    every, notify = START_TIMEOUT_MS // 25, daemon.root / "notify"  # thirty statements take longer than the timeout
+    every, notify = START_TIMEOUT_MS // 60, daemon.root / "notify"  # the statements are more than a hundred
     with service_manager(notify) as heard:
         daemon.start(SIGNET_SYNC_POINTS=f"writer.mid_migration=sleep:{every}@*", NOTIFY_SOCKET=str(notify))
         eventually(lambda: "READY=1" in heard, within_s=120, what="the service manager hears that it is ready")
@@ -78,7 +78,7 @@ def test_a_slow_upgrade_is_not_killed_while_it_makes_progress(daemon: LiveDaemon
     upgrades = [line["detail"] for line in daemon.log() if line.get("event") == "starting"]
     upgrades = [detail for detail in upgrades if detail.startswith("applying")]
     assert upgrades == list(dict.fromkeys(upgrades)), "nothing was applied a second time"
-    assert daemon.read("SELECT max(duration_ms) FROM schema_migrations_audit")[0][0] > START_TIMEOUT_MS
+    assert daemon.read("SELECT sum(duration_ms) FROM schema_migrations_audit")[0][0] > START_TIMEOUT_MS
     assert lives_of_the_writer(daemon) == 1
     assert memories(daemon) == len(json.loads((GOLDEN / "schema-1.json").read_text()))
     assert len(backups(daemon)) == 1

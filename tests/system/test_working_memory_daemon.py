@@ -152,34 +152,35 @@ def test_no_agent_sees_a_private_memory_of_another() -> None:
         assert VIM not in started(daemon, agentId="writer")
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        ("", None),
-        ("<think>I will not answer", "the model returned no text"),
-        (Act("http_500"), None),
-        (Act("rst"), None),
-        (Act("huge"), None),
-    ],
+NO_ANSWERS: tuple[tuple[str | Act, str | None], ...] = (
+    ("", None),
+    ("<think>I will not answer", "the model returned no text"),
+    (Act("http_500"), None),
+    (Act("rst"), None),
+    (Act("huge"), None),
 )
-def test_an_answer_that_is_none_leaves_the_present_file_and_is_reported(answer: str | Act, error: str | None) -> None:
+"""Each with the reason that the status tells, where it is always the same."""
+
+
+def test_an_answer_that_is_none_leaves_the_present_file_and_is_reported() -> None:
     answers = Answers()
     with pipeline(ScriptedModel(fault=answers)) as (daemon, _):
         daemon.api.remember(VIM)
         finished(daemon)
         made(daemon)
-        before = text_of(daemon)
-        answers.text = answer
-        found = made(daemon, again=True)
-        assert found["lastError"] == (error or found["lastError"] or "a reason")
-        assert found["failures"] == 1
-        assert found["lastRunAt"] is not None
-        assert text_of(daemon) == before
-        health = daemon.api.get("/health").ok()["synthesis"]
-        assert health == {"running": False, "failing": True, "lastError": found["lastError"]}
-        answers.text = None
-        eventually(lambda: made(daemon, again=True)["lastError"] is None, within_s=60, what="a run that succeeds")
-        assert daemon.api.get("/health").ok()["synthesis"]["failing"] is False
+        for answer, error in NO_ANSWERS:
+            before = text_of(daemon)
+            answers.text = answer
+            found = made(daemon, again=True)
+            assert found["lastError"] == (error or found["lastError"] or "a reason"), answer
+            assert found["failures"] == 1, answer
+            assert found["lastRunAt"] is not None, answer
+            assert text_of(daemon) == before, answer
+            health = daemon.api.get("/health").ok()["synthesis"]
+            assert health == {"running": False, "failing": True, "lastError": found["lastError"]}, answer
+            answers.text = None
+            eventually(lambda: made(daemon, again=True)["lastError"] is None, within_s=60, what="a run that succeeds")
+            assert daemon.api.get("/health").ok()["synthesis"]["failing"] is False, answer
 
 
 def test_secrets_and_what_is_too_long_are_cut_out_of_an_answer() -> None:
