@@ -73,7 +73,9 @@ run: install ## install, then run the daemon in the foreground
 demo: install ## the whole main job on a throw-away workspace; ends by itself
 	$(BIN)/python -m bench.demo
 
-test: install-dev ## all tests with bounded faults, in WORKERS=2 processes
+# More than there are processors: a third of the time a test waits for a daemon.
+test: WORKERS = 3
+test: install-dev ## all tests with bounded faults, in WORKERS=3 processes
 	$(PYTEST)
 
 test-fast: install-dev ## the tests that start no daemon

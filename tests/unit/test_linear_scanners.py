@@ -687,10 +687,14 @@ def test_the_injected_parts_of_many_chunks_are_found_in_linear_time() -> None:
     assert growth(parts, "x", SHORT) < MOST_GROWTH
 
 
+TOKENIZERS: Final = ("pieces of MiniLM", "vector of the embedded model")
+"""They need ten times as long as the others for a text, so a shorter one shows whether its time is linear."""
+
+
 @pytest.mark.parametrize("name", SCANNERS)
 def test_a_scanner_takes_linear_time_on_the_worst_text(name: str) -> None:
     for unit in UNITS:
-        assert growth(SCANNERS[name], unit, 2 * SHORT) < MOST_GROWTH, unit
+        assert growth(SCANNERS[name], unit, SHORT // 2 if name in TOKENIZERS else 2 * SHORT) < MOST_GROWTH, unit
 
 
 SECRETS: Final = (
