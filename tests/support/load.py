@@ -87,7 +87,7 @@ class Load:
 
     def check(self) -> None:
         """Check that each accepted memory is stored exactly once, and that rejected ones are not stored."""
-        assert self.problems == []
+        assert self.problems == [], self.problems[:10]
         rows = [row for row in self.daemon.api.listed() if row["content"].startswith(f"{self.name} ")]
         times = Counter(row["content"] for row in rows)
         assert [content for content, count in times.items() if count > 1] == [], "stored twice"
@@ -104,7 +104,7 @@ class Load:
         client = self.daemon.api
         while not self.stopping.is_set():
             serial = next(self._numbers)
-            wish = Wish(f"{self.name} memory {number} {serial} {secrets.token_hex(4)}", secrets.token_hex(8))
+            wish = Wish(f"{self.name} memory {number} {serial} t{secrets.token_hex(8)}", secrets.token_hex(8))
             self.wishes.append(wish)
             while not self.finished.is_set():
                 status, answer = self._ask(client, "/api/memory/remember", wish)
@@ -125,7 +125,7 @@ class Load:
         while not self.stopping.is_set():
             kept = list(self.kept.items())[-20:]
             content, answer = kept[0] if kept else (self.name, None)
-            status, found = self._ask(client, "/api/memory/recall", content)
+            status, found = self._ask(client, "/api/memory/recall", content.split()[-1])  # no other memory has the word
             self.recalls[status] += 1
             if status == 200:
                 if answer is not None and answer["id"] not in {row["id"] for row in found["results"]}:
