@@ -1,4 +1,4 @@
-"""The embedder of the previous model, kept while memories still have its vectors.
+"""The embedder of the previous model, kept while memories still have its vectors; or that of the second one (``auto``).
 
 After a change of the model, making all vectors anew takes minutes or hours. Until then a query is embedded twice and
 compared with both kinds of vectors. A gateway that started after the change learns from a searcher's reply that old
@@ -70,6 +70,7 @@ class PreviousEmbedder:
         if previous is not None:
             if previous.model == searched_model and _space(previous) not in stale:
                 log.info("previous_vectors_replaced", model=previous.model)
+                self._tried.discard(_space(previous))
                 self._making = asyncio.create_task(self._set(None))
             return
         unknown = [space for space in stale if space not in self._tried]

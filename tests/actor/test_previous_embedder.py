@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 import structlog
 
-from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
+from signet_actors.config.schema import (
+    EMBEDDED_DIMENSIONS,
+    EMBEDDED_MODEL,
+    MINILM_DIMENSIONS,
+    MINILM_MODEL,
+    Config,
+    EmbeddingConfig,
+)
 from signet_actors.gateway.previous_embedder import PreviousEmbedder, previous_config
 from signet_actors.protocol.searcher import Recall, Recalled
 from tests.actor.test_memory_routes_recall import RECALL, found, row
@@ -25,8 +32,8 @@ class OldEmbedder(WordEmbedder):
     model = "old-model"
 
 
-def recalled(*stale: tuple[str, int]) -> Recalled:
-    return Recalled(found(row()).rows, "hybrid", [], None, stale)
+def recalled(*stale: tuple[str, int], second: tuple[tuple[str, int], ...] = ()) -> Recalled:
+    return Recalled(found(row()).rows, "hybrid", [], None, stale, second_spaces=second)
 
 
 def on_a_loop(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -54,6 +61,54 @@ def test_a_query_is_embedded_by_both_models_while_old_vectors_are_left(tmp_path:
         api.request("POST", RECALL, {"query": "editor"})
     last = [sent for sent in api.bus.asked if isinstance(sent.body, Recall)][-1]
     assert (last.body.former_model, len(last.frames)) == (None, 1)
+
+
+def test_once_there_are_second_vectors_queries_are_embedded_by_their_model_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> list[tuple[str | None, str | None, bool, int]]:
+        api.bus.asked.clear()
+        api.request("POST", RECALL, {"query": "editor"})
+        (sent,) = [sent for sent in api.bus.asked if isinstance(sent.body, Recall)]
+        body = sent.body
+        return [(body.vector_model, body.former_model, body.prefers_former, len(sent.frames))]
+
+    class SecondEmbedder(WordEmbedder):
+        model = MINILM_MODEL
+
+    monkeypatch.setattr("signet_actors.config.embedding_models._has_onnxruntime", lambda: True)
+    api = MemoryApi(tmp_path, config=Config(embedding=EmbeddingConfig(provider="auto")))
+    alone, both = [("test-model", None, False, 1)], [("test-model", MINILM_MODEL, True, 2)]
+    api.bus.script[Recall] = recalled()
+    assert asked() == alone
+    assert asked() == alone, "no memory has one"
+    api.state.previous_embedder.embedder = SecondEmbedder()
+    assert asked() == both
+    assert asked() == both, "a searcher that has not read them in does not count"
+    api.state.previous_embedder.embedder = SecondEmbedder()
+    api.state.config = Config(embedding=EmbeddingConfig(provider="embedded"))
+    assert asked() == [("test-model", MINILM_MODEL, False, 2)], "a former model, until no memory has its newest vector"
+    assert asked() == alone
+
+
+def test_the_model_of_second_vectors_is_loaded_after_the_recall_that_reports_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def make(config: EmbeddingConfig) -> WordEmbedder:
+        made.append(config.provider)
+        return OldEmbedder()
+
+    monkeypatch.setattr("signet_actors.config.embedding_models._has_onnxruntime", lambda: True)
+    monkeypatch.setattr("signet_actors.gateway.previous_embedder.make_embedder", make)
+    second = ((MINILM_MODEL, MINILM_DIMENSIONS),)
+    for provider, expected in (("embedded", []), ("auto", ["minilm"])):
+        api = MemoryApi(tmp_path / provider, config=Config(embedding=EmbeddingConfig(provider=provider)))
+        api.bus.script[Recall] = recalled(second=second)
+        api.request("POST", RECALL, {"query": "editor"})
+        assert api.bus.only(Recall).body.former_model is None, "the first one waits for nothing"
+        assert made == expected
 
 
 def test_old_vectors_stay_searchable_while_the_new_provider_is_unavailable(tmp_path: Path) -> None:

@@ -211,8 +211,10 @@ def test_a_wrong_method_is_a_json_405_with_the_allowed_ones(daemon: LiveDaemon) 
 
 
 def test_configuration_files_are_listed_and_replaced(own: LiveDaemon) -> None:
+    before = (own.workspace / "agent.yaml").read_text()
+    assert "alpha: 0.4" in before
     files = {file["name"]: file["content"] for file in own.api.get("/api/config").ok()["files"]}
-    assert files == {"agent.yaml": "search:\n  alpha: 0.4\n"}
+    assert files == {"agent.yaml": before}
     written = own.api.post("/api/config", {"file": "SOUL.md", "content": "Be brief.\n"}).ok()
     assert written["success"] is True
     soul = own.workspace / "SOUL.md"
@@ -220,7 +222,7 @@ def test_configuration_files_are_listed_and_replaced(own: LiveDaemon) -> None:
     assert soul.stat().st_mode & 0o777 == 0o600
     assert own.api.post("/api/config", {"file": "agent.yaml", "content": "search:\n  alpha: 0.6\n"}).ok()["success"]
     assert (own.workspace / "agent.yaml").read_text() == "search:\n  alpha: 0.6\n"
-    assert (own.workspace / ".daemon" / "previous" / "agent.yaml").read_text() == "search:\n  alpha: 0.4\n"
+    assert (own.workspace / ".daemon" / "previous" / "agent.yaml").read_text() == before
 
 
 @pytest.mark.parametrize(

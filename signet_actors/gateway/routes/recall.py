@@ -298,10 +298,11 @@ async def search_memories(
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
-    seconds = [space for space in found.second_spaces if is_second(state, space[0])]
-    state.previous_embedder.observe_stale(
-        former.model, (*found.stale_spaces, *seconds), state.embedder, state.config.embedding, state.log
-    )
+    if not second:  # its model stays, whether or not this searcher has read its vectors in
+        seconds = [space for space in found.second_spaces if is_second(state, space[0])]
+        state.previous_embedder.observe_stale(
+            former.model, (*found.stale_spaces, *seconds), state.embedder, state.config.embedding, state.log
+        )
     if found.common_words is not None:
         state.common_words.learn(call.read, filters.projects, found.common_words)
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
