@@ -132,8 +132,10 @@ def request_of(hook: Hook, event: dict[str, Any], options: Options) -> dict[str,
     body.update(hook.build(event))
     if hook is HOOKS["pre-compaction"] and event.get("trigger") in COMPACTIONS_WITHOUT_END.get(options.harness, ()):
         body["beginsEpoch"] = True
-    if hook.injects and is_start_deferred(event, options.harness):
-        body["deferred" if hook is HOOKS["session-start"] else "withStart"] = True
+    if hook is HOOKS["session-start"] and is_start_deferred(event, options.harness):
+        body["deferred"] = True
+    if hook is HOOKS["user-prompt-submit"] and event.get("hook_event_name"):
+        body["withStart"] = True  # also if the daemon did not run when the session began
     if hook.injects:
         body["maxInjectChars"] = max_inject_chars(options.harness)
     return {name: value for name, value in body.items() if value not in ("", None)}

@@ -262,6 +262,10 @@ DAYS = (
     "woran haben wir heute gearbeitet?",
     "qu'avons-nous fait aujourd'hui ?",
     "\u00bfqu\u00e9 hicimos hoy?",
+    "what did we do last time?",
+    "where were we?",
+    "what is still open?",
+    "Wo waren wir stehen geblieben?",
 )
 
 

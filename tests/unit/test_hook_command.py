@@ -284,6 +284,19 @@ def test_gemini_gets_the_text_of_the_start_with_the_first_prompt(daemon: Scripte
     assert daemon.asked[0].body["source"] == "startup"
 
 
+@pytest.mark.parametrize("harness", ["claude-code", "codex", "qwen"])
+def test_a_prompt_asks_for_the_start_that_the_session_may_have_missed(
+    daemon: ScriptedDaemon, workspace: Path, harness: str
+) -> None:
+    missed = hook("session-start", "-H", harness, event=START, workspace=workspace, url=closed_port())
+    assert "no memory in this session" in missed.stdout
+    daemon.on("POST", "/api/hooks/user-prompt-submit", {"inject": "start and memories"})
+    prompt = {**START, "hook_event_name": "UserPromptSubmit", "prompt": "which port?"}
+    done = hook("user-prompt-submit", "-H", harness, event=prompt, workspace=workspace, url=daemon.url)
+    assert context(done) == "start and memories"
+    assert daemon.asked[0].body["withStart"] is True
+
+
 def test_other_callers_get_the_text_of_the_start_at_once(daemon: ScriptedDaemon, workspace: Path) -> None:
     plain = {name: value for name, value in START.items() if name != "hook_event_name"}
     for harness, event in (("gemini", plain), ("claude-code", START), ("codex", START), ("opencode", START)):

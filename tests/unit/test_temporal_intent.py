@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from signet_actors.domain.temporal.intent import ALL_FACETS, intent_of_query, intent_of_request
+from signet_actors.domain.temporal.intent import ALL_FACETS, asks_for_last_session, intent_of_query, intent_of_request
 from signet_actors.domain.temporal.phrases import Window
 
 NOW = datetime(2026, 11, 25, 9, 30, tzinfo=UTC)
@@ -55,6 +55,61 @@ def test_the_query_decides_what_its_time_does(query: str, mode: str, content: st
 )
 def test_a_query_without_a_time_has_no_intent(query: str) -> None:
     assert intent_of_query(query, NOW) is None
+
+
+ABOUT_THE_LAST_SESSION = """
+What did we do last time?
+what was still open from last time?
+where were we?
+Where did we leave off?
+Remind me what we worked on last time
+what did we do in the last session
+let's continue where we left off
+pick up where we left off
+ok, where was I?
+what is still open?
+what did you do last time, please?
+Where did we stop?
+what happened in the previous session?
+Was haben wir letztes Mal gemacht?
+Was haben wir beim letzten Mal gemacht?
+Wo waren wir stehen geblieben?
+wo waren wir?
+was ist noch offen?
+Erinnere mich bitte: was haben wir in der letzten Sitzung gemacht?
+Où en étions-nous ?
+Qu'avons-nous fait la dernière fois ?
+¿Qué hicimos la última vez?
+¿Dónde nos quedamos?
+Hey, what did we talk about last time?
+""".strip().splitlines()
+ABOUT_SOMETHING_ELSE = """
+when was the last time the deploy failed?
+the last session token expired
+what is the last session id?
+last time I checked, the tests were red
+is port 5433 still open?
+which issues are still open?
+did we rotate the keys last time?
+what did we decide about caching last time?
+the last time zone bug
+letztes Mal hat der Build zehn Minuten gedauert
+welche Tickets sind noch offen?
+la dernière fois que le serveur est tombé
+la última vez que falló el despliegue
+add a last session column to the table
+left off the semicolon in main.c
+where were we using redis?
+open the last session log
+continue
+go on
+""".strip().splitlines()
+
+
+def test_a_question_about_nothing_but_the_last_session_lists_the_sessions() -> None:
+    intents = {query: intent_of_query(query, NOW) for query in ABOUT_THE_LAST_SESSION}
+    assert [query for query, intent in intents.items() if intent is None or intent.mode != "timeline"] == []
+    assert [query for query in ABOUT_SOMETHING_ELSE if asks_for_last_session(query)] == []
 
 
 def test_the_topic_is_searched_as_it_is_written() -> None:

@@ -7,7 +7,7 @@ docs/decisions.md 58.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple, get_args
 
 from signet_actors.domain.memories import TimeFacet
@@ -58,6 +58,26 @@ _REPORTS: Final = frozenset(
 )
 _OF: Final = frozenset({"of", "for", "from", "von", "vom", "zu", "des", "de", "du", "d", "del", "über", ""})
 """What is asked for at the beginning of a query is no topic before such a word: ``summary of …``, ``standup: …``."""
+_LAST: Final = """
+    last time / last session / previous session / last conversation / left off / leave off / where were we
+    where was i / where did we stop / where did i stop / still open / still unfinished / still to do
+    letztes mal / letzte mal / letzten mal / letzte sitzung / letzten sitzung / letzte session / letzten session
+    wo waren wir / wo war ich / stehen geblieben / stehengeblieben / noch offen / noch zu tun
+    dernière fois / dernière session / en étions-nous / en était-on / on en était / reste à faire
+    última vez / última sesión / nos quedamos / nos habíamos quedado / queda por hacer / sigue pendiente
+"""
+_LAST_SESSION: Final = tuple(
+    phrase.split() for line in _LAST.splitlines() for phrase in line.split("/") if phrase.strip()
+)
+"""What asks for the end of the last session, if nothing else is asked for."""
+_RESUMING: Final = """
+    remind let's continue continuing continued resume pick picking again please hey hi hello ok okay so now open
+    stop stopped still unfinished left erinnere mich bitte beim weiter weitermachen nochmal hallo letzten offen
+    rappelle-moi rappelle s'il plaît où continuons bonjour dónde recuérdame recuerda favor sigamos continuemos hola
+    quedamos quedó pendiente
+"""
+_BESIDE_LAST: Final = _EMPTY_WORDS | frozenset(_RESUMING.split())
+_LAST_DAYS: Final = 90
 _STEM_CHARS: Final = 4
 _PUNCTUATION: Final = ".,;:!?()[]{}<>\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u00bf\u00a1\u2026"
 
@@ -93,9 +113,12 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
     """Return the intent of a query that names a time, or None. ``now`` is its moment in the caller's time zone.
 
     A documented date with a topic filters by it. A date or another time without a topic is a timeline. Anything else
-    only ranks.
+    only ranks. A query for nothing but the last session ("where were we?") is a timeline of the last 90 days.
     """
     phrase = date_phrase(query, now)
+    if phrase is None and asks_for_last_session(query):
+        window = Window(ms_of(now - timedelta(days=_LAST_DAYS)), ms_of(now) + 1)
+        return Intent("timeline", "", "", window, ALL_FACETS, is_requested=False, may_list=True)
     if phrase is None or now.tzinfo is None:
         return None
     window = window_of(phrase, now.tzinfo)
@@ -121,6 +144,17 @@ def intent_of_query(query: str, now: datetime) -> Intent | None:
         topic=_stems(asks),
         may_list=True,
     )
+
+
+def asks_for_last_session(query: str) -> bool:
+    """Return whether a question is about nothing but what the last session did and left: "where were we?"."""
+    words = [word for token in query.split() if (word := _core(token).lower().replace("\u2019", "'"))]
+    for phrase in _LAST_SESSION:
+        for at in range(len(words) - len(phrase) + 1):
+            if words[at : at + len(phrase)] == phrase:
+                beside = " ".join(words[:at] + words[at + len(phrase) :])
+                return not _content(beside, _BESIDE_LAST)
+    return False
 
 
 def _content(text: str, empty_words: frozenset[str]) -> list[str]:

@@ -126,7 +126,15 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
 
     is_switch = switches_off(prompt)
 
+    until_s = asyncio.get_running_loop().time() + PROMPT_BUDGET_MS / 1000
+
     async def work(session: HookSession) -> UserPromptReply:
+        async with asyncio.timeout_at(until_s) as limit:
+            if is_switch or (request.with_start and session.context is not None and not session.context.started):
+                limit.reschedule(None)  # that of ``run_hook`` counts
+            return await answered(session)
+
+    async def answered(session: HookSession) -> UserPromptReply:
         known = session.known if session.key is not None else UNSET
         if is_switch and session.key is None:
             raise Skipped("no_session")
@@ -165,8 +173,7 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
         finally:
             call.state.prompts_in_flight -= 1
 
-    budget_ms = READ_BUDGET_MS if request.with_start or is_switch else PROMPT_BUDGET_MS
-    return await run_hook(call, budget_ms, work, UserPromptReply(), switches_off=is_switch)
+    return await run_hook(call, READ_BUDGET_MS, work, UserPromptReply(), switches_off=is_switch)
 
 
 async def _rate(call: Call[UserPromptRequest], session: HookSession) -> None:

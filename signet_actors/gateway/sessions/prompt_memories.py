@@ -25,6 +25,7 @@ from signet_actors.domain.session_inject import (
     turn_item,
     without_doubtful,
 )
+from signet_actors.domain.temporal.intent import asks_for_last_session
 from signet_actors.domain.text_cut import beginning_of
 from signet_actors.domain.timestamps import iso
 from signet_actors.domain.transcripts.excerpts import excerpt
@@ -69,11 +70,13 @@ async def sessions_of_day(call: Call[UserPromptRequest], prompt: str, terms: Pro
     None if it asks for anything else, or if there is none.
     """
     project, state = call.request.project, call.state
-    if project is None or len(prompt) > MAX_DAY_CHARS or DOING.isdisjoint(words_of(prompt)):
+    if project is None or len(prompt) > MAX_DAY_CHARS:
         return None
     now_ms = state.clock.wall_ms()
     intent = recall_intent(prompt, RecallFields(), None, now_ms=now_ms, date_boost=True)
     if intent is None or intent.topic or not intent.may_list or not await call.is_owner():
+        return None
+    if not asks_for_last_session(prompt) and DOING.isdisjoint(words_of(prompt)):
         return None
     window = intent.window
     query = ListSpans(iso(window.start_ms), iso(window.end_ms), call.read, MAX_SPANS, project=project, with_ends=True)
