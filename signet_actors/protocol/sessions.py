@@ -110,8 +110,9 @@ class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"
     """What a new session should know, best first.
 
     ``memories``: preferences and decisions; ``used``: what was asked for in the project; ``summary``: that of its last
-    summarized session. ``wordings``: by id. ``last_active_at``: when another session of the agent was active last, None
-    if none is known. ``new_memories``: how many of the readable memories were created since then.
+    summarized session. ``wordings``: by id. ``newer``: by the id of each that a newer one of them corrects, the newer
+    one's. ``last_active_at``: when another session of the agent was active last, None if none is known.
+    ``new_memories``: how many of the readable memories were created since then.
     ``all_constraints``: how many there are, also beyond the limit.
     """
 
@@ -123,6 +124,7 @@ class SessionStartFound(Message, frozen=True, tag="searcher.session_start_found"
     all_constraints: int = 0
     used: list[Memory] = []
     summary: Memory | None = None
+    newer: dict[str, str] = {}
 
 
 class FindSessionStart(Request[SessionStartFound], frozen=True, tag="searcher.find_session_start"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bus_harness import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -90,6 +91,20 @@ def test_no_outdated_memory_is_given_alone_where_the_session_has_the_newer_one(d
     daemon.api.recall("Dramatiq replaced Celery", sessionKey="has-newer", project=HERE)
     items = given(daemon, "which library do we use for background jobs?", "has-newer")
     assert not any("We decided to use Celery" in item for item in items), items
+
+
+def test_a_start_marks_what_is_outdated_and_gives_the_newer_memory_before_it(daemon: LiveDaemon) -> None:
+    prompt = "which library do we use for background jobs?"
+    assert given(daemon, prompt, "asks-before-a-start")
+
+    def told() -> list[str]:
+        items: list[str] = hook(daemon.api, "session-start", "told", source="clear")["inject"].split("\n- ")
+        return [item for item in items if "Celery" in item]
+
+    newer, older = eventually(lambda: found if len(found := told()) == 2 else None, what="what was asked for")
+    assert newer.startswith("Celery was replaced by Dramatiq")
+    assert "(see the newer " not in newer
+    assert "(see the newer " in older
 
 
 def test_of_two_that_answer_the_newer_one_stands_first(daemon: LiveDaemon) -> None:

@@ -338,6 +338,10 @@ def test_a_harness_can_have_the_text_of_the_start_with_its_first_prompt(daemon: 
         other = {**ask, "sessionKey": f"with-{unsaid}", "userPrompt": unsaid}
         assert "Never deploy" in client.post("/api/hooks/user-prompt-submit", other).ok()["inject"], unsaid
     assert client.post("/api/hooks/user-prompt-submit", {**ask, "withStart": False, "sessionKey": "w2"}).ok()["inject"]
+    missed = {**ask, "harness": "claude-code", "sessionKey": "w4"}
+    given = client.post("/api/hooks/user-prompt-submit", missed).ok()["inject"]
+    assert "Never deploy" in given, "the daemon did not run when the session began"
+    assert "This session goes on" not in given, "its first prompt is nothing that it goes on with"
     resumed = {**about, "harness": "claude-code", "sessionKey": "w3"}
     assert "Never deploy" in client.post("/api/hooks/session-start", resumed).ok()["inject"]
     again = client.post("/api/hooks/session-start", {**resumed, "source": "resume"}).ok()["inject"]

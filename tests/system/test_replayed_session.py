@@ -196,6 +196,7 @@ def test_the_next_session_begins_with_what_this_one_left(replay: Replay) -> None
 
 def test_unrelated_prompts_bring_nothing(replay: Replay) -> None:
     session = replay.room.session()
+    session.begin()
     assert [session.prompt(prompt) for prompt in UNRELATED] == [""] * len(UNRELATED)
 
 

@@ -145,10 +145,11 @@ async def user_prompt_submit(call: Call[UserPromptRequest]) -> HttpResponse:
             session.context.awaits_summary = False
         terms = await terms_of_prompt(call.state.redactor, prompt, request.last_assistant_message or "")
         await _rate(call, session)
-        checkpoints = call.state.checkpoints
+        given = await start_with_prompt(call, session) if request.with_start else None
+        checkpoints = call.state.checkpoints  # from here on: a start does not tell the session of this prompt
         checkpoints.prompted(session.key, call.agent_id, harness=request.harness, project=request.project, text=prompt)
         checkpoints.searched(session.key, call.agent_id, " ".join(terms.terms))
-        if request.with_start and (given := await start_with_prompt(call, session)) is not None:
+        if given is not None:
             start, rows = given
             reply = await offered(session, terms, tuple(wording for _, wording in rows))
             text = f"{start.inject}\n\n{reply.inject}".strip()

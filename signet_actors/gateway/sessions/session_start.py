@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -147,21 +147,22 @@ async def _full_start(
     is_summary = [memory.id == recovery.summary for memory in memories]
     peers = peers_of(state, session.key, call.agent_id, request.project) if is_owner else []
     has_tools = await state.has_tools(request.harness)
+    line = partial(_line, found.newer)
     make = partial(
         session_start,
-        constraints=list(map(_line, constraints)),
+        constraints=list(map(line, constraints)),
         recovery=recovery.section,
         session_key=session.key,
         has_tools=has_tools,
         preferred=[
-            _line(each)
+            line(each)
             for each, is_told in zip(memories, is_summary, strict=True)
             if each.id not in used and not is_told
         ],
         used=[
-            _line(each) for each, is_told in zip(memories, is_summary, strict=True) if each.id in used and not is_told
+            line(each) for each, is_told in zip(memories, is_summary, strict=True) if each.id in used and not is_told
         ],
-        last_session=[_line(each) for each, is_told in zip(memories, is_summary, strict=True) if is_told],
+        last_session=[line(each) for each, is_told in zip(memories, is_summary, strict=True) if is_told],
         since=news(found.new_memories, None if since_ms is None else state.clock.wall_ms() - since_ms),
         all_constraints=found.all_constraints,
         peers=[peer for peer in peers if peer.key != recovery.session_key],
@@ -249,8 +250,8 @@ def _read_workspace(
     return found, HookIdentity(identity.name, identity.description or UNSET)
 
 
-def _line(memory: Memory) -> Line:
-    return Line(memory.id, memory.content, memory.tags, memory.created_at)
+def _line(newer: Mapping[str, str], memory: Memory) -> Line:
+    return Line(memory.id, memory.content, memory.tags, memory.created_at, newer.get(memory.id))
 
 
 def _shown(memory: Memory) -> StartMemory:

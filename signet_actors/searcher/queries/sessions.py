@@ -103,6 +103,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
     constraints = memories_by_seq(snapshot, query.read, filters, first.tolist(), chars=query.chars)
     shown = _by_score(query, {seq: memories[seq] for seq in best.tolist() if seq in memories})
     used = [seq for seq in asked.tolist() if seq in memories]
+    newer: dict[int, int] = {}
     if not query.of_all_types:
         newer = _corrected(Corrections(reader, snapshot, query.read, filters), memories, shown, used)
         memories |= memories_by_seq(
@@ -111,6 +112,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         # Both are given: the newer one may say something else of the same subject.
         shown, used = ([each for seq in seqs for each in (newer.get(seq, seq), seq)] for seqs in (shown, used))
     found = constraints | memories
+    ids = {seq: memory.id for seq, memory in found.items()}
     wordings = columns.wordings(np.array(list(found), np.int64))
     agent_id, session_key = query.read.agent_id, query.session_key or ""
     last_active_at = stored.last_active_at(snapshot, agent_id, session_key)
@@ -135,6 +137,7 @@ def session_start(reader: Reader, snapshot: Snapshot, query: FindSessionStart) -
         last_active_at=last_active_at,
         new_memories=0 if since_ms is None else int((allowed & (created > since_ms)).sum()),
         all_constraints=int(binding.sum()),
+        newer={ids[older]: ids[seq] for older, seq in newer.items() if older in ids and seq in ids},
     )
 
 
