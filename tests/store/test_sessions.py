@@ -295,6 +295,8 @@ def test_what_is_new_counts_from_when_another_session_of_the_agent_was_active(ro
     room.remember("before")
     capture(room, "long ago", "default")
     assert start(room, session_key="mine").last_active_at is None
+    room.ask(RecordSessions((context("signet-check-1", last_active_at=LATER),)))
+    assert start(room, session_key="mine").last_active_at is None, "a check of the connection is no session"
     moment = "2026-01-01T12:00:00.000Z"
     room.ask(RecordSessions((context("theirs", last_active_at=moment), context("mine", last_active_at=LATER))))
     room.clock.advance(86_400_000)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.cli.harnesses.hook_settings import command_words
+from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.errors import RequestRefused, SignetError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class HookRun:
 
 def check_session(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what a harness sends with each event, for a session of its own in the working directory."""
-    return {"session_id": f"signet-check-{uuid.uuid4()}", "cwd": environ.get("PWD") or os.getcwd()}
+    return {"session_id": f"{CHECK_PREFIX}{uuid.uuid4()}", "cwd": environ.get("PWD") or os.getcwd()}
 
 
 def run_installed(harness: Harness, hook: str, event: Mapping[str, Any], environ: Mapping[str, str]) -> HookRun:

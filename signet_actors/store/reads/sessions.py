@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from signet_actors.domain.session_keys import CHECK_PREFIX
 from signet_actors.store.engine import Snapshot
 
 _CONTEXT: Final = (
@@ -25,6 +26,7 @@ _RETURNED: Final = (
 _LAST_ACTIVE: Final = (
     "SELECT max(c.last_active_at) FROM session_contexts c"
     " WHERE c.agent_id = :agent_id AND c.session_key <> :session_key"
+    f" AND substr(c.session_key, 1, {len(CHECK_PREFIX)}) <> '{CHECK_PREFIX}'"
 )
 _ASKED_FOR: Final = (
     "SELECT m.seq FROM (SELECT c.session_key FROM session_contexts c WHERE c.agent_id = :agent_id"
