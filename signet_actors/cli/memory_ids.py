@@ -123,6 +123,7 @@ def named_if_unknown(given: str, *, kind: str = "memory") -> Iterator[None]:
         if refused.code is not ErrorCode.NOT_FOUND:
             raise
         why = "unknown, deleted, or another agent's" if kind == "memory" else "unknown, or another agent's"
+        why = refused.detail.partition("not found: ")[2] or why
         detail = f"the {kind} {one_line(given)} was not found ({why})"
         raise RequestRefused(detail, code=refused.code, answer=refused.answer) from refused
 

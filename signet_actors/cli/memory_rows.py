@@ -44,14 +44,14 @@ def print_memories(
 ) -> None:
     """Print each memory or turn in a row.
 
-    ``lead`` names what stands before the text: a time, or ``relevance``. On a pipe: ``id type created tags content``,
-    with the relevance before them if ``scored``, or the score in an answer that has none. ``asked``: a question;
-    of a long text the lines about it are shown.
+    ``lead`` names what stands before the text: a time, or ``relevance``. On a pipe: ``id type created tags content``
+    (of a session its key), with the relevance before them if ``scored``, or the score in an answer that has none.
+    ``asked``: a question; of a long text the lines about it are shown.
     """
     if not on_terminal():
         for row in rows:
             cells = [
-                _memory_id(row),
+                _id(row),
                 row.get("type"),
                 row.get("created_at"),
                 tags_text(row.get("tags")),
@@ -86,14 +86,18 @@ def _lines_about(text: str, asked: str, width: int) -> tuple[list[str], bool]:
     """Return the styled lines of a text, of a long one those about what was asked, and whether there are more."""
     from signet_actors.domain.query_words import words_of  # noqa: PLC0415 - only for results
     from signet_actors.domain.stop_words import stop_words_of  # noqa: PLC0415 - likewise
-    from signet_actors.domain.transcripts.excerpts import best_line  # noqa: PLC0415 - likewise
+    from signet_actors.domain.transcripts.excerpts import best_line, excerpt  # noqa: PLC0415 - likewise
 
-    lines = list(filter(str.strip, text.splitlines()))
     words = words_of(asked)
-    at = best_line(lines, sorted(set(words) - stop_words_of(words)))
+    telling = sorted(set(words) - stop_words_of(words))
+    given = list(filter(str.strip, text.splitlines()))
+    most = width * (SHOWN_LINES - 1) // min(len(given) or 1, 2)
+    lines = [excerpt(line, telling, most) if telling and len(line) > most else line for line in given]
+    is_cut = lines != given
+    at = best_line(lines, telling)
     if sum(1 + len(line) // width for line in lines[: at + 1]) <= SHOWN_LINES:
-        shown = text_lines(text, width)
-        return shown, len(shown) > SHOWN_LINES
+        shown = text_lines("\n".join(lines) if is_cut else text, width)
+        return shown, is_cut or len(shown) > SHOWN_LINES
     heading = lines[:1] if lines[0].startswith("#") else []
     begin = min(at, max(1, len(lines) - SHOWN_LINES + len(heading) + 1))
     return text_lines("\n".join([*heading, "…", *lines[begin:]]), width), True
@@ -141,13 +145,8 @@ def text_lines(text: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def _memory_id(row: Mapping[str, Any]) -> str:
-    """Return the id of the row's memory; in a timeline it stands beside the entry's own id. A session has none."""
-    return "" if row.get("subject_type") == "session" else _id({**row, "session_key": row.get("id")})
-
-
 def _id(row: Mapping[str, Any]) -> str:
-    """Return the id of the row's memory, or the key of its session."""
+    """Return the id of the row's memory (in a timeline beside the entry's own), or the key of its session."""
     if row.get("type") == TURN:
         return str(row.get("session_key") or "")
     return str(row.get("id" if row.get("subject_type") is None else "subject_id") or "")

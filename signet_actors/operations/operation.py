@@ -59,6 +59,7 @@ class Tool:
     - ``required``: arguments that a call must have although the declared request can do without them.
     - ``renamed``: parameters of the path that are arguments by another name.
     - ``most``: the largest value of a number, where the operation allows more than a model should read.
+    - ``sends``: fields of the request that every call has.
     - ``shown``: the members of the reply that a model reads, each with the members of its rows, if it has rows. Values
       that say nothing (null, false, none) are left out. Empty: the whole reply.
     - ``destructive``: a call may overwrite or delete something. ``idempotent``: a repeated call changes nothing more.
@@ -71,6 +72,7 @@ class Tool:
     required: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
+    sends: Mapping[str, Any] = field(default_factory=dict)
     shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     destructive: bool = False
     idempotent: bool = True

@@ -46,6 +46,13 @@ class RecallFields(ClockFields, frozen=True, kw_only=True, omit_defaults=True):
         Annotated[float, Meta(description="Drop results below this relevance (0 to 1), which no other result changes")]
         | None
     ) = None
+    answering: Annotated[
+        bool,
+        Meta(
+            description="What most likely answers (relevance 0.5 and more) first, and without `min_relevance` nothing "
+            "else; if nothing does, the three nearest"
+        ),
+    ] = False
     explain: Annotated[bool, Meta(description="Tell for each result how its score came about")] = False
     explain_id: Annotated[
         SelectionText | None,
@@ -288,8 +295,10 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
     tool=Tool(
         name="memory_search",
         title="Search memory",
-        description="Search the long-term memory with a question in plain words. Returns the best matches, best first; "
-        "`relevance` (0 to 1) tells how likely one answers the question, and below 0.5 it most likely does not.",
+        description="Search the long-term memory with a question in plain words. Returns what answers it, best first; "
+        "`relevance` (0 to 1) tells how likely. If nothing has 0.5 or more, the three nearest with a warning. A memory "
+        "of a project names it (`project`), which may be another one than yours. A result of the type session_turn was "
+        "said in an earlier session: session_search with its session_key finds more of that session.",
         fields={
             "query": "A question or a statement in plain words; names, paths and ticket numbers are found exactly",
             "limit": "",
@@ -299,10 +308,11 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
             "since": SINCE_FOR_MODELS,
             "until": UNTIL_FOR_MODELS,
             "min_score": "",
-            "min_relevance": "Drop results below this relevance; 0.5 leaves out what most likely does not answer",
+            "min_relevance": "Drop results below this relevance instead of below 0.5",
             "expand": "true: add what was said in the sessions that the results come from",
             "session_key": "The session_key that your context shows: leave out what the session has received",
         },
+        sends={"answering": True},
         shown={
             "results": (
                 *(
@@ -317,7 +327,7 @@ RECALL: Final[Operation[RecallRequest, RecallReply]] = Operation(
                     "created_at",
                     "newer_id",
                 ),
-                *("newer_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
+                *("subject_id", "temporal_start_at", "temporal_end_at", "session_key", "already_recalled"),
             ),
             "sources": (),
         },

@@ -99,7 +99,7 @@ def tool_request(tool: Tool, operation: Operation[Any], arguments: Mapping[str, 
         if name in known and name not in in_path.values() and value is not None
     }
     if operation.in_body:
-        return ToolRequest(operation, path, {}, fields, warnings)
+        return ToolRequest(operation, path, {}, {**tool.sends, **fields}, warnings)
     query = {name: _query_value(name, value) for name, value in fields.items()}
     query |= {name: str(most) for name, most in tool.most.items() if _exceeds(query.get(name, ""), most)}
     return ToolRequest(operation, path, query, None, warnings)

@@ -9,6 +9,7 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from signet_actors.domain.query_words import match_terms
 from signet_actors.domain.ranking import relevance
-from signet_actors.domain.transcripts.excerpts import conversation_around
+from signet_actors.domain.transcripts.excerpts import exchange
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.protocol.transcripts import SearchSessions
@@ -85,10 +86,7 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         highest = min((row.score for row in memories), default=1.0)
         terms = match_terms(command.query)
         words = (*terms.phrases, *terms.pairs)
-        rows = [
-            _row(snapshot, turn, min(highest, share), relevant, words, only_exchange=of_prompt)
-            for turn, share, relevant in ranked
-        ]
+        rows = [_row(snapshot, turn, min(highest, share), relevant, words) for turn, share, relevant in ranked]
         found = msgspec.structs.replace(found, rows=memories, turns=rows)
     timing = StageTiming("turns", round((perf_counter() - started) * 1000, 3))
     return msgspec.structs.replace(found, timings=[*found.timings, timing])
@@ -197,19 +195,17 @@ def _exchange(snapshot: Snapshot, turn: FoundTurn) -> tuple[int, ...]:
     return (turn.turn, *(each.seq for each in other if each.role != turn.role))
 
 
-def _row(
-    snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str], *, only_exchange: bool
-) -> RecalledRow:
-    """Return the turn with what was said beside it, or only with its answer or what it answers."""
-    beside, at = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
-    if only_exchange:
-        unit = _exchange(snapshot, turn)
-        beside = [each for each in beside if each.seq in unit]
-        at = next(at for at, each in enumerate(beside) if each.seq == turn.turn)
-    texts = [(each.role, each.content, each.continues) for each in beside]
+def _row(snapshot: Snapshot, turn: FoundTurn, score: float, relevant: float, words: Sequence[str]) -> RecalledRow:
+    """Return the turn with its answer, or with what it answers, and with what the agent said next if there is room."""
+    unit = _exchange(snapshot, turn)
+    beside, _ = stored.turns_beside(snapshot, turn.transcript, turn.turn, _BESIDE)
+    texts = [(each.role, each.content, each.continues) for each in beside if each.seq in unit]
+    for each in takewhile(lambda each: each.role == "assistant", (each for each in beside if each.seq > max(unit))):
+        if sum(len(text) for _, text, _ in texts) + len(each.content) <= _CHARS:
+            texts.append((each.role, each.content, each.continues))
     return RecalledRow(
         id=f"turn:{turn.turn}",
-        content=conversation_around(texts, at, words, _CHARS),
+        content=exchange(texts, words, _CHARS),
         score=round(score, 6),
         source=SOURCE,
         type=TYPE,

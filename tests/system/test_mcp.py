@@ -269,6 +269,50 @@ def test_the_session_of_a_search_is_its_argument_whatever_a_header_says(served: 
     run(use())
 
 
+NEAR = tuple(
+    f"The {what} of the harbour office is {colour}"
+    for what, colour in zip(
+        ("door", "roof", "stairs", "gate", "fence", "lamp", "flag", "desk", "clock", "carpet", "kettle", "sink"),
+        ("red", "blue", "oak", "rusty", "white", "broken", "torn", "new", "slow", "grey", "loud", "cold"),
+        strict=True,
+    )
+)
+
+
+def test_a_search_returns_what_answers_alone_and_says_what_the_session_has_already(served: LiveDaemon) -> None:
+    question = "when does the harbour office close on Sundays?"
+
+    async def use() -> None:
+        async with over_http(served, "bob", "auto") as client:
+            for text in NEAR:
+                await replied(client, "memory_store", content=text)
+            nearest = await replied(client, "memory_search", query="who is the dentist of the llamas in the harbour?")
+            assert 1 <= len(nearest["results"]) <= 3
+            assert all(row["relevance"] < 0.5 for row in nearest["results"])
+            assert "nothing has a relevance of 0.5" in nearest["warnings"][0]
+            talk = f"User: {question}\nAssistant: At noon, as ever."
+            session = {"harness": "x", "sessionKey": "tides", "transcript": talk, "cwd": "/home/bob/tug"}
+            served.agent("bob").post("/api/hooks/session-end", session).ok()
+            (turn,) = (await replied(client, "memory_search", query=question))["results"]
+            assert (turn["type"], turn["session_key"], turn["project"]) == ("session_turn", "tides", "/home/bob/tug")
+            assert "session_search" in await refused(client, "memory_get", id=turn["id"])
+            below = await replied(client, "memory_search", query=question, min_relevance=0)
+            assert len(below["results"]) == 10
+            assert below["results"][0] == turn
+            stored = await replied(client, "memory_store", content="On Sundays the harbour office closes at noon")
+            found = await replied(client, "memory_search", query=question, session_key="s-of-bob")
+            given = [row["id"] for row in found["results"]]
+            assert (given[0], given[-1]) == (stored["id"], turn["id"])
+            assert all(row["relevance"] >= 0.5 for row in found["results"])
+            assert "warnings" not in found
+            again = await replied(client, "memory_search", query=question, session_key="s-of-bob")
+            assert [row["id"] for row in again["results"]] == [turn["id"]]
+            count = len(given) - 1
+            assert again["warnings"] == [f"{count} left out, this session has {'it' if count == 1 else 'them'}"]
+
+    run(use())
+
+
 def test_a_page_of_another_site_reaches_no_tool(served: LiveDaemon) -> None:
     call = {"name": "memory_store", "arguments": {"content": "planted by a web page"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

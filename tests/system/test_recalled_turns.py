@@ -152,3 +152,67 @@ def test_turns_are_switched_off_by_configuration() -> None:
     with live_daemon(config="search:\n  transcripts: false\n", patient=True) as daemon:
         agent = agent_with_talk(daemon, "default", "said")
         assert recalled(agent, ASKED) == []
+
+
+EXCHANGES = (
+    ("Which port has the metrics endpoint?", "The metrics endpoint has port 9464."),
+    ("Who rotates the signing keys?", "Marit rotates the signing keys on the first Monday."),
+    ("What flag skips the flaky browser suite?", "Pass --no-chrome to skip the browser suite."),
+    ("Why was the cron of the warehouse moved?", "The cron of the warehouse collided with the nightly backup."),
+    ("Where do the invoices get archived?", "Invoices get archived in the bucket cold-ledger."),
+    ("Wo liegen die Zugangsdaten der Druckerei?", "Die Zugangsdaten der Druckerei liegen im Tresor drei."),
+    ("Quel serveur héberge le catalogue des cartes?", "Le catalogue des cartes est sur le serveur brume."),
+    ("¿Qué rama usa el despliegue de pruebas?", "El despliegue de pruebas usa la rama faro."),
+    ("How long is a shopping basket kept?", "A shopping basket is kept for nineteen days."),
+    ("Which compiler builds the firmware?", "The firmware is built with clang 18."),
+    ("What did the auditors object to?", "The auditors objected to shared root logins."),
+    ("Which regex matches a parcel number?", "A parcel number matches [A-Z]{2}\\d{9}."),
+    ("When is the harbour feed refreshed?", "The harbour feed is refreshed every 40 minutes."),
+    ("Who owns the translation glossary?", "The translation glossary is owned by Ines."),
+    ("What is the retry budget of the courier webhook?", "The courier webhook has a retry budget of seven."),
+    ("Which timezone do the tide tables use?", "Tide tables use UTC, never local time."),
+    ("What made the thumbnails blurry?", "Thumbnails were blurry because of chroma subsampling."),
+    ("How is the beekeeping dataset licensed?", "The beekeeping dataset is licensed CC-BY-SA."),
+    ("Which quota stopped the satellite import?", "The satellite import was stopped by the inode quota."),
+    ("What replaces the fax gateway?", "The fax gateway is replaced by PostPigeon."),
+    ("What does error E4711 of the scanner mean?", "E4711 of the scanner means a dusty lens."),
+)
+SMALL_TALK = "Nothing of this matters later on, it only fills the page. " * 6
+LONG = "First a list of what else was looked at, which was all in order. " * 60
+
+
+@pytest.mark.parametrize("before", ["", LONG])
+def test_what_was_asked_and_answered_is_shown_and_nothing_of_what_was_said_before(
+    daemon: LiveDaemon, before: str
+) -> None:
+    said = [
+        line
+        for asked, answered in EXCHANGES
+        for line in (f"User: {SMALL_TALK}", "Assistant: I see.", f"User: {asked}", f"Assistant: {before}{answered}")
+    ]
+    agent = agent_with_talk(daemon, "kim" if before else "lea", "said", "\n".join(said), cwd="/home/ada/ferry")
+    for number, (asked, answered) in enumerate(EXCHANGES):
+        [turn] = turns(recalled(agent, asked))
+        assert turn["content"].startswith(f"User: {asked}\n\nAssistant: "), turn["content"]
+        assert answered.split()[-1] in turn["content"]
+        assert SMALL_TALK[:50] not in turn["content"]
+        assert (len(turn["content"]) <= 850, turn["truncated"]) == (True, False)
+        about = {"harness": "x", "sessionKey": f"now-{number}", "userMessage": asked, "project": "/home/ada/ferry"}
+        told = agent.post("/api/hooks/user-prompt-submit", about).ok()["inject"]
+        assert asked in told or turn["relevance"] < 0.8
+
+
+def test_an_answer_in_several_messages_is_shown_as_far_as_there_is_room(daemon: LiveDaemon) -> None:
+    talk = f"User: {ASKED}\nAssistant: Let me look.\nAssistant: On 5433.\nUser: Thanks for the port.\nAssistant: Sure."
+    messages = [dict(zip(("role", "content"), line.split(": ", 1), strict=True)) for line in talk.split("\n")]
+    agent = agent_with_talk(daemon, "mia", "said", "\n".join(map(json.dumps, messages)))
+    [turn] = turns(recalled(agent, ASKED))
+    assert turn["content"] == f"User: {ASKED}\n\nAssistant: Let me look.\n\nAssistant: On 5433."
+
+
+def test_the_id_of_what_is_no_memory_leads_to_how_it_is_read(daemon: LiveDaemon) -> None:
+    agent = agent_with_talk(daemon, "noa", "said")
+    [turn] = turns(recalled(agent, ASKED))
+    error = agent.get(f"/api/memory/{turn['id']}").refused(404)["error"]
+    assert "session_key" in error
+    assert "signet show SESSION" in error

@@ -76,6 +76,22 @@ def conversation_around(turns: Sequence[tuple[str, str, bool]], at: int, words: 
             return conversation(turns[first : last + 1])
 
 
+def exchange(turns: Sequence[tuple[str, str, bool]], words: Sequence[str], chars: int) -> str:
+    """Return what was asked and answered, in about ``chars`` characters: of a long turn the part that matches.
+
+    ``turns`` are as for ``conversation_around``.
+    """
+    share = chars // max(1, len(turns))
+    short = [len(text) for _, text, _ in turns if len(text) <= share]
+    share = (chars - sum(short)) // max(1, len(turns) - len(short))
+    return conversation(
+        [
+            (role, text if len(text) <= share else excerpt(text, words, share), continues)
+            for role, text, continues in turns
+        ]
+    )
+
+
 def _first(folded: str, words: Sequence[str]) -> int:
     places = [at for word in words if word and (at := folded.find(word)) >= 0]
     return min(places, default=-1)

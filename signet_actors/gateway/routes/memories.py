@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -115,6 +115,13 @@ def _listed(memory: Memory, state: GatewayState) -> ListedMemory:
     )
 
 
+NO_MEMORIES: Final = {
+    "turn:": "what was said in a session; find it by its session_key (session_search, `signet show SESSION`)",
+    "temporal:": "an entry of a list of times; read what it is about by its `subject_id`",
+}
+"""What ids that a recall returns stand for if it is no memory, by their beginnings."""
+
+
 async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
     """Return the memory; a tombstone only on request, and never a memory outside the caller's scope."""
     found = await call.ask_searcher(
@@ -126,7 +133,8 @@ async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
         )
     )
     if found.memory is None:
-        raise NotFound("not found")
+        kind = next((kind for prefix, kind in NO_MEMORIES.items() if call.path["id"].startswith(prefix)), None)
+        raise NotFound("not found" if kind is None else f"not found: this is {kind}")
     reply = memory_reply(found.memory)
     if found.parts is not None:
         reply = msgspec.structs.replace(reply, parts=[MemoryPart(*part) for part in found.parts])

@@ -74,6 +74,8 @@ WORD_MATCHES: Final = ("hybrid", "keyword")
 TIMELINE_SOURCE: Final = "temporal_"
 ANSWERS: Final = 0.5
 """The relevance from which on a memory answers a question."""
+NEAREST: Final = 3
+"""So many results are returned if none answers and only those that answer are asked for."""
 LISTED: Final = 0.25
 """The relevance of what is listed for its time although the question has a topic."""
 _HAPPENED: Final = tuple(facet for facet in ALL_FACETS if facet != "valid")
@@ -131,11 +133,7 @@ async def _recall(
         context = None  # its entries are times, not memories
     else:
         received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
-        text = query if intent is None else intent.search_text
-        filters = filters_of(fields, call.former_project)
-        found, stages = await search_memories(call, text, fields, intent, filters, received, turns=with_turns)
-        if intent is not None and intent.may_list and not fields.aggregate:
-            found = await _with_window(call, fields, intent, found)
+        found, stages = await _search(call, query, fields, intent, received, turns=with_turns)
     answered = clock.monotonic_ns()
     pipeline = config.memory.pipeline_v2
     rows: Sequence[RecalledRow] = [] if fields.aggregate else found.rows
@@ -157,11 +155,12 @@ async def _recall(
         for row in rows
     ]
     turns = [row for row in found.turns if with_turns and (sources is UNSET or row.session_id not in sources)]
-    cut = pipeline.guardrails.recall_truncate_chars
-    results += [
-        _result(row, cut, already_recalled=False, session_key=row.session_id or UNSET)
+    results += [  # each is an excerpt around what was found
+        _result(row, len(row.content), already_recalled=False, session_key=row.session_id or UNSET)
         for row in turns[: max(0, fields.limit - len(results))]
     ]
+    if fields.answering and not any(row.time for row in rows):
+        results.sort(key=lambda result: result.relevance < ANSWERS)
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return RecallReply(
@@ -181,6 +180,41 @@ async def _recall(
         explained=UNSET if found.explained is None else found.explained,
         sources=sources,
     )
+
+
+async def _search(
+    call: Call[Any],
+    query: str,
+    fields: RecallFields,
+    intent: Intent | None,
+    received: tuple[Wording, ...],
+    *,
+    turns: bool,
+) -> tuple[Recalled, list[Stage]]:
+    """Return what was found; with ``answering`` and no threshold what answers, or the nearest if nothing does."""
+    text = query if intent is None else intent.search_text
+    filters = filters_of(fields, call.former_project)
+    chosen = fields.answering and fields.min_relevance is None
+    if not chosen or (intent is not None and intent.may_list):
+        found, stages = await search_memories(call, text, fields, intent, filters, received, turns=turns)
+    else:
+        least = msgspec.structs.replace(fields, min_relevance=ANSWERS)
+        found, stages = await search_memories(call, text, least, intent, filters, received, turns=turns)
+        if not (found.rows or found.turns or found.suppressed):
+            nearest = msgspec.structs.replace(fields, limit=min(fields.limit, NEAREST))
+            found, stages = await search_memories(call, text, nearest, intent, filters, received)
+            if found.rows:
+                call.warnings.append(f"nothing has a relevance of {ANSWERS} or more: most likely none of these answers")
+    if intent is not None and intent.may_list and not fields.aggregate:
+        found = await _with_window(call, fields, intent, found)
+    if chosen and any(row.relevance >= ANSWERS for row in (*found.rows, *found.turns)):
+        rows = [row for row in found.rows if row.relevance >= ANSWERS or row.time is not None]
+        found = msgspec.structs.replace(found, rows=rows)
+    if fields.answering and found.suppressed:
+        call.warnings.append(
+            f"{found.suppressed} left out, this session has {'it' if found.suppressed == 1 else 'them'}"
+        )
+    return found, stages
 
 
 async def _may_read_turns(call: Call[Any]) -> bool:
