@@ -110,7 +110,8 @@ class Measure:
         tokens: Callable[[Seqs], Floats] | None = None,
     ) -> None:
         self._unrelated, self._legs, self._counted, self._named = unrelated, legs, counted, named
-        self._hinted, self._flags, self._likeness, self._tokens = hinted, flags, likeness, tokens
+        self._hinted, self._flags, self._likeness = hinted, flags, likeness
+        self._tokens = None if of_long_text else tokens  # some of many tokens are near to those of any text
         self._most_standing = relevance.MOST_STANDING if of_long_text else np.inf
         self._terms = []
         count = int(np.count_nonzero(counted.rows))

@@ -12,6 +12,8 @@ import pytest
 from tests.support.bus_harness import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.minilm import HAS_RUNTIME, WHY_NOT
+from tests.system.pasted_prompts import CONTROLS, PASTED
+from tests.system.pasted_prompts import OTHERS as OTHER_NOTES
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not HAS_RUNTIME, reason=WHY_NOT)]
 
@@ -30,6 +32,14 @@ OTHERS = [
 def followed(daemon: LiveDaemon) -> int:
     checks = daemon.api.get("/api/embeddings/health").ok()["checks"]
     return int(next(check["detail"]["second"] for check in checks if check["name"] == "coverage"))
+
+
+def given(daemon: LiveDaemon, prompt: str) -> str:
+    """Return what a prompt is given, in a session of its own."""
+    inject: str = daemon.api.post("/api/hooks/user-prompt-submit", {"harness": "t", "userPrompt": prompt}).ok()[
+        "inject"
+    ]
+    return inject
 
 
 def stages(reply: dict[str, Any]) -> set[str]:
@@ -56,6 +66,13 @@ def test_every_memory_is_found_at_once_and_better_later_though_the_process_that_
         status = daemon.api.get("/api/embeddings/status").ok()
         assert (status["provider"], status["dimensions"], status["available"]) == ("embedded", 256, True)
         assert daemon.api.get("/api/embeddings/health").ok()["status"] == "healthy"
+        pasted = dict.fromkeys([*OTHER_NOTES, *(each.memory for each in PASTED)])
+        for text in pasted:
+            daemon.api.remember(text)
+        expected += len(pasted)
+        eventually(lambda: followed(daemon) == expected, within_s=120, what="the further ones have one, too")
+        assert [each.prompt for each in PASTED if each.memory not in given(daemon, each.prompt)] == []
+        assert [prompt for prompt in CONTROLS if given(daemon, prompt)] == []
         assert daemon.faults() == []
         assert daemon.stop() == 0
         assert daemon.broken_invariants() == []
