@@ -52,6 +52,7 @@ def test_every_memory_is_found_at_once_and_better_later_though_the_process_that_
             assert daemon.api.remember(text)["embedded"] is True
             daemon.api.recall("underground station")
         assert daemon.api.recall("underground station")["results"][0]["content"].startswith("The nearest")
+        eventually(lambda: daemon.every_process()["extractor"]["pid"], within_s=60, what="the process that embeds")
         daemon.kill("extractor")
         expected = len(FACTS) + len(OTHERS)
         eventually(lambda: followed(daemon) == expected, within_s=120, what="every memory has a second vector")
