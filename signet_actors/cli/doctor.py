@@ -60,6 +60,7 @@ SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
 MIN_DESCRIPTORS = 512
 SHOWN_FINDINGS = 10
+_DAY_MS = 86_400_000
 
 
 @click.command()
@@ -181,7 +182,11 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         told = f"SIGNET_DAEMON_URL is set: hooks and commands use {url}, not a daemon of this workspace"
         yield DoctorFinding("daemon", WARN if context.running else OK, told, "unset it" if context.running else "")
     if not context.running:
-        yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
+        if names := " and ".join(connected_titles(context.environment)):
+            told = f"not running: {names} {'have' if ' and ' in names else 'has'} no memory until it does"
+            yield DoctorFinding("daemon", WARN, told, "`signet start` starts it")
+        else:
+            yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return
     if (tool := running_tool(context.workspace)) is not None:
         yield DoctorFinding("daemon", WARN, f"not running, but {tool} is", "wait until it has ended")
@@ -328,7 +333,11 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         names = []
     every_ms = context.config.backup.interval_ms if context.config else 0
     if not names:
-        state = WARN if every_ms == 0 else OK
+        try:
+            is_new = now_ms - places.secret_file.stat().st_mtime * 1000 < _DAY_MS  # it is made once
+        except OSError:
+            is_new = True
+        state = OK if every_ms and is_new else WARN
         yield DoctorFinding(
             "backup", state, "no backup exists yet", "`signet backup` makes one" if state == WARN else ""
         )

@@ -17,7 +17,7 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memory_ids import MIN_PREFIX_CHARS, UnusableId, full_id, named_if_unknown
-from signet_actors.cli.memory_rows import print_memories, short_id
+from signet_actors.cli.memory_rows import print_memories, project_name, short_id
 from signet_actors.cli.presentation import (
     ask_confirmation,
     counted,
@@ -193,6 +193,7 @@ def _forget_one(
                 code=ErrorCode.CONFLICT,
             )
         pinned = ", pinned" if memory.get("pinned") else ""
+        pinned += f", project {project_name(memory)}" if memory.get("project") else ""
         print_message(f"{shown} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
         if not ask_confirmation("Forget it?"):
@@ -297,11 +298,10 @@ def _print_candidates(
                 if refused.code is not ErrorCode.NOT_FOUND:
                     raise
                 memory = {"content": "(no longer found)"}
-        content = one_line(memory.get("content"), 200)
-        rows.append({**memory, "id": candidate["id"], "pinned": candidate.get("pinned"), "content": content})
+        rows.append({**memory, "id": candidate["id"], "pinned": candidate.get("pinned")})
     if to_stderr or not on_terminal():
         for row in rows:
-            cells = (row["id"], row.get("type"), "pinned" if row["pinned"] else "", row["content"])
+            cells = (row["id"], row.get("type"), "pinned" if row["pinned"] else "", one_line(row.get("content"), 200))
             click.echo("\t".join(one_line(cell) for cell in cells), err=to_stderr)
     else:
         print_memories(rows)

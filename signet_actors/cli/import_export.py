@@ -92,11 +92,11 @@ def import_(
     skip_unreadable: bool,
     agent: str | None,
 ) -> None:
-    """Store the memories of a file of JSON lines, or of another format.
+    """Store notes (Markdown), or the memories of a file.
 
-    Without --from, FILE is an export of `signet export`, or Markdown: a file or a directory; `-` is standard input.
-    Memories that exist already are not stored twice, and those that were forgotten here are left out. After an
-    interruption, the same command continues where it stopped. Exit code 1 if a line was refused.
+    Without --from, FILE is an export of `signet export` (JSON lines), or Markdown: a file or a directory; `-` is
+    standard input. Memories that exist already are not stored twice, and those that were forgotten here are left out.
+    After an interruption, the same command continues where it stopped. Exit code 1 if a line was refused.
 
     \b
     Formats:

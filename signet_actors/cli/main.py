@@ -49,7 +49,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("forget", "forget", "forget", "Delete memories, recoverable for 30 days unless --permanently."),
     ("recover", "memory_changes", "recover", "Recover deleted memories."),
     ("export", "export", "export", "Write memories to a file of JSON lines, or as Markdown."),
-    ("import", "import_export", "import_", "Store the memories of a file of JSON lines."),
+    ("import", "import_export", "import_", "Store notes (Markdown), or the memories of a file."),
     ("backfill", "backfill", "backfill", "Store the past sessions of your agents as transcripts."),
     ("pipeline", "pipeline", "pipeline", "Show the pipeline's status and runs; undo a run."),
     (

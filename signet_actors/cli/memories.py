@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
-from signet_actors.cli.memory_rows import SEPARATOR, print_memories, short_id, short_ids
+from signet_actors.cli.memory_rows import SEPARATOR, print_memories, project_name, short_id, short_ids
 from signet_actors.cli.presentation import (
     counted,
     on_terminal,
@@ -22,7 +22,7 @@ from signet_actors.cli.presentation import (
     tags_text,
 )
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import split_tags
+from signet_actors.cli.tag_options import print_unusual_type, split_tags
 from signet_actors.cli.times import SINCE, UNTIL, time_text
 from signet_actors.errors import ErrorCode, RequestRefused
 
@@ -158,6 +158,7 @@ def remember(
         click.echo(one_line(ids[0]))
         return
     about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")).replace(",", ", "))]
+    about += [f"project {project_name({'project': project})}"] if project else []
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     print_result(f"{head} {short_id(ids[0])} ({SEPARATOR.join(part for part in about if part)})")
@@ -166,6 +167,7 @@ def remember(
             f"No session has run in a directory named {one_line(project)} yet; only those in such a directory see it."
         )
     _print_similar(invocation, stored.get("similar") or [])
+    print_unusual_type(type_)
     if stored.get("embedded") is False:
         print_message("Keyword search finds it at once; its vector is not stored yet.")
 
@@ -236,7 +238,9 @@ def list_memories(
         return
     total = answer.body.get("total", offset + len(memories))
     page = f"{offset + 1}-{offset + len(memories)} of " if total != len(memories) else ""
-    print_message(f"{page}{counted(total, 'memory', 'memories')}")
+    after = offset + len(memories)
+    rest = f"; more with `--offset {after}`, or `-n {min(total, 1000)}`" if after < total else ""
+    print_message(f"{page}{counted(total, 'memory', 'memories')}{rest}")
 
 
 def _print_similar(invocation: Invocation, similar: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from signet_actors.cli.memory_ids import full_id, named_if_unknown
 from signet_actors.cli.memory_rows import short_id
 from signet_actors.cli.presentation import print_json, print_message, print_result
 from signet_actors.cli.reply import print_answer
-from signet_actors.cli.tag_options import split_tags
+from signet_actors.cli.tag_options import print_unusual_type, split_tags
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def edit(
         print_result(f"{short_id(memory_id, given)} has these values already.")
     else:
         print_result(f"Updated {short_id(memory_id, given)} (version {answer.body.get('newVersion')}).")
+    if not invocation.as_json:
+        print_unusual_type(type_)
 
 
 @click.command()

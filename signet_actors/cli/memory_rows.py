@@ -168,15 +168,21 @@ def _about(row: Mapping[str, Any], id_: str, lead: str) -> str:
     parts = (
         f"session {id_}" if is_session else id_,
         "" if is_session else one_line(row.get("type")),
-        time_text(row.get("created_at")) if lead in {"relevance", "deleted_at"} else "",
+        time_text(row.get("created_at")) if lead == "relevance" else "",
         f"recoverable until {time_text(row['recoverable_until'])}" if row.get("recoverable_until") else "",
         f"see the newer {short_id(row['newer_id'])}" if row.get("newer_id") else "",
         "pinned" if row.get("pinned") else "",
-        one_line(os.path.basename(str(row.get("project") or "").rstrip("/"))) if is_session else "",
+        project_name(row) if is_session else f"project {project_name(row)}" if row.get("project") else "",
         "/".join(path.rstrip("/").split("/")[-2:]) or ("" if is_session or who in _WITHOUT_NAME else who),
         "" if is_session else one_line(tags_text(row.get("tags")).replace(",", ", ")),
     )
     return SEPARATOR.join(part for part in parts if part)
+
+
+def project_name(row: Mapping[str, Any]) -> str:
+    """Return the last part of the directory of the project; empty without one."""
+    project = str(row.get("project") or "")
+    return one_line(os.path.basename(os.path.normpath(project)) or project)
 
 
 def _styled(text: str, **style: Any) -> str:

@@ -112,19 +112,20 @@ def recall(
         print_memories(results, scored=True)
     else:
         is_all = everything or min_relevance is not None or min_score is not None
-        _print_found(answer, " ".join(query), everything=is_all)
+        _print_found(answer, " ".join(query), limit, everything=is_all)
     if explained:
         from signet_actors.cli.explanations import print_explained_id  # noqa: PLC0415 - only to explain
 
         print_explained_id(explained)
 
 
-def _print_found(answer: DaemonReply, query: str, *, everything: bool) -> None:
+def _print_found(answer: DaemonReply, query: str, limit: int, *, everything: bool) -> None:
     """Print the memories that answer, then turns of sessions; the others only if ``everything`` is to be shown."""
     results = answer.records("results")
+    more = "; there may be more (-n)" if len(results) == limit else ""
     if results[0].get("subject_type"):  # of a timeline, in which every entry lies in the time that was asked for
         print_memories(results, lead="temporal_start_at")
-        print_message(f"{len(results)} found")
+        print_message(f"{len(results)} found{more}")
         return
     answering = [row for row in results if relevance_of(row) >= ANSWERS]
     answering.sort(key=lambda row: row.get("type") == TURN)
@@ -138,4 +139,6 @@ def _print_found(answer: DaemonReply, query: str, *, everything: bool) -> None:
     took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
     by_words = ", by words alone" if answer.body.get("method") == "keyword" else ""
     hidden = f"; {len(others)} below: add --all" if others and not everything else ""
-    print_message(f"{len(answering) or 'Nothing'} found with relevance {ANSWERS} or more{took}{by_words}{hidden}")
+    print_message(
+        f"{len(answering) or 'Nothing'} found with relevance {ANSWERS} or more{took}{by_words}{hidden or more}"
+    )

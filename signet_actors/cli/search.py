@@ -80,4 +80,5 @@ def search(
     else:
         print_memories(results, scored=True)
         if on_terminal():
-            print_message(f"{len(results)} found")
+            more = "; there may be more (-n)" if len(results) == limit else ""
+            print_message(f"{len(results)} found{more}")

@@ -5,7 +5,6 @@ Source: docs/guides/transcripts.md.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -13,11 +12,12 @@ import click
 
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.memory_ids import UnusableId
-from signet_actors.cli.memory_rows import SEPARATOR, short_ids
+from signet_actors.cli.memory_rows import SEPARATOR, project_name, short_ids
 from signet_actors.cli.presentation import counted, emphasised, on_terminal, one_line, print_message, printable
 from signet_actors.cli.reply import print_answer
 from signet_actors.cli.tables import print_fields, print_wrapped
 from signet_actors.cli.times import full_time_text, time_text
+from signet_actors.cli.wrapping import cell_count, terminal_width, wrap
 from signet_actors.errors import RequestRefused
 
 if TYPE_CHECKING:
@@ -57,19 +57,22 @@ def sessions(invocation: Invocation, project: str | None, limit: int, offset: in
         for row in found:
             click.echo("\t".join(one_line(row.get(name)) for name in names))
         return
-    for row, key in zip(found, short_ids([{"id": row.get("sessionKey")} for row in found]), strict=True):
-        lead = f"{time_text(row.get('updatedAt'))}  "
+    times = [time_text(row.get("updatedAt")) for row in found]
+    for row, when, key in zip(found, times, short_ids([{"id": row.get("sessionKey")} for row in found]), strict=True):
+        lead = when.ljust(max(map(len, times)) + 2)
         prompt = one_line(row.get("prompt"), SHOWN_PROMPT_CHARS) or "(no prompt)"
         print_wrapped(prompt, lead=lead, indent=len(lead))
         if row.get("summary"):
             print_wrapped(
                 f"→ {one_line(row['summary'], SHOWN_PROMPT_CHARS)}", lead=" " * len(lead), indent=len(lead) + 2
             )
-        about = (key, one_line(row.get("harness")), _directory(row), counted(row.get("turns"), "turn"))
+        about = (key, one_line(row.get("harness")), project_name(row), counted(row.get("turns"), "turn"))
         print_wrapped(SEPARATOR.join(part for part in about if part), lead=" " * len(lead), indent=len(lead))
     total = answer.body.get("total", offset + len(found))
     page = f"{offset + 1}-{offset + len(found)} of " if total != len(found) else ""
-    print_message(f"{page}{counted(total, 'session')}; " + invocation.advice("`signet show SESSION` prints one"))
+    after = offset + len(found)
+    rest = f"more with `--offset {after}`; " if after < total else ""
+    print_message(f"{page}{counted(total, 'session')}; {rest}" + invocation.advice("`signet show SESSION` prints one"))
 
 
 def find_session(client: DaemonClient, given: str, *, agent: str | None) -> str | None:
@@ -108,12 +111,17 @@ def print_session(invocation: Invocation, client: DaemonClient, key: str, *, age
         for turn in answer.records("turns"):
             at = time_text(turn.get("at")) if turn.get("at") else ""
             click.echo(f"\n{emphasised(str(turn.get('role') or '').capitalize())}{f' ({at})' if at else ''}")
-            click.echo(printable(str(turn.get("content") or "")))
+            click.echo(_wrapped(printable(str(turn.get("content") or ""))))
         after = answer.body.get("nextCursor")
         if after is None:
             return
         answer = client.get(path, view="turns", after=after, agentId=agent)
 
 
-def _directory(row: dict[str, Any]) -> str:
-    return one_line(os.path.basename(str(row.get("project") or "").rstrip("/")))
+def _wrapped(text: str) -> str:
+    """Return the text with its lines that do not fit on the terminal broken between words."""
+    if not on_terminal():
+        return text
+    width = terminal_width()
+    lines = (wrap(line, width) if cell_count(line) > width else [line] for line in text.split("\n"))
+    return "\n".join(part for parts in lines for part in parts)

@@ -66,6 +66,8 @@ FIELDS = (
     ("updated by", "updated_by"),
     ("deleted", "deleted_at"),
 )
+READERS = {"global": "every agent but isolated ones", "private": "its agent alone", "archived": "nobody (archived)"}
+"""Who may read a memory, by its visibility."""
 TIMES = ("last_accessed", "created_at", "updated_at", "deleted_at")
 
 
@@ -122,7 +124,7 @@ def show(
         _print_whole(answer)
         return
     print_fields(
-        (label, _field_text(name, memory.get(name)))
+        ("read by" if name == "visibility" and on_terminal() else label, _field_text(name, memory.get(name)))
         for label, name in FIELDS
         if not (name == "deleted_at" and not memory.get("is_deleted"))
     )
@@ -178,6 +180,8 @@ def _field_text(name: str, value: Any) -> Any:
         return tags_text(value).replace(",", ", ") if on_terminal() else tags_text(value)
     if name == "pinned":
         return "yes" if value else "no"
+    if name == "visibility" and on_terminal():
+        return READERS.get(str(value), value)
     return full_time_text(value) if name in TIMES else value
 
 

@@ -106,3 +106,22 @@ def test_a_project_without_a_session_is_said_so_when_something_is_remembered(dae
     daemon.script("GET", "/api/sessions/past", {"sessions": [], "total": 0})
     assert told in on_screen(daemon.url, "remember", "x", "--project", "orderdsk", width=80)[1]
     assert told not in on_screen(daemon.url, "remember", "x", "--project", "/home/you/orderdsk", width=80)[1]
+
+
+def test_lines_that_do_not_fit_are_broken_between_words(daemon: ScriptedDaemon) -> None:
+    said = "Every word of this sentence stays whole although the terminal is narrow. " * 5
+    turn = {"role": "assistant", "content": f"{said}\n    pass", "at": None}
+    daemon.script("GET", f"/api/sessions/{KEY}/transcript", {**TRANSCRIPT, "turns": [turn]})
+    shown = on_screen(daemon.url, "show", KEY, width=40)[1]
+    assert max(map(len, shown.splitlines())) <= 40
+    assert " ".join(said.split()) in " ".join(shown.split())
+    assert shown.endswith("\n    pass\n")
+
+
+def test_sessions_of_all_ages_begin_in_one_column(daemon: ScriptedDaemon) -> None:
+    times = ("2026-02-21T11:59:59.000Z", "2026-02-21T11:56:00.000Z", "2026-02-21T02:00:00.000Z")
+    rows = [{**SESSION, "sessionKey": f"key-{number}", "updatedAt": time} for number, time in enumerate(times)]
+    daemon.script("GET", "/api/sessions/past", {"sessions": rows, "total": 9})
+    shown = on_screen(daemon.url, "sessions", width=80)[1]
+    assert len({line.index("What") for line in shown.splitlines() if "What" in line}) == 1
+    assert "1-3 of 9 sessions; more with `--offset 3`" in shown

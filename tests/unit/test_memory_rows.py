@@ -165,3 +165,68 @@ def test_a_result_names_the_newer_memory_that_says_what_has_changed() -> None:
     older = row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9, newer_id="01a2244e-0620-744d-80cb-36fc23939193")
     assert "see the newer 01a2244e-0620" in recalled(older)
     assert "see the newer" not in recalled(row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9))
+
+
+def test_a_person_sees_of_which_project_a_memory_is() -> None:
+    shop = row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9, project="/home/you/shop/")
+    assert "01a2244d-ebad · fact · 3 min ago · project shop\n" in recalled(shop)
+    assert "project" not in recalled(row("01a2244d-ebad-7cdb-bdd6-1f193cb56e3e", relevance=0.9, project=None))
+    daemon = ScriptedDaemon()
+    try:
+        daemon.on("GET", "/api/memories", {"memories": [shop], "total": 28})
+        shown = on_screen(daemon.url, "list", "-n", "1", width=80)[1]
+        assert "project shop" in shown
+        assert shown.endswith("1-1 of 28 memories; more with `--offset 1`, or `-n 28`\n")
+        daemon.on("POST", "/api/memory/remember", {**shop, "type": "fact", "tags": None})
+        assert (
+            "(fact · project shop)"
+            in on_screen(daemon.url, "remember", "x", "--project", "/home/you/shop", width=80)[1]
+        )
+        daemon.on("GET", f"/api/memory/{shop['id']}", {**shop, "visibility": "global"})
+        fields = on_screen(daemon.url, "show", shop["id"], width=80)[1]
+        assert "global" not in fields
+        assert "every agent but isolated ones" in fields
+        assert "/home/you/shop/" in fields
+    finally:
+        daemon.close()
+
+
+TYPES: Final = (
+    *(("rulez", "rule"), ("facts", "fact"), ("descision", "decision"), ("preferance", "preference"), ("isue", "issue")),
+    *(("constrain", "constraint"), ("learnings", "learning"), ("rational", "rationale"), ("procedure", "procedural")),
+    *(
+        ("semantics", "semantic"),
+        ("session-summary", "session_summary"),
+        ("Rules", "rule"),
+        ("prefrence", "preference"),
+    ),
+    *(("todo", ""), ("recipe", ""), ("gizmo", ""), ("wiki", ""), ("person", ""), ("url", ""), ("haiku", "")),
+)
+
+
+def test_a_type_that_is_not_known_is_taken_and_told_with_what_may_be_meant() -> None:
+    daemon = ScriptedDaemon()
+    id_ = "01a2244d-ebad-7cdb-bdd6-1f193cb56e3e"
+    try:
+        daemon.on("PATCH", f"/api/memory/{id_}", {"id": id_, "status": "updated", "newVersion": 2})
+        for given, meant in TYPES:
+            code, shown, *_ = on_screen(daemon.url, "edit", id_, "--type", given, width=80)
+            assert code == 0
+            hint = f"Did you mean {meant}? " if meant else ""
+            assert f"{given} is an unknown type. {hint}Known: fact," in " ".join(shown.split()), given
+        for given in ("fact", "rule", "decision", "Preference", "session_summary"):
+            assert "unknown type" not in on_screen(daemon.url, "edit", id_, "--type", given, width=80)[1]
+    finally:
+        daemon.close()
+
+
+LONG_LINE: Final = "Much of this is about something else that nobody asked for. " * 12
+
+
+def test_the_part_of_a_long_line_that_was_asked_for_is_shown() -> None:
+    text = f"User: Which port?\n\nAssistant: {LONG_LINE}The crawler has port 9070. {LONG_LINE}"
+    turn = row("turn:1", relevance=0.9, type="session_turn", session_key="s-1", content=text)
+    shown = recalled(turn, query="port of the crawler")
+    assert "The crawler has port 9070." in " ".join(shown.split())
+    assert "signet show s-1" in shown
+    assert len(shown.splitlines()) <= SHOWN_LINES + 3

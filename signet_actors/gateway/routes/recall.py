@@ -130,6 +130,8 @@ async def _recall(
     with_turns = config.search.transcripts and not fields.aggregate and await _may_read_turns(call)
     if intent is not None and intent.mode == "timeline":
         found, stages = await _timeline(call, fields, intent)
+        if fields.explain or fields.explain_id is not None:
+            call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
         context = None  # its entries are times, not memories
     else:
         received = () if context is None or fields.include_recalled else context.left_out(call.request_key)
@@ -356,8 +358,6 @@ async def _timeline(call: Call[Any], fields: RecallFields, intent: Intent) -> tu
     """Return what happened in the window of ``intent``."""
     clock = call.state.clock
     started = clock.monotonic_ns()
-    if fields.explain or fields.explain_id is not None:
-        call.warnings.append("a timeline is in order of its facets and times; explain has no effect")
     query = ListTimeline(
         window=time_filter(intent),
         read=call.read,
