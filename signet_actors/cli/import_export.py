@@ -24,7 +24,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.export import export_lines
-from signet_actors.cli.import_file import format_of, refuse_other_name, refuse_without_line
+from signet_actors.cli.import_file import ask_about_other_projects, format_of, refuse_other_name, refuse_without_line
 from signet_actors.cli.import_progress import CONNECTIONS, COUNTS, Batch, ImportProgress, ImportState, cache_directory
 from signet_actors.cli.invocation import agent_option, project_option, shared_options
 from signet_actors.cli.presentation import (
@@ -79,6 +79,7 @@ OF_THIS_MACHINE = frozenset(("claude-memory", "codex-memory", "openclaw"))
 )
 @project_option("Project of the memories that name none (default: all).")
 @click.option("--restore", is_flag=True, help="Also store memories that were forgotten here since.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask whether to store again what exists in another project.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and list them.")
 @agent_option
 @shared_options
@@ -89,6 +90,7 @@ def import_(
     format_: str | None,
     project: str | None,
     restore: bool,
+    yes: bool,
     skip_unreadable: bool,
     agent: str | None,
 ) -> None:
@@ -118,7 +120,9 @@ def import_(
     if project and format_ in {None, "signet-markdown"}:
         raise click.UsageError("an export of Signet has the project of each memory; leave `--project` out")
     if format_ is not None:
-        _import_other(invocation, file, format_, agent, project, restore=restore, skip_unreadable=skip_unreadable)
+        _import_other(
+            invocation, file, format_, agent, project, restore=restore, yes=yes, skip_unreadable=skip_unreadable
+        )
         return
     assert file is not None
     asked = _query(agent, restore=restore)
@@ -156,6 +160,7 @@ def _import_other(
     project: str | None,
     *,
     restore: bool,
+    yes: bool,
     skip_unreadable: bool,
 ) -> None:
     """Convert the file or directory into lines, completely and before anything is stored, and import these."""
@@ -183,6 +188,8 @@ def _import_other(
             findings.warnings += edits.warnings
         for warning in findings.warnings:
             print_message(f"warning: {one_line(warning)}")
+        if not yes and edits is None:
+            ask_about_other_projects(invocation.client(), lines, agent)
         address = invocation.client().address
         state = ImportState(path, agent, str(address.workspace or address), lines, cache_directory(invocation.environ))
         progress = _import_resumably(invocation, lines, _query(agent, restore=restore), state)

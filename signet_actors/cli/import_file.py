@@ -1,4 +1,4 @@
-"""Refuse a file that is not JSON lines with one sentence, which names the option for other formats.
+"""What is said of a file before its import: that it is not JSON lines, or that it was imported into another project.
 
 Source: docs/transfer.md "What an import does".
 """
@@ -6,14 +6,21 @@ Source: docs/transfer.md "What an import does".
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+import tempfile
+from collections import Counter
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from signet_actors.cli.export import export_lines
 from signet_actors.cli.markdown_files import MARK
+from signet_actors.cli.presentation import ask_confirmation, one_line, print_message
+from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from signet_actors.cli.connection import DaemonClient
 
 OTHER_NAMES: Final = {".md", ".markdown", ".txt", ".db", ".sqlite"}
 MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
@@ -91,3 +98,36 @@ def _is_document(path: Path, first: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def ask_about_other_projects(client: DaemonClient, lines: BinaryIO, agent: str | None) -> None:
+    """Ask whether to store once more what the store has of the same files in another project.
+
+    ``lines`` are those of the import. Raises RequestRefused for the answer no.
+    """
+    with tempfile.TemporaryFile() as exported:
+        try:
+            export_lines(client, exported.write, None, agent, lambda _: None)
+        except RequestRefused:  # the caller may not export
+            return
+        exported.seek(0)
+        stored: dict[tuple[str, str], list[str | None]] = {}
+        for row in map(json.loads, exported):
+            if row.get("sourcePath") and row.get("content"):
+                stored.setdefault((row["sourcePath"], row["content"].strip()), []).append(row.get("project"))
+    told: Counter[tuple[str | None, str | None]] = Counter()
+    for row in map(json.loads, lines):
+        known = stored.get((row.get("sourcePath"), str(row["content"]).strip()), [])
+        if known and row.get("project") not in known:
+            told[known[0], row.get("project")] += 1
+    lines.seek(0)
+    for (there, here), count in told.items():
+        exist = "memory of these files exists" if count == 1 else "memories of these files exist"
+        it = "it" if count == 1 else "them"
+        print_message(f"{count} {exist} already {_place(there)}; this import stores {it} once more, {_place(here)}.")
+    if told and not ask_confirmation("Store them once more?"):
+        raise RequestRefused("nothing was imported", code=ErrorCode.CONFIRM_REQUIRED)
+
+
+def _place(project: str | None) -> str:
+    return f"in the project {one_line(project)}" if project else "for all projects"

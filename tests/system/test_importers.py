@@ -100,6 +100,52 @@ def test_a_memory_that_changed_in_its_source_is_named_and_left_as_it_is(daemon: 
     assert len(agent.listed()) - before == first["memories"]
 
 
+def test_what_another_project_has_of_the_same_files_is_stored_again_only_if_one_agrees(
+    daemon: LiveDaemon, tmp_path: Path
+) -> None:
+    agent = daemon.agent("of-projects")
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(20):
+        (notes / f"{number}.md").write_text(f"# Note {number}\n\nThe buoy {number} of this harbour is green.\n\n\n")
+
+    def imported(*options: str, answer: str = "") -> tuple[int, str]:
+        arguments = [
+            "--url",
+            f"http://127.0.0.1:{daemon.port}",
+            "import",
+            str(notes),
+            "--agent",
+            "of-projects",
+            *options,
+        ]
+        result = CliRunner(env={"XDG_CACHE_HOME": str(tmp_path / "cache")}).invoke(cli, arguments, input=answer)
+        return result.exit_code, " ".join(result.output.split())
+
+    def count() -> int:  # a daemon's agents read the memories of others, too
+        return sum("The buoy" in row["content"] for row in agent.listed())
+
+    assert imported("--project", "/home/you/quay")[0] == 0
+    stored = count()
+    assert stored == 20
+    for options, place in (
+        ((), "for all projects"),
+        (("--project", "/home/you/pier"), "in the project /home/you/pier"),
+    ):
+        for answer in ("", "n\n"):
+            code, told = imported(*options, answer=answer)
+            assert code != 0
+            assert "20 memories of these files exist already in the project /home/you/quay" in told
+            assert f"once more, {place}." in told
+    assert count() == stored
+    assert imported("--project", "/home/you/quay") == (0, "Imported 0 memories, 20 existed already, 0 refused.")
+    assert imported("--yes")[0] == 0
+    assert count() == stored + 20
+    assert imported()[0] == imported("--project", "/home/you/quay")[0] == 0
+    assert imported("--project", "/home/you/pier", answer="y\n")[0] == 0
+    assert count() == stored + 40
+
+
 LONG = " ".join(f"Sentence {number} of the long section is here." for number in range(40))
 PIN, EDIT, FORGET, TAG = "pin", "edit", "forget", "tag"
 

@@ -34,9 +34,14 @@ from tests.support.foreign_memories import (
     database,
     written,
 )
-from tests.support.scripted_daemon import ScriptedDaemon
+from tests.support.scripted_daemon import Asked, ScriptedDaemon
 
 IMPORT = "/api/memory/import"
+
+
+def sent(daemon: ScriptedDaemon) -> list[Asked]:
+    """Return the requests that store something."""
+    return [one for one in daemon.asked if one.method == "POST"]
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +170,7 @@ def test_the_files_that_can_be_read_are_imported_on_request_and_the_others_liste
     listed = [text for text in result.stderr.splitlines() if text.startswith("left out: ")]
     assert len(listed) == len(BAD_NOTES)
     assert all(str(notes / name) in text for name, text in zip(BAD_NOTES, listed, strict=True))
-    assert [one.body["content"] for one in daemon.asked] == ["good"]
+    assert [one.body["content"] for one in sent(daemon)] == ["good"]
     assert len(json.loads(signet(*command, "--json").stdout)["leftOut"]) == len(BAD_NOTES)
     assert signet("import", str(written(tmp_path / "lines", {"content": "x"})), "--skip-unreadable").exit_code == 2
 
@@ -205,7 +210,7 @@ def test_values_that_a_memory_cannot_have_are_left_out_with_one_warning_each(
     for key in ("type", "author", "project", "date", "tags"):
         assert len([text for text in told if text.startswith(f"warning: {path}: `{key}` is left out: ")]) == 1, told
     assert len(told) == 5
-    found = [json.loads(text) for text in daemon.asked[0].body.splitlines()]
+    found = [json.loads(text) for text in sent(daemon)[0].body.splitlines()]
     assert all(not {"type", "who", "project"} & one.keys() for one in found)
 
 
@@ -615,7 +620,7 @@ def test_an_interrupted_import_of_each_format_continues(
     (state,) = cache.iterdir()
     assert not list(tmp_path.glob("*.import-state*"))
     assert json.loads(state.read_bytes())["done"]["line"] == 3
-    first = daemon.asked[0]
+    first = sent(daemon)[0]
 
     daemon.asked.clear()
     daemon.script("POST", IMPORT, stored(2, "r1"), stored(2, "r2"), stored(2, "r3"))
@@ -625,10 +630,10 @@ def test_an_interrupted_import_of_each_format_continues(
     )
     assert "Continuing at line 3." in result.stderr
     assert not state.exists()
-    keys = [one.headers["idempotency-key"] for one in daemon.asked]
+    keys = [one.headers["idempotency-key"] for one in sent(daemon)]
     assert keys[0] == first.headers["idempotency-key"]
     assert len(set(keys)) == 3
-    contents = [json.loads(text)["content"] for one in daemon.asked for text in one.body.splitlines()]
+    contents = [json.loads(text)["content"] for one in sent(daemon) for text in one.body.splitlines()]
     assert [content.splitlines()[0] for content in contents] == [f"note {number}" for number in range(1, 7)]
 
 
