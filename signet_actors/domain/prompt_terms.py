@@ -46,6 +46,14 @@ _FILLERS: Final = frozenset(
     {"hello", "hey", "let", "lets", "okay", "one", "ones", "please", "thank", "thanks", "use", "yes"}
 )
 """Words of a request that say nothing about its subject."""
+_ASSENTING: Final = """
+    yeah yep sure fine great perfect nice cool good continue continuing proceed ahead
+    bitte danke dankeschön ja nein gut prima super passt genau klar hallo mach mache machen weiter weitermachen los
+    merci oui non bien parfait d'accord accord continuez continuer vas-y vas allez bonjour salut svp plaît
+    gracias por favor sí vale bueno perfecto hola sigue sigamos seguir continúa continuar adelante dale
+"""
+_ASSENT: Final = frozenset(_ASSENTING.split())
+"""A request of nothing but these words asks for nothing."""
 _ASKED_OF_PASTED: Final = """
     above below bug cause caused causes changes code crash crashes debug diff error errors exception explain
     fail failed failing fails failure fix following get gets getting happen happened happening happens help
@@ -147,6 +155,8 @@ def prompt_terms(prompt: str, last_assistant_message: str = "") -> PromptTerms:
     said = _without_material(_without_greeting(said_by_user(without_metadata(prompt))))
     names = exact_names(said)
     own = _terms(said[:MAX_QUERY_CHARS])
+    if _ASSENT.issuperset(own):
+        own = []
     if _FENCE in said or any(map(is_pasted, said.splitlines())) or len(own) > MAX_TERMS or len(said) > MAX_QUERY_CHARS:
         return _of_long(said, names)
     others = [term for term in _terms(last_assistant_message[:MAX_QUERY_CHARS]) if term not in own]

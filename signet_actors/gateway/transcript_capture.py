@@ -19,7 +19,7 @@ import msgspec
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.normalization import MAYBE_CJK
 from signet_actors.domain.prompt_terms import switches_off
-from signet_actors.domain.redaction.scan import Redactor
+from signet_actors.domain.redaction.scan import Redactor, without_known
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
@@ -55,10 +55,11 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
     """Return the transcript as it is stored. Blocks. Raises TranscriptTooLong."""
     transcript = parse_transcript(raw, make_way)
     found = Capture(transcript)
+    known: dict[str, str] = {}
 
     def clean(text: str) -> str:
         make_way()
-        cleaned, kinds = without_secrets(redactor, without_injected(text)[0])
+        cleaned, kinds = without_secrets(redactor, without_injected(text)[0], known)
         found.kinds += kinds
         return cleaned
 
@@ -74,7 +75,19 @@ def capture(raw: bytes, redactor: Redactor, make_way: Callable[[], None]) -> Cap
         size += chars
     if part:
         found.parts.append(tuple(part))
+    if known:  # what the user said is repeated by the agent
+        found.parts = [_without_known(each, known, make_way) for each in found.parts]
     return found
+
+
+def _without_known(
+    part: tuple[CapturedTurn, ...], known: dict[str, str], make_way: Callable[[], None]
+) -> tuple[CapturedTurn, ...]:
+    cleaned = []
+    for turn in part:
+        make_way()
+        cleaned.append(msgspec.structs.replace(turn, content=without_known(turn.content, known)))
+    return tuple(cleaned)
 
 
 def with_terms(part: tuple[CapturedTurn, ...], make_way: Callable[[], None]) -> tuple[CapturedTurn, ...]:
@@ -191,29 +204,29 @@ async def store_capture(
     return StoredCapture(added, job_id)
 
 
-def without_secrets(redactor: Redactor, text: str) -> tuple[str, list[str]]:
-    """Return ``text`` without secrets, and their kinds.
+def without_secrets(redactor: Redactor, text: str, known: dict[str, str]) -> tuple[str, list[str]]:
+    """Return ``text`` without secrets, and their kinds. ``known`` receives those that may be repeated.
 
     A long text is searched segment by segment. What stands around a cut is searched again, for a secret across it.
     """
     cleaned = [""]
     found: list[str] = []
-    for part, kinds in _cleaned_segments(redactor, text):
+    for part, kinds in _cleaned_segments(redactor, text, known):
         tail, head = cleaned[-1][-_AROUND_CUT_CHARS:], part[:_AROUND_CUT_CHARS]
-        around, more = redactor.clean(tail + head) if tail else (head, ())
+        around, more = redactor.clean(tail + head, known) if tail else (head, ())
         cleaned[-1] = cleaned[-1][: len(cleaned[-1]) - len(tail)]
         cleaned.append(around + part[len(head) :])
         found += (*kinds, *more)
     return "".join(cleaned), found
 
 
-def _cleaned_segments(redactor: Redactor, text: str) -> Iterator[tuple[str, Sequence[str]]]:
+def _cleaned_segments(redactor: Redactor, text: str, known: dict[str, str]) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield each segment of ``text`` without its secrets, and their kinds."""
     for segment in segments(text, _SEGMENT_CHARS):
         try:
-            yield redactor.clean(segment)
+            yield redactor.clean(segment, known)
         except InvalidRequest:  # more secrets than one text may have
-            yield from map(redactor.clean, segments(segment, _SHORT_SEGMENT_CHARS))
+            yield from (redactor.clean(short, known) for short in segments(segment, _SHORT_SEGMENT_CHARS))
 
 
 def segments(text: str, chars: int) -> Iterator[str]:

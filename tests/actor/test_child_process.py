@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import structlog
@@ -184,3 +186,18 @@ def test_the_descendants_of_a_killed_child_leave_no_remains(server: ForkServer, 
     reap_orphans({server.pid})
     with pytest.raises(ChildProcessError):
         os.waitpid(orphan, os.WNOHANG)
+
+
+def test_without_a_descriptor_for_it_children_are_fresh_interpreters(
+    child: Child, told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    server = ForkServer({"scripted_role"}, structlog.get_logger())
+    monkeypatch.setattr(socket, "socketpair", exhausted)
+    server.start()
+    assert not server.is_starting
+    started = child(server)
+    started.launch(b"context end\n")
+    assert code(started) == 3

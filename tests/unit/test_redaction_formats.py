@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import base64
 import json
+import random
+import string
 
 import pytest
 
@@ -405,3 +407,38 @@ def test_a_password_in_the_middle_of_a_sentence_about_it_is_replaced() -> None:
 def test_a_replaced_secret_is_not_replaced_again(text: str) -> None:
     clean = redact(text.replace("%s", "Fr1tz,B0x77")).text
     assert redact(clean).text == clean
+
+
+LETTERS = random.Random(7)
+"""A token of a provider may have no digit by chance, or by its form: those of Hugging Face are of letters alone."""
+OF_LETTERS = [
+    (mark, mark + "".join(LETTERS.choice(string.ascii_letters) for _ in range(count)))
+    for mark, count in (
+        ("hf_", 34),
+        ("gsk_", 52),
+        ("ghp_", 36),
+        ("r8_", 37),
+        ("fw_", 24),
+        ("tvly-", 32),
+        ("glpat-", 20),
+    )
+    for _ in range(8)
+]
+NO_TOKENS = [
+    "hf_getModelCardDataFromTheHubAndStoreIt",
+    "gsk_readTheWholeConfigurationFromTheRemoteServer",
+    "ghp_" + "a" * 36,
+    "hf_" + "your" * 9,
+    "fw_updateEveryDeviceOfTheFleet",
+    "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",
+]
+
+
+def test_a_token_without_a_digit_is_found_by_the_mark_of_its_provider() -> None:
+    redactor = Redactor()
+    shapes = ("use %s", "export TOKEN=%s", 'login(token="%s")', "--token %s", "%s")
+    texts = {shape % token: token for _, token in OF_LETTERS for shape in shapes}
+    kept = [text for text, token in texts.items() if token in redactor.clean(text)[0]]
+    assert kept == []
+    changed = [name for name in NO_TOKENS if redactor.clean(f"call {name} first")[0] != f"call {name} first"]
+    assert changed == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -30,14 +31,14 @@ def test_secrets_are_removed_from_every_turn() -> None:
 def test_a_key_block_at_the_edge_of_a_segment_is_removed_whole() -> None:
     text = "a line\n" * 37_400 + BLOCK + "the end\n" * 1000
     assert "".join(segments(text, 256 * 1024)) == text
-    cleaned, kinds = without_secrets(Redactor(), text)
+    cleaned, kinds = without_secrets(Redactor(), text, {})
     assert "MIIE" not in cleaned
     assert cleaned.endswith("the end\n")
     assert kinds
 
 
 def test_a_text_with_more_secrets_than_a_memory_may_have_is_stored_without_them() -> None:
-    cleaned, _ = without_secrets(Redactor(), f"token {KEY}\n" * 5000 + "password=hunter2hunter2\n" * 9000)
+    cleaned, _ = without_secrets(Redactor(), f"token {KEY}\n" * 5000 + "password=hunter2hunter2\n" * 9000, {})
     assert KEY not in cleaned
     assert "hunter2" not in cleaned
 
@@ -70,6 +71,35 @@ def test_parts_are_bounded_with_the_words_for_their_index(word: str) -> None:
         assert [turn.content for turn in indexed] == [turn.content for turn in part]
         assert all(turn.cjk == indexed_beside(turn.content) for turn in indexed)
         assert sum(len(turn.content) + len(turn.cjk or "") for turn in indexed) <= PART_CHARS
+
+
+PASSWORD = "Wq7!!zKpLm93"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (f"the db password: {PASSWORD}", f"I set {PASSWORD} in compose.yml", f"done, {PASSWORD}."),
+        (f"I set {PASSWORD} in compose.yml", f"right, the db password: {PASSWORD}", "ok"),
+        (f"export DB_PASSWORD='{PASSWORD}'", f"psql says {PASSWORD} is wrong", f"`{PASSWORD}` again"),
+        (f"the db password: {PASSWORD}\n" + "words between. " * 40_000 + f"\nI have set {PASSWORD}", "ok", PASSWORD),
+    ],
+)
+def test_a_secret_that_one_turn_names_is_in_no_turn(said: tuple[str, ...]) -> None:
+    roles = itertools.cycle(("user", "assistant"))
+    raw = "".join(json.dumps({"role": next(roles), "content": text}) + "\n" for text in said).encode()
+    found = capture(raw, Redactor(), lambda: None)
+    texts = [turn.content for part in found.parts for turn in part]
+    assert not any(PASSWORD in text for text in texts)
+    assert "password" in found.kinds
+
+
+def test_words_that_were_somebodys_password_stay_in_the_other_turns() -> None:
+    said = ("the db password: production", "we deploy to production", "pin: 4821", "4821 rows")
+    raw = "".join(json.dumps({"role": "user", "content": text}) + "\n" for text in said).encode()
+    texts = [turn.content for part in capture(raw, Redactor(), lambda: None).parts for turn in part]
+    assert texts[1] == "we deploy to production"
+    assert texts[3] == "4821 rows"
 
 
 def test_a_conversation_that_is_too_long_is_refused() -> None:
@@ -120,7 +150,7 @@ def test_an_excerpt_shows_the_word_that_was_found(text: str, words: list[str], e
 def test_a_secret_across_the_cut_of_a_long_text_is_removed(filler: str, before: int) -> None:
     cut = 256 * 1024
     text = (filler * cut)[: cut - 20 + before] + f" {KEY} " + filler * cut
-    cleaned, kinds = without_secrets(Redactor(), text)
+    cleaned, kinds = without_secrets(Redactor(), text, {})
     assert KEY not in cleaned
     assert kinds == ["github-token"]
 
@@ -136,7 +166,7 @@ def test_a_secret_is_found_wherever_the_cuts_of_a_long_text_are() -> None:
     half, whole = 128 * 1024, 256 * 1024
     text = "y" * (half - 1) + "\n" + ("x " * whole)[: whole - 20] + KEY + " x" * whole
     assert text.index(KEY) < half + whole < text.index(KEY) + len(KEY), "the second cut is inside the secret"
-    cleaned, kinds = without_secrets(Redactor(), text)
+    cleaned, kinds = without_secrets(Redactor(), text, {})
     assert KEY not in cleaned
     assert kinds == ["github-token"]
     assert cleaned.replace(cleaned[cleaned.index("[REDACTED") : cleaned.index("]") + 1], KEY) == text

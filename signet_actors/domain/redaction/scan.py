@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -38,6 +38,7 @@ Kinds = tuple[str, ...]
 
 _WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
 
+_MARK: Final = "[REDACTED:{kind}]"
 _PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
 _TELLING: Final = re.compile(r"[\d!@#$%^&*+=?~]")
 _LEAST_REPEATED: Final = 6
@@ -63,15 +64,19 @@ class Redacted(NamedTuple):
     kinds: Kinds
 
 
-def redact(text: str) -> Redacted:
+def redact(text: str, known: dict[str, str] | None = None) -> Redacted:
     """Return ``text`` with each secret replaced and the rest unchanged. Idempotent.
 
-    A secret that was recognised once is replaced wherever else it stands ("I have set it to …"). Raises InvalidRequest
-    for a text with more than ``MAX_SECRETS`` secrets.
+    A secret that was recognised once is replaced wherever else it stands ("I have set it to …"). ``known`` receives
+    such secrets with their kinds, for other texts (``without_known``). Raises InvalidRequest for a text with more than
+    ``MAX_SECRETS`` secrets.
     """
     found = secrets_in(text)
     if found:
-        found = _without_overlaps([*found, *_repeated(text, found)], len(text))
+        values = _telling(text, found)
+        found = _without_overlaps([*found, *_repeated(text, values)], len(text))
+        if known is not None:
+            known |= {value: kind for value, kind in values.items() if value not in known}
     return Redacted(replace_secrets(text, found), len(found), kinds_of(found))
 
 
@@ -101,14 +106,30 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     return taken
 
 
-def _repeated(text: str, found: Sequence[SecretSpan]) -> Iterator[SecretSpan]:
-    """Yield the further places of the secrets that are no ordinary word or number: letters with a digit or a sign."""
+def without_known(text: str, known: Mapping[str, str]) -> str:
+    """Return ``text`` without the secrets that were recognised in other texts: a mark of its kind in place of each."""
+    for value in sorted((value for value in known if value in text), key=len, reverse=True):
+        text = text.replace(value, _MARK.format(kind=known[value]))
+    return text
+
+
+def _telling(text: str, found: Sequence[SecretSpan]) -> dict[str, str]:
+    """Return the kinds of the secrets that are no ordinary word or number: letters with a digit or a sign."""
     kinds = {text[start:end]: kind for kind, start, end in reversed(found)}
-    telling = (value for value in kinds if _TELLING.search(value) and any(map(str.isalpha, value)))
-    for value in itertools.islice(telling, _MOST_REPEATED):
-        at = text.find(value) if len(value) >= _LEAST_REPEATED else -1
+    telling = (
+        value
+        for value in kinds
+        if len(value) >= _LEAST_REPEATED and _TELLING.search(value) and any(map(str.isalpha, value))
+    )
+    return {value: kinds[value] for value in itertools.islice(telling, _MOST_REPEATED)}
+
+
+def _repeated(text: str, values: Mapping[str, str]) -> Iterator[SecretSpan]:
+    """Yield all places of these secrets."""
+    for value, kind in values.items():
+        at = text.find(value)
         while at >= 0:
-            yield kinds[value], at, at + len(value)
+            yield kind, at, at + len(value)
             at = text.find(value, at + len(value))
 
 
@@ -117,7 +138,7 @@ def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:
     parts: list[str] = []
     at = 0
     for kind, start, end in found:
-        parts += (text[at:start], f"[REDACTED:{kind}]")
+        parts += (text[at:start], _MARK.format(kind=kind))
         at = end
     if not parts:
         return text
@@ -280,16 +301,16 @@ class Redactor:
     def __init__(self) -> None:
         self.known_clean: set[str] = set()
 
-    def clean(self, text: str) -> tuple[str, Kinds]:
+    def clean(self, text: str, known: dict[str, str] | None = None) -> tuple[str, Kinds]:
         """Return ``text`` without secrets, even after its white space is collapsed, and the kinds of the secrets.
 
         The text is searched twice. First as it came, because line ends delimit a key block and a command. Then on one
         line, because white space hides a secret from the patterns. A secret that only the second search finds is cut
-        out at its position in the layout.
+        out at its position in the layout. ``known``: see ``redact``.
         """
         if text in self.known_clean:
             return text, ()
-        clean, _, kinds = redact(text)
+        clean, _, kinds = redact(text, known)
         line = collapsed(clean)
         if line == clean:
             if not kinds and len(text) <= MAX_CACHED_CHARS:

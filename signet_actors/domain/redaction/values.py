@@ -73,6 +73,9 @@ _SIGN_IN_WORD = re.compile(r'[^\W\d][^\w\s]?[,;"|][^\W\d]|\d[,;"|][^\W\d]|[^\W\d
 _WORD_END = re.compile(r"[\s,;\"|]+")
 _SEED_WORDS: Final = (12, 15, 18, 21, 24)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
+_CASE_CHANGE: Final = re.compile("[a-z][A-Z]")
+_TWO_CAPITALS: Final = re.compile("[A-Z][A-Z]")
+_LEAST_CASE_CHANGES: Final = 2
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
 _ALGORITHM = re.compile(
     r"(?:sha|md|base|utf|aes|des|hs|rs|es|ps|ed|rsa|argon|bcrypt|scrypt|pbkdf|hmac|oauth|http|tls|fido)[-_]?\d[-\w]{0,20}"
@@ -129,9 +132,21 @@ def has_digit(text: str) -> bool:
 def may_be_real_token(token: str) -> bool:
     """Return whether ``token``, which has a provider's format, may have been issued by that provider.
 
-    False for a documented example, a mask, a repeated character, or a token without a digit.
+    False for a documented example, a mask, a repeated character, or a token of letters that may be words.
     """
-    return _DIGIT.search(token) is not None and not has_placeholder(token) and _SAME_CHARACTER.search(token) is None
+    return (
+        (_DIGIT.search(token) is not None or _are_random_letters(token))
+        and not has_placeholder(token)
+        and _SAME_CHARACTER.search(token) is None
+    )
+
+
+def _are_random_letters(token: str) -> bool:
+    """Return whether capitals and small letters change as they do in no words, written together or not."""
+    changes, pairs = len(_CASE_CHANGE.findall(token)), len(_TWO_CAPITALS.findall(token))
+    if changes < _LEAST_CASE_CHANGES:
+        return False
+    return pairs >= _LEAST_CASE_CHANGES or (5 if pairs else 4) * changes >= len(token)
 
 
 def has_placeholder(value: str) -> bool:

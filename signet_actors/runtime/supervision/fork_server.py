@@ -63,9 +63,9 @@ class ForkServer:
         if sys.platform != "linux" or self._process is not None or now - self._started_s < _AGAIN_S:
             return
         self._started_s = now
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.setblocking(False)
         try:
+            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._channel.setblocking(False)
             _adopt_orphans()
             with theirs, blocked():
                 arguments = [str(os.getpid()), str(theirs.fileno()), *self._modules]
@@ -77,7 +77,7 @@ class ForkServer:
                 )
         except OSError as error:
             self._log.warning("fork_server_failed", exc_info=error)
-            self._channel.close()
+            self._forget()
 
     @property
     def is_starting(self) -> bool:
