@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import phrase_expression
+from signet_actors.domain.query_words import phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
 from signet_actors.domain.ranking.text_flags import TELLS_CHANGE
+from signet_actors.domain.stop_words import STOP_WORDS
 from signet_actors.domain.temporal.change import NOTHING, Subject, shared, subject_of
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import without_labels
@@ -32,6 +33,7 @@ from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads.contents import RecallableRow, contents_by_seq, recalled_by_seq
 
 ANSWERS: Final = 0.5
+NEARLY_ALL: Final = 0.75
 MOST_ROWS: Final = 5
 """Of the rows that answer, the best ones."""
 MOST_CHANGES: Final = 2000
@@ -139,7 +141,9 @@ def with_corrections(reader: Reader, snapshot: Snapshot, command: Recall, found:
     for row in answering:
         newer = corrections.newest(row.seq, row.content)
         if newer is not None:
-            rows = _beside(rows, row, _row(reader, snapshot, newer, row, command), command.received)
+            beside = _row(reader, snapshot, newer, row, command)
+            is_first = _answers_as_much(command.query, row.content, newer.content)
+            rows = _beside(rows, row, beside, command.received, is_first=is_first)
     return msgspec.structs.replace(found, rows=rows[: command.limit])
 
 
@@ -161,18 +165,24 @@ def with_newer_than_turns(reader: Reader, snapshot: Snapshot, command: Recall, f
     return msgspec.structs.replace(found, rows=rows[: command.limit], turns=turns)
 
 
+def _answers_as_much(query: str, older: str, newer: str) -> bool:
+    """Return whether the newer text has nearly all words of the query that the older one has."""
+    asked = (set(words_of(query)) - STOP_WORDS) & set(words_of(older))
+    return len(asked & set(words_of(newer))) >= NEARLY_ALL * len(asked)
+
+
 def _beside(
-    rows: list[RecalledRow], older: RecalledRow, newer: RecalledRow, received: Sequence[Wording]
+    rows: list[RecalledRow], older: RecalledRow, newer: RecalledRow, received: Sequence[Wording], *, is_first: bool
 ) -> list[RecalledRow]:
     """Return the rows with ``newer`` directly after the older one, unless it stands before it or is ``received``.
 
-    It stands directly before the older one if it was found, too, and answers as surely.
+    With ``is_first`` it stands directly before the older one if it was found, too, and answers.
     """
     at = next(at for at, row in enumerate(rows) if row.id == older.id)
     before, after = rows[:at], [row for row in rows[at + 1 :] if row.id != newer.id]
     is_there = newer.wording in received or any(row.id == newer.id for row in before)
     marked = msgspec.structs.replace(rows[at], newer_id=newer.id)
-    if not is_there and any(row.id == newer.id and row.relevance >= ANSWERS for row in rows):
+    if is_first and not is_there and any(row.id == newer.id and row.relevance >= ANSWERS for row in rows):
         return [*before, newer, marked, *after]
     return [*before, marked, *([] if is_there else [newer]), *after]
 
