@@ -191,7 +191,7 @@ def test_a_fifo_where_the_unfinished_file_belongs_is_refused_instead_of_waited_f
 def test_an_earlier_copy_and_an_earlier_export_are_replaced(daemon: LiveDaemon, tmp_path: Path) -> None:
     for command, name in ((("backup", "--to"), "copy.db"), (("export",), "out.jsonl")):
         target = tmp_path / name
-        target.write_text("an earlier one")
+        target.write_bytes(b"SQLite format 3\0 an earlier one")
         assert signet(daemon, *command, str(target)).returncode == 0
         assert target.stat().st_size > 100
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
