@@ -40,6 +40,7 @@ def test_a_file_of_claude_code_is_a_memory_with_its_project_session_and_time(tmp
             "tags": ["project", "upload-retries"],
             "sourceType": "claude-memory",
             "sourceId": facts[0]["sourceId"],
+            "supersedes": facts[0]["sourceId"].partition("@")[0] + "@",
             "sourcePath": str(folder / "upload-retries.md"),
             "sessionId": native.SESSION,
             "project": str(project),

@@ -80,7 +80,7 @@ def test_doctor_names_the_workspace_whose_daemon_has_the_port(workspace: Path) -
         other.close()
     (port,) = findings(result)["port"]
     assert port["state"] == "fail"
-    assert "in use by the daemon of another workspace, /home/you/other agents (py" in port["detail"]
+    assert "in use by the daemon of another workspace, /home/you/other agents (" in port["detail"]
     assert "use that one (--workspace '/home/you/other agents', or SIGNET_WORKSPACE)" in port["remedy"]
     assert f"`SIGNET_PORT={other.port + 1} signet --workspace {workspace} start`" in port["remedy"]
 

@@ -89,14 +89,14 @@ def test_each_tool_is_a_request_to_the_daemon_by_which_a_model_acts(daemon: Scri
     asked = [(one.method, one.path, one.query, one.body) for one in daemon.asked]
     origin = {"who": "codex", "project": os.getcwd(), "prefixes": False}
     assert asked == [
-        ("POST", "/api/memory/recall", {}, {"query": "what to drink"}),
+        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "answering": True}),
         ("POST", "/api/memory/remember", {}, {**origin, "content": "tea", "tags": ["a", "b"]}),
         ("GET", "/api/memory/m%201", {}, None),
         ("GET", "/api/memories", {"limit": "3", "tags": "a,b"}, None),
         ("PATCH", "/api/memory/m%201", {}, {"reason": "r", "content": "mate"}),
         ("DELETE", "/api/memory/m%201", {}, {"reason": "r"}),
         ("GET", "/api/memory/m%201", {}, None),
-        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "min_relevance": 0.5}),
+        ("POST", "/api/memory/recall", {}, {"query": "what to drink", "min_relevance": 0.5, "answering": True}),
     ]
     for one in daemon.asked:
         headers = [one.headers[f"x-signet-{name}"] for name in ("actor", "actor-type", "agent-id")]

@@ -22,7 +22,9 @@ def test_a_terminal_without_our_signs_shows_words(text: str, shown: bytes) -> No
     assert text.encode("ascii", errors="signet") == shown
 
 
-def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory_or_session(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = [
         {"id": "m1", "content": "a result"},
         {"id": "m2", "content": "one of that time", "subject_type": "memory", "subject_id": "m2"},
@@ -35,5 +37,5 @@ def test_an_entry_of_a_timeline_is_printed_with_the_id_of_its_memory(capsys: pyt
         ("m1", "a result"),
         ("m2", "one of that time"),
         ("m3", "an entry"),
-        ("", "a session"),
+        ("s1", "a session"),
     ]
