@@ -514,7 +514,7 @@ def growth(work: Callable[[str], object], unit: str, short: int) -> float:
 
     On a busy machine the long text may lose the caches that the short one has, so too large a figure is measured again.
     """
-    for _ in range(3):
+    for _ in range(6):
         found = growth_once(work, unit, short)
         if found < MOST_GROWTH:
             break
