@@ -11,7 +11,7 @@ from typing import Final
 DEFAULT_AGENT: Final = "default"
 """The agent of a request that names none."""
 CHECK_PREFIX: Final = "signet-check-"
-"""The beginning of the keys of sessions that ``signet connect --check`` makes, which are nobody's last session."""
+"""The beginning of the keys of sessions that ``signet connect --check`` makes; none counts as the last session."""
 _SESSION = "session:"
 _AGENT = "agent:"
 

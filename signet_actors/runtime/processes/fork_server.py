@@ -6,7 +6,7 @@
 and no file, other socket or ZeroMQ context, so that its forks are as good as fresh interpreters.
 
 A child is forked twice, so that it belongs to the supervisor, which can then wait for it, and goes on when this process
-is killed. It begins when the supervisor has its process id: nobody would know of it otherwise.
+is killed. It begins only when the supervisor has its process id, so that none runs that the supervisor does not know.
 
 Source: docs/reliability.md R9, R10; docs/messaging.md rule 17; prctl(2), PR_SET_CHILD_SUBREAPER.
 """
