@@ -27,6 +27,7 @@ from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.output_file import new_output, refuse_target
 from signet_actors.cli.presentation import (
     ask_confirmation,
+    below_home,
     counted,
     on_terminal,
     one_line,
@@ -101,7 +102,7 @@ def backup(
     made = Path(directory) / str(end["name"])
     path = made if target is None else copy_out(made, target, invocation.workspace)
     if not invocation.as_json:
-        click.echo(str(path))
+        click.echo(below_home(str(path), invocation.environment))
         print_message(f"Verified: {_memories(end.get('memories'))}.")
     old = surplus(os.listdir(made.parent), keep, made=made.name, now_ms=int(time.time() * 1000)) if keep else []
     agreed = _delete_backups(made.parent, old, yes=yes)
@@ -119,7 +120,8 @@ def _delete_backups(directory: Path, names: list[str], *, yes: bool) -> bool:
         for name in names:
             found = parse_backup_name(name)
             made_at = "" if found is None else f", made {time_text(iso(found.made_ms))}"
-            print_message(f"  {directory / name} ({size_text(_file_size(directory / name))}{made_at})")
+            path = directory / name
+            print_message(f"  {below_home(str(path), os.environ)} ({size_text(_file_size(path))}{made_at})")
         count = f"these {len(names)} backups" if len(names) > 1 else "this backup"
         if not ask_confirmation(f"Delete {count}?"):
             print_message("No backup was deleted.")
@@ -240,7 +242,8 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     else:
         code, result = run_writer_tool(invocation.environment, "--restore", chosen, "--preview")
         if code == ExitCode.OK:
-            if not ask_confirmation(_restore_question(workspace, result)):
+            question = _restore_question(workspace, result)
+            if not ask_confirmation(below_home(question, invocation.environment)):
                 print_message("Nothing was changed.")
                 click.get_current_context().exit(REFUSED)
             passed_over = {"ahead": result["ahead"]} if result.get("ahead") else {}
@@ -249,7 +252,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     if invocation.as_json:
         print_json(result)
     elif code == ExitCode.OK:
-        _print_restored(result)
+        _print_restored(result, invocation.environment)
     else:
         for text in result.get("findings") or ["the restore failed"]:
             print_message(one_line(text))
@@ -303,8 +306,9 @@ def _age(result: dict[str, Any]) -> str:
     return duration(age_ms / 1000) if isinstance(age_ms, int) else ""
 
 
-def _print_restored(result: dict[str, Any]) -> None:
-    print_result(f"Restored {result.get('restored')}: {_memories(result.get('memories_after', 0))}.")
+def _print_restored(result: dict[str, Any], environ: dict[str, str]) -> None:
+    restored = below_home(str(result.get("restored")), environ)
+    print_result(f"Restored {restored}: {_memories(result.get('memories_after', 0))}.")
     age = _age(result)
     if age:
         made = full_time_text(result.get("made_at"))
@@ -318,7 +322,7 @@ def _print_restored(result: dict[str, Any]) -> None:
     if result.get("aside"):
         before = result.get("memories_before")
         content = _memories(before) if before is not None else "unreadable"
-        print_result(f"The previous database ({content}) is in {result['aside']}.")
+        print_result(f"The previous database ({content}) is in {below_home(result['aside'], environ)}.")
     print_result("Start the daemon with `signet start`.")
 
 

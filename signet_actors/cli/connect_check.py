@@ -5,8 +5,12 @@ Source: docs/cli.md "Harnesses"; docs/guides/claude-code.md "Check it".
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from signet_actors.cli.exit_codes import NOT_RUNNING, REFUSED
 from signet_actors.cli.harnesses.check import (
@@ -21,7 +25,7 @@ from signet_actors.cli.harnesses.check import (
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
 from signet_actors.cli.harnesses.server_entry import is_our_server
-from signet_actors.cli.presentation import below_home, one_line, print_result, printable
+from signet_actors.cli.presentation import below_home, on_terminal, one_line, print_result, printable, wrapped
 from signet_actors.cli.tables import print_wrapped
 from signet_actors.errors import DaemonNotRunning, SignetError
 from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_off
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 OK, NOTE, FAILED = "✓", "!", "✗"
+_QUOTES = re.compile(r"['\"\\]")
 
 
 @dataclass
@@ -63,13 +68,20 @@ class Check:
         """Print a line of the check, about one ``part`` of it."""
         if not self.quiet:
             lead = f"{mark} {part:<6}  " if part else f"{mark} "
-            print_wrapped(text, lead=lead, indent=len(lead))
+            print_wrapped(text, lead=lead, indent=len(lead), chop=False)
 
-    def detail(self, text: str) -> None:
-        """Print lines below the last one, if they are wanted."""
+    def detail(self, text: str, *, lead: str = "    ", is_command: bool = False) -> None:
+        """Print lines below the last one, if they are wanted; each line that a terminal breaks keeps its ``lead``.
+
+        The lines of a command that is broken are still one for a shell; one with quotes is not broken.
+        """
         if self.verbose and not self.quiet:
             for line in text.splitlines():
-                print_result(f"    {printable(line)}".rstrip())
+                shown = printable(line)
+                if on_terminal() and not (is_command and (_QUOTES.search(line) or not line.isascii())):
+                    taken, end = (len(lead) + len(" \\"), " \\\n") if is_command else (len(lead), "\n")
+                    shown = wrapped(line, taken=taken).replace("\n", end)
+                click.echo("\n".join(f"{lead}{part}".rstrip() for part in shown.split("\n")))
 
     def note(self, text: str) -> None:
         """Add what the user should know, and print it."""
@@ -183,9 +195,10 @@ def _tell_no_tools(check: Check, found: Any) -> None:
 
 def _detail_run(check: Check, run: HookRun) -> None:
     """Print what was run, and what the agent would get."""
-    check.detail(f"{run.command} ({run.ms:.0f} ms)")
-    if run.context:
-        check.detail("\n".join(f"│ {line}" for line in run.context.splitlines()))
+    check.detail(below_home(run.command, os.environ), is_command=True)
+    if run.ms:
+        check.detail(f"answered in {run.ms:.0f} ms")
+    check.detail(run.context, lead="    │ ")
 
 
 def _hook_json(run: HookRun) -> dict[str, Any]:

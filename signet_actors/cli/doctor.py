@@ -34,7 +34,7 @@ from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import ask_confirmation, counted, mark, print_json
+from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
 from signet_actors.cli.status import is_optional_start
 from signet_actors.cli.tables import print_wrapped
@@ -91,9 +91,10 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         lead = mark(finding.state)
         lead += " " * (2 if len(click.unstyle(lead)) == 1 else 6 - len(click.unstyle(lead)))
         indent = len(click.unstyle(lead))
-        print_wrapped(f"{finding.subject}: {finding.detail}", indent=indent, lead=lead)
-        if finding.remedy:
-            print_wrapped(finding.remedy, indent=indent + 2, lead=f"{' ' * indent}→ ")
+        text, remedy = below_home(f"{finding.subject}: {detail}", environment), below_home(remedy, environment)
+        print_wrapped(text, indent=indent, lead=lead, chop=False)
+        if remedy:
+            print_wrapped(remedy, indent=indent + 2, lead=f"{' ' * indent}→ ", chop=False)
 
     config: Config | None = None
     try:

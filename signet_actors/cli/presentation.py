@@ -154,12 +154,13 @@ def size_text(count: Any) -> str:
     return f"{size:.1f} GB"
 
 
-def below_home(path: str, environ: Mapping[str, str]) -> str:
-    """Return the path as a terminal shows it, with ``~`` for the home directory; on a pipe the whole path."""
+def below_home(text: str, environ: Mapping[str, str]) -> str:
+    """Return the text as a terminal shows it, with ``~`` for the home directory in paths; on a pipe whole paths.
+
+    Not in quotes, where a shell would not expand it.
+    """
     home = environ.get("HOME") or os.path.expanduser("~")
-    if not on_terminal() or not path.startswith(f"{home}/"):
-        return path
-    return f"~{path[len(home) :]}"
+    return re.sub(rf"(?<![^\s(`]){re.escape(home)}/", "~/", text) if on_terminal() else text
 
 
 def print_message(text: str) -> None:

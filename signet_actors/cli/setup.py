@@ -195,7 +195,7 @@ class _Run:
             programs = ", ".join(harness.program for harness in HARNESSES)
             self.add("!", "agents", f"none of {programs} is on this machine; `signet connect` lists them")
         for lead, text in self.summary:
-            print_wrapped(text, lead=lead, indent=len(lead))
+            print_wrapped(text, lead=lead, indent=len(lead), chop=False)
         if not self.has_changed:
             print_result("There is nothing to do.")
         elif self.connected:

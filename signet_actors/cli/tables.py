@@ -82,13 +82,16 @@ def print_fields(fields: Iterable[tuple[str, Any]], *, indent: int = 0) -> None:
         click.echo(line)
 
 
-def print_wrapped(text: str, *, lead: str = "", indent: int = 0) -> None:
-    """Print a paragraph behind ``lead``, which may be styled; a terminal's lines are wrapped and indented."""
+def print_wrapped(text: str, *, lead: str = "", indent: int = 0, chop: bool = True) -> None:
+    """Print a paragraph behind ``lead``, which may be styled; a terminal's lines are wrapped and indented.
+
+    Without ``chop`` no path and no command between backquotes is broken.
+    """
     shown = one_line(text)
     lines = [shown]
     if on_terminal():
         room = max(terminal_width() - indent, LEAST_VALUE)
-        lines = wrap(shown, room, taken=cell_count(click.unstyle(lead)) - indent)
+        lines = wrap(shown, room, taken=cell_count(click.unstyle(lead)) - indent, chop=chop)
     click.echo((lead + lines[0]).rstrip())
     for line in lines[1:]:
         click.echo(" " * indent + line)

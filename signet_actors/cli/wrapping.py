@@ -27,21 +27,23 @@ def wrap_message(text: str, width: int) -> str:
     for line in text.split("\n"):
         words = line.lstrip(" ")
         indent = " " * (len(line) - len(words))
-        room = max(width - len(indent) - 2, LEAST_VALUE)
-        parts = words.split("`")
-        parts[1::2] = (part.replace(" ", _HELD) if cell_count(part) + 2 <= room else part for part in parts[1::2])
-        first, *more = wrap("`".join(parts), room, taken=-2, chop=False)
+        first, *more = wrap(words, max(width - len(indent) - 2, LEAST_VALUE), taken=-2, chop=False)
         lines += [indent + first, *(f"{indent}  {rest}" for rest in more)]
-    return "\n".join(lines).replace(_HELD, " ")
+    return "\n".join(lines)
 
 
 def wrap(text: str, width: int, *, taken: int = 0, chop: bool = True) -> list[str]:
     """Return the text in lines of at most ``width`` cells, broken between words and beside wide characters.
 
-    ``taken`` cells of the first line are in use. Without ``chop`` a word that is longer than a line is one line.
+    ``taken`` cells of the first line are in use. Without ``chop`` a command between backquotes is like a word, and a
+    word that is longer than a line is one line, so that both can be copied.
     """
     if cell_count(text) + taken <= width:
         return [text]
+    if not chop:
+        parts = text.split("`")
+        parts[1::2] = (part.replace(" ", _HELD) for part in parts[1::2])
+        text = "`".join(parts)
     lines: list[str] = []
     line, used = "", taken
     for number, word in enumerate(text.split(" ")):
@@ -55,7 +57,7 @@ def wrap(text: str, width: int, *, taken: int = 0, chop: bool = True) -> list[st
                 taken = 0
             used = cell_count(line) + taken
             space = ""
-    return [*lines, line]
+    return [shown.replace(_HELD, " ") for shown in (*lines, line)]
 
 
 def _pieces(word: str) -> list[str]:
