@@ -1,8 +1,6 @@
 """The command doctor: check the installation, and print a remedy with each problem.
 
-It works with and without a running daemon, and changes nothing without ``--repair``. The writer's own check examines
-the database in a separate process, because the command line never opens the database. While a daemon runs, ``--deep``
-asks it for a backup, because checking the backup checks the database.
+It works with and without a running daemon, and changes nothing without ``--repair``.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18; docs/decisions.md 28 and 45.
 """
@@ -10,22 +8,20 @@ Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18; docs
 from __future__ import annotations
 
 import errno
-import json
 import os
 import resource
+import shlex
 import socket
 import stat
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
 from signet_actors.cli.connection import DaemonClient
 from signet_actors.cli.daemon_process import refuse_locked, running_tool, supervisor_pid
+from signet_actors.cli.database_findings import backup_findings, database_findings
 from signet_actors.cli.disk_findings import disk_findings
 from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
 from signet_actors.cli.exit_codes import REFUSED
@@ -34,33 +30,30 @@ from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json
+from signet_actors.cli.presentation import ask_confirmation, below_home, mark, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
 from signet_actors.cli.status import is_optional_start
 from signet_actors.cli.tables import print_wrapped
-from signet_actors.cli.times import age_text
 from signet_actors.config.daemon_address import recorded_address
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
-from signet_actors.domain.backups import newest_first
 from signet_actors.domain.session_inject import IDENTITY_FILES
-from signet_actors.errors import ConfigError, ExitCode, SignetError
+from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from signet_actors.runtime.supervision.listener import TakenPort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from signet_actors.cli.invocation import Invocation
     from signet_actors.config.schema import Config
 
-CHECK_TIMEOUT_S = 600
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
 MIN_DESCRIPTORS = 512
-SHOWN_FINDINGS = 10
-_DAY_MS = 86_400_000
+EDIT_CONFIG = "correct it with `signet config edit`"
+USE_AUTO = "`signet config set embedding.provider auto`"
 
 
 @click.command()
@@ -101,17 +94,17 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         loaded = load_config(workspace, invocation.settings)
     except ConfigError as error:
         for problem in error.detail.splitlines():
-            add_finding(DoctorFinding("configuration", FAIL, problem, "correct it with `signet config edit`"))
+            add_finding(DoctorFinding("configuration", FAIL, problem, EDIT_CONFIG))
     else:
         config = loaded.config
         add_finding(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
         for warning in loaded.warnings:
-            add_finding(DoctorFinding("configuration", WARN, warning))
+            add_finding(DoctorFinding("configuration", WARN, warning, EDIT_CONFIG))
     running = False
     try:
         running = lock_held(workspace)
     except ConfigError as error:
-        add_finding(DoctorFinding("lock", FAIL, error.detail))
+        add_finding(DoctorFinding("lock", FAIL, error.detail, "move it away; `signet start` makes a new one"))
     address = recorded_address(workspace) if running else None
     client = DaemonClient(address, timeout_s=10, retry_window_s=2, environ=environment) if address else None
     if client is not None:
@@ -138,6 +131,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
 def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the workspace exists and is ours, private and writable."""
     workspace, places = context.workspace, Workspace(context.workspace)
+    quoted = shlex.quote(str(workspace))
     try:
         found = workspace.stat()
     except FileNotFoundError:
@@ -158,10 +152,10 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     if found.st_uid != os.getuid():
         yield DoctorFinding(
-            "workspace", FAIL, f"{workspace} belongs to user {found.st_uid}", f"chown -R {os.getuid()} {workspace}"
+            "workspace", FAIL, f"{workspace} belongs to user {found.st_uid}", f"`sudo chown -R {os.getuid()} {quoted}`"
         )
     if not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
-        yield DoctorFinding("workspace", FAIL, f"{workspace} is not writable", f"chmod u+rwx {workspace}")
+        yield DoctorFinding("workspace", FAIL, f"{workspace} is not writable", f"`chmod u+rwx {quoted}`")
         return
     open_to_others = [
         path
@@ -171,8 +165,8 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     if found.st_mode & 0o077:
         open_to_others.insert(0, workspace)
     if open_to_others:
-        names = " ".join(str(path) for path in open_to_others)
-        yield DoctorFinding("workspace", WARN, f"other users may read {names}", f"chmod go-rwx {names}")
+        names = " ".join(shlex.quote(str(path)) for path in open_to_others)
+        yield DoctorFinding("workspace", WARN, f"other users may read {names}", f"`chmod go-rwx {names}`")
     else:
         yield DoctorFinding("workspace", OK, f"{workspace}, private")
 
@@ -181,7 +175,9 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that the daemon is ready; if not, report what is known about the reason."""
     if url := context.environment.get("SIGNET_DAEMON_URL"):
         told = f"SIGNET_DAEMON_URL is set: hooks and commands use {url}, not a daemon of this workspace"
-        yield DoctorFinding("daemon", WARN if context.running else OK, told, "unset it" if context.running else "")
+        yield DoctorFinding(
+            "daemon", WARN if context.running else OK, told, "`unset SIGNET_DAEMON_URL`" if context.running else ""
+        )
     if not context.running:
         if names := " and ".join(connected_titles(context.environment)):
             told = f"not running: {names} {'have' if ' and ' in names else 'has'} no memory until it does"
@@ -216,7 +212,7 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     try:
         actors = context.client.get("/api/status").records("actors")
     except SignetError as error:
-        yield DoctorFinding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
+        yield DoctorFinding("daemon", WARN, f"no status: {error.detail}", "`signet logs --actor gateway`")
         return
     for actor in actors:
         name, state, detail = actor.get("name"), actor.get("state"), actor.get("detail")
@@ -224,7 +220,7 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             yield DoctorFinding("daemon", OK, f"{name} is starting (optional)")
         elif state != "up":
             told = f"{name} is {state}: {detail}" if detail else f"{name} is {state}"
-            remedy = "wait some seconds, and check again" if state == "starting" else f"signet logs --actor {name}"
+            remedy = "wait some seconds, and check again" if state == "starting" else f"`signet logs --actor {name}`"
             yield DoctorFinding("daemon", WARN, told, remedy)
 
 
@@ -247,7 +243,7 @@ def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
                 yield DoctorFinding("port", FAIL, f"{host}:{port} is in use by {taken.holder}", taken.remedy)
             else:
                 yield DoctorFinding(
-                    "port", FAIL, f"{host}:{port}: {error.strerror}", "set gateway.host to a loopback address"
+                    "port", FAIL, f"{host}:{port}: {error.strerror}", "`signet config set gateway.host 127.0.0.1`"
                 )
             return
     yield DoctorFinding("port", OK, f"{host}:{port} is free")
@@ -268,147 +264,11 @@ def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that a process may open enough files and connections."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < MIN_DESCRIPTORS:
-        yield DoctorFinding("open files", WARN, f"at most {soft} per process", "ulimit -n 4096 before `signet start`")
+        yield DoctorFinding("open files", WARN, f"at most {soft} per process", "`ulimit -n 4096`, then `signet start`")
     else:
         yield DoctorFinding(
             "open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} per process"
         )
-
-
-def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check the integrity of the database with the writer's own check."""
-    database = Workspace(context.workspace).database
-    if not database.exists():
-        yield DoctorFinding("database", OK, f"{database} does not exist yet; the first start creates it")
-        return
-    if context.running:
-        if context.deep and context.client is not None:
-            yield from _check_by_backup(context, context.client)
-            return
-        tool = running_tool(context.workspace)
-        checked_at_start = "in use by the daemon, which checked it at start; --deep checks it completely"
-        yield DoctorFinding("database", OK, f"in use by {tool}, not checked" if tool else checked_at_start)
-        return
-    more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
-    try:
-        checked = start_writer_tool(context.environment, "--check", *more, timeout_s=CHECK_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        yield DoctorFinding(
-            "database", WARN, f"the check took longer than {CHECK_TIMEOUT_S} s", "run it again on a quiet machine"
-        )
-        return
-    yield from parse_database_check(checked.returncode, checked.stdout, checked.stderr)
-
-
-def _check_by_backup(context: DoctorContext, client: DaemonClient) -> Iterator[DoctorFinding]:
-    """Check a new backup, which has the database's pages, and the files of vectors, which are in no backup."""
-    try:
-        end, _ = back_up(client, CHECK_TIMEOUT_S)
-    except SignetError as error:
-        yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
-        return
-    if end.get("success"):
-        backed_up = f"{counted(end.get('memories'), 'memory', 'memories')}; backed up as {end.get('name')}"
-        code, result = run_writer_tool(context.environment, "--check-vectors", timeout_s=CHECK_TIMEOUT_S)
-        found = [("index", str(text)) for text in result.get("findings") or []]
-        if code != ExitCode.OK and not found:
-            found = [("index", f"the vector files could not be compared (exit code {code})")]
-        yield DoctorFinding("database", OK, backed_up if found else f"intact; {backed_up}")
-        yield from _damage(found)
-        return
-    found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
-    if not found:
-        yield DoctorFinding("database", WARN, f"not checked: {end.get('message')}", "signet logs --actor retention")
-    yield from _damage(found)
-
-
-def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Check that there is a recent verified backup."""
-    places = Workspace(context.workspace)
-    if not places.database.exists():
-        return
-    now_ms = int(time.time() * 1000)
-    try:
-        names = newest_first(os.listdir(places.backup_dir), now_ms=now_ms)
-    except OSError:
-        names = []
-    every_ms = context.config.backup.interval_ms if context.config else 0
-    if not names:
-        try:
-            is_new = now_ms - places.secret_file.stat().st_mtime * 1000 < _DAY_MS  # it is made once
-        except OSError:
-            is_new = True
-        state = OK if every_ms and is_new else WARN
-        yield DoctorFinding(
-            "backup", state, "no backup exists yet", "`signet backup` makes one" if state == WARN else ""
-        )
-        return
-    age_ms = now_ms - names[0].made_ms
-    detail = f"{len(names)}, the newest {age_text(age_ms / 1000)} ({names[0].name})"
-    if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
-        detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
-        remedy = "check the clock; if it is right, run `signet backup`; `signet restore NAME` restores one of these"
-        yield DoctorFinding("backup", WARN, detail, remedy)
-        return
-    late = every_ms and age_ms > 3 * every_ms and context.running
-    yield DoctorFinding(
-        "backup", WARN if late else OK, detail, "`signet status` shows why no newer one was made" if late else ""
-    )
-
-
-_REMEDIES = {
-    "structure": "`signet restore latest` (the current file is kept)",
-    "index": "`signet doctor --repair` with the daemon stopped",
-    "content": "compare it with a backup; `signet restore latest` restores all, `signet edit` corrects this memory",
-    "rows": "`signet restore latest`, or report this error",
-    "unchecked": "the database was not checked: free disk space or give access, then run `signet doctor` again",
-}
-
-
-def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
-    seen: set[str] = set()
-    for kind, text in found[:SHOWN_FINDINGS]:
-        yield DoctorFinding("database", FAIL, text, "" if kind in seen else _REMEDIES.get(kind, _REMEDIES["structure"]))
-        seen.add(kind)
-    if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, _more(found))
-
-
-def _more(found: Sequence[object]) -> str:
-    return f"{counted(len(found) - SHOWN_FINDINGS, 'more finding')} of this kind"
-
-
-def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
-    """Yield the findings from the output of the writer's check: a JSON object, or the error of a check that failed."""
-    try:
-        result: dict[str, Any] = json.loads(output)
-        found: list[str] = result["findings"]
-        memories: int = result["memories"]
-        kinds: list[str] = result.get("kinds") or ["structure"] * len(found)
-        repaired: list[str] = result.get("repaired") or []
-    except (ValueError, KeyError, TypeError):
-        last = errors.strip().splitlines()[-1:] or ["no output"]
-        yield DoctorFinding(
-            "database", FAIL, f"the check failed (exit code {exit_code}): {last[0]}", "report this error"
-        )
-        return
-    for text in repaired:
-        yield DoctorFinding("database", OK, f"repaired: {text}")
-    if exit_code == 0 and not found:
-        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory', 'memories')}")
-        return
-    remedy = {
-        ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
-        ExitCode.IN_USE: "wait for the other check or daemon to end",
-    }.get(exit_code)
-    if remedy is None:
-        yield from _damage(list(zip(kinds, found, strict=False)))
-        return
-    for text in found[:SHOWN_FINDINGS]:
-        yield DoctorFinding("database", FAIL, text, remedy)
-        remedy = ""
-    if len(found) > SHOWN_FINDINGS:
-        yield DoctorFinding("database", FAIL, _more(found))
 
 
 def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
@@ -417,7 +277,7 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     configured = context.config.embedding.provider
     if configured == "none":
-        yield DoctorFinding("embedding", WARN, "off: recall uses keywords only", "set embedding.provider to auto")
+        yield DoctorFinding("embedding", WARN, "off: recall uses keywords only", USE_AUTO)
         return
     if context.client is None:
         yield DoctorFinding("embedding", OK, f"{configured} (checked only while the daemon runs)")
@@ -425,19 +285,16 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     try:
         body: dict[str, Any] = context.client.get("/api/embeddings/status").body
     except SignetError as error:
-        yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
+        yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "`signet logs --actor gateway`")
         return
     model = f"{body.get('provider')} {body.get('model')}, {body.get('dimensions')} dimensions"
     if body.get("available"):
         yield DoctorFinding("embedding", OK, model)
     else:
-        reason = body.get("error") or "not available"
-        yield DoctorFinding(
-            "embedding",
-            WARN,
-            f"{model}: {reason}",
-            "until it is available, memories are stored and recall uses keywords only",
-        )
+        told = f"{model}: {body.get('error') or 'not available'}; until it is, recall uses keywords only"
+        is_own = configured in ("auto", "embedded")
+        remedy = "`signet logs --actor gateway`" if is_own else f"start its server, or use the built-in one: {USE_AUTO}"
+        yield DoctorFinding("embedding", WARN, told, remedy)
 
 
 def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
@@ -457,7 +314,7 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     try:
         body = context.client.get(STATUS_PATH).body
     except SignetError as error:
-        yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
+        yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "`signet logs --actor extractor`")
         return
     model: dict[str, Any] | None = (body.get("providers") or {}).get("extraction")
     if model is None:
@@ -466,7 +323,7 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield (
             DoctorFinding("model", OK, waits)
             if is_starting
-            else DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "signet status")
+            else DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "`signet status`")
         )
     elif model.get("name") == "none":
         yield DoctorFinding("model", OK, "none (optional, extracts facts)", model_remedy(model))
@@ -484,7 +341,7 @@ def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     for file in IDENTITY_FILES:
         path = context.workspace / file.name
         if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
-            yield DoctorFinding("identity", WARN, f"{path} is longer than 1 MB: only its beginning is read")
+            yield DoctorFinding("identity", WARN, f"{path} is over 1 MB: only its beginning is read", "shorten it")
     for harness in HARNESSES:
         for unread in unread_files(context.workspace, harness, context.environment):
             yield DoctorFinding("harness", WARN, unread)

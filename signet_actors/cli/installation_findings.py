@@ -41,7 +41,7 @@ def _module_findings() -> Iterator[DoctorFinding]:
             "installation",
             WARN,
             "its modules are not compiled, so each command and each process takes twice as long to start",
-            f"as the owner of the files: {unset} {shlex.quote(sys.executable)} -m compileall -q {package}",
+            f"as the owner of the files: `{unset} {shlex.quote(sys.executable)} -m compileall -q {package}`",
         )
 
 
@@ -52,7 +52,7 @@ def _path_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     for path in (os.path.join(directory, "signet") for directory in directories):
         if is_program(path) and not same_program(path, ours):
             told = f"another program signet is on PATH: {path}; this one is {ours}"
-            yield DoctorFinding("installation", WARN, told, "remove one of the two, or use their full paths")
+            yield DoctorFinding("installation", WARN, told, "remove one of the two, or use their whole paths")
             return
 
 
@@ -66,7 +66,7 @@ def _connection_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         if gone := gone_program(programs):
             what = "hook" if os.path.basename(gone) == PROGRAM else "program of the memory tools,"
             yield DoctorFinding(
-                harness.name, FAIL, f"its {what} {gone} does not exist", f"signet connect {harness.name}"
+                harness.name, FAIL, f"its {what} {gone} does not exist", f"`signet connect {harness.name}`"
             )
         elif programs:
             yield _of_this_installation(context, harness.name, "connected", programs, f"signet connect {harness.name}")
@@ -82,7 +82,7 @@ def _service_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     if found is None:
         return
     if gone_program([found.program]):
-        yield DoctorFinding("service", FAIL, f"its program {found.program} does not exist", "signet service install")
+        yield DoctorFinding("service", FAIL, f"its program {found.program} does not exist", "`signet service install`")
     else:
         yield _of_this_installation(
             context, "service", f"installed: {manager.file}", [found.program], "signet service install"

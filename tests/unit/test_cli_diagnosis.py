@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.config import yaml_lines
-from signet_actors.cli.doctor import parse_database_check
+from signet_actors.cli.database_findings import parse_database_check
 from signet_actors.cli.main import cli
 from signet_actors.config.load import effective_mapping, load_config
 from signet_actors.config.yaml_file import parse_yaml
@@ -122,7 +122,7 @@ def test_doctor_warns_of_files_readable_by_others(workspace: Path) -> None:
     result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(free_port()))
     (found,) = findings(result)["workspace"]
     assert found["state"] == "warn"
-    assert found["remedy"] == f"chmod go-rwx {workspace / '.daemon'}"
+    assert found["remedy"] == f"`chmod go-rwx {workspace / '.daemon'}`"
 
 
 def test_doctor_says_why_the_workspace_is_not_committed(

@@ -21,7 +21,7 @@ from unittest import mock
 import pytest
 from rich.cells import cell_len
 
-from signet_actors.cli.doctor import DoctorFinding
+from signet_actors.cli.doctor_finding import DoctorFinding
 from signet_actors.cli.eval import Measured, Plan
 from signet_actors.cli.eval_run import Answers, FilledStore
 from signet_actors.cli.eval_settings import Overrides

@@ -68,9 +68,9 @@ def test_doctor_names_each_connection_and_service_whose_program_is_gone(home: Ho
     other.unlink()
     server.unlink()
     assert findings(home) == {
-        "service": ("fail", f"its program {server} does not exist", "signet service install"),
-        "vscode": ("fail", f"its program of the memory tools, {server} does not exist", "signet connect vscode"),
-        **{one.name: ("fail", f"its hook {other} does not exist", f"signet connect {one.name}") for one in hooked},
+        "service": ("fail", f"its program {server} does not exist", "`signet service install`"),
+        "vscode": ("fail", f"its program of the memory tools, {server} does not exist", "`signet connect vscode`"),
+        **{one.name: ("fail", f"its hook {other} does not exist", f"`signet connect {one.name}`") for one in hooked},
     }
     assert run("doctor").exit_code == 1
     for harness in (*hooked, VSCODE):

@@ -1,0 +1,172 @@
+"""What the command doctor finds about the database and its backups.
+
+The writer's own check examines the database in a separate process, because the command line never opens it. While a
+daemon runs, ``--deep`` asks it for a backup, because checking the backup checks the database.
+
+Source: docs/reliability.md R18; docs/decisions.md 28.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+from signet_actors.cli.backup_commands import back_up, run_writer_tool, start_writer_tool
+from signet_actors.cli.daemon_process import running_tool
+from signet_actors.cli.doctor_finding import FAIL, OK, WARN, DoctorContext, DoctorFinding
+from signet_actors.cli.presentation import counted
+from signet_actors.cli.times import age_text
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.backups import newest_first
+from signet_actors.errors import ExitCode, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from signet_actors.cli.connection import DaemonClient
+
+CHECK_TIMEOUT_S = 600
+SHOWN_FINDINGS = 10
+_DAY_MS = 86_400_000
+
+
+def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check the integrity of the database with the writer's own check."""
+    database = Workspace(context.workspace).database
+    if not database.exists():
+        yield DoctorFinding("database", OK, f"{database} does not exist yet; the first start creates it")
+        return
+    if context.running:
+        if context.deep and context.client is not None:
+            yield from _check_by_backup(context, context.client)
+            return
+        tool = running_tool(context.workspace)
+        checked_at_start = "in use by the daemon, which checked it at start; --deep checks it completely"
+        yield DoctorFinding("database", OK, f"in use by {tool}, not checked" if tool else checked_at_start)
+        return
+    more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
+    try:
+        checked = start_writer_tool(context.environment, "--check", *more, timeout_s=CHECK_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        yield DoctorFinding(
+            "database",
+            WARN,
+            f"the check took longer than {CHECK_TIMEOUT_S} s",
+            "`signet doctor` again, on a quiet machine",
+        )
+        return
+    yield from parse_database_check(checked.returncode, checked.stdout, checked.stderr)
+
+
+def _check_by_backup(context: DoctorContext, client: DaemonClient) -> Iterator[DoctorFinding]:
+    """Check a new backup, which has the database's pages, and the files of vectors, which are in no backup."""
+    try:
+        end, _ = back_up(client, CHECK_TIMEOUT_S)
+    except SignetError as error:
+        yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "`signet logs --actor retention`")
+        return
+    if end.get("success"):
+        backed_up = f"{counted(end.get('memories'), 'memory', 'memories')}; backed up as {end.get('name')}"
+        code, result = run_writer_tool(context.environment, "--check-vectors", timeout_s=CHECK_TIMEOUT_S)
+        found = [("index", str(text)) for text in result.get("findings") or []]
+        if code != ExitCode.OK and not found:
+            found = [("index", f"the vector files could not be compared (exit code {code})")]
+        yield DoctorFinding("database", OK, backed_up if found else f"intact; {backed_up}")
+        yield from _damage(found)
+        return
+    found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
+    if not found:
+        yield DoctorFinding("database", WARN, f"not checked: {end.get('message')}", "`signet logs --actor retention`")
+    yield from _damage(found)
+
+
+def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Check that there is a recent verified backup."""
+    places = Workspace(context.workspace)
+    if not places.database.exists():
+        return
+    now_ms = int(time.time() * 1000)
+    try:
+        names = newest_first(os.listdir(places.backup_dir), now_ms=now_ms)
+    except OSError:
+        names = []
+    every_ms = context.config.backup.interval_ms if context.config else 0
+    if not names:
+        try:
+            is_new = now_ms - places.secret_file.stat().st_mtime * 1000 < _DAY_MS  # it is made once
+        except OSError:
+            is_new = True
+        state = OK if every_ms and is_new else WARN
+        yield DoctorFinding(
+            "backup", state, "no backup exists yet", "`signet backup` makes one" if state == WARN else ""
+        )
+        return
+    age_ms = now_ms - names[0].made_ms
+    detail = f"{len(names)}, the newest {age_text(age_ms / 1000)} ({names[0].name})"
+    if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
+        detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
+        remedy = "check the clock; if it is right, run `signet backup`; `signet restore NAME` restores one of these"
+        yield DoctorFinding("backup", WARN, detail, remedy)
+        return
+    late = every_ms and age_ms > 3 * every_ms and context.running
+    yield DoctorFinding(
+        "backup", WARN if late else OK, detail, "`signet status` shows why no newer one was made" if late else ""
+    )
+
+
+_REMEDIES = {
+    "structure": "`signet restore latest` (the current file is kept)",
+    "index": "`signet doctor --repair` with the daemon stopped",
+    "content": "compare it with a backup; `signet restore latest` restores all, `signet edit ID` corrects this memory",
+    "rows": "`signet restore latest`, or report this error",
+    "unchecked": "the database was not checked: free disk space or give access, then run `signet doctor` again",
+}
+
+
+def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
+    seen: set[str] = set()
+    for kind, text in found[:SHOWN_FINDINGS]:
+        yield DoctorFinding("database", FAIL, text, "" if kind in seen else _REMEDIES.get(kind, _REMEDIES["structure"]))
+        seen.add(kind)
+    if len(found) > SHOWN_FINDINGS:
+        yield DoctorFinding("database", FAIL, _more(found))
+
+
+def _more(found: Sequence[object]) -> str:
+    return f"{counted(len(found) - SHOWN_FINDINGS, 'more finding')} of this kind"
+
+
+def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
+    """Yield the findings from the output of the writer's check: a JSON object, or the error of a check that failed."""
+    try:
+        result: dict[str, Any] = json.loads(output)
+        found: list[str] = result["findings"]
+        memories: int = result["memories"]
+        kinds: list[str] = result.get("kinds") or ["structure"] * len(found)
+        repaired: list[str] = result.get("repaired") or []
+    except (ValueError, KeyError, TypeError):
+        last = errors.strip().splitlines()[-1:] or ["no output"]
+        yield DoctorFinding(
+            "database", FAIL, f"the check failed (exit code {exit_code}): {last[0]}", "report this error"
+        )
+        return
+    for text in repaired:
+        yield DoctorFinding("database", OK, f"repaired: {text}")
+    if exit_code == 0 and not found:
+        yield DoctorFinding("database", OK, f"intact; {counted(memories, 'memory', 'memories')}")
+        return
+    remedy = {
+        ExitCode.CONFIG: "set SIGNET_WORKSPACE to a separate directory; the file was not changed",
+        ExitCode.IN_USE: "wait for the other check or daemon to end",
+    }.get(exit_code)
+    if remedy is None:
+        yield from _damage(list(zip(kinds, found, strict=False)))
+        return
+    for text in found[:SHOWN_FINDINGS]:
+        yield DoctorFinding("database", FAIL, text, remedy)
+        remedy = ""
+    if len(found) > SHOWN_FINDINGS:
+        yield DoctorFinding("database", FAIL, _more(found))
