@@ -7,6 +7,7 @@ nowhere else. Source: memory-pipeline.txt "Session Checkpoints".
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -14,6 +15,7 @@ from typing import Final, Literal
 from signet_actors.domain.exact_names import file_names
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.injection_detector import detect_injection
+from signet_actors.domain.memories import infer_type
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.program_text import said_by_user
 from signet_actors.domain.session_inject import harmless
@@ -36,6 +38,9 @@ END_CHARS: Final = 300
 _LAST_OF: Final = {"user": "Last prompt", "assistant": "Last answer", "system": "Summary", "text": "Last part"}
 _PROMPT: Final = "- Recent prompt: "
 _MOST_FILES: Final = 8
+_EARLIER_ANSWERS: Final = 2
+_MOST_DECISIONS: Final = 3
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?\u3002])\s+")
 _UNTOLD: Final = ("- Searched memory for: ", "- Memories stored: ")
 _MINUTE_MS: Final = 60_000
 _CUT: Final = "…"
@@ -132,14 +137,42 @@ def last_words(turns: Sequence[tuple[str, str]], digest_text: str = "", *, is_ne
     last = {"user": prompts[-1]} if prompts and (is_newer or not turns) else {}
     said_by_user = " ".join(text for role, text in turns if role == "user")
     for role, text in reversed(turns):
-        line = "" if role in last else collapsed(without_injected(text)[0])
-        if line and (role == "user" or detect_injection(f"Noted: {line}", said_by_user) is None):
+        line = "" if role in last else _told(role, text, said_by_user)
+        if line:
             last[role] = line
     lines = [line for line in noted if line.startswith("- Context: ")]
     lines += [f"- {name}: {_both_ends(last[role])}" for role, name in _LAST_OF.items() if role in last]
     named = (name for _, text in turns for name in file_names(without_injected(text)[0]))
     files = latest(named, _MOST_FILES)
     return "\n".join([*lines, f"- Files: {', '.join(files)}"] if files else lines)
+
+
+def work_so_far(turns: Sequence[tuple[str, str]], digest_text: str, chars: int) -> str:
+    """Return the checkpoint of a session that goes on, then what its agent decided and answered last, and the files.
+
+    What makes it longer than ``chars`` is left out: the older prompts, then earlier answers, then decisions.
+    """
+    noted = digest_text.splitlines()
+    known = ("- Summary: ", "- Last prompt: ") if _PROMPT in digest_text else ("- Summary: ",)
+    last = [line for line in last_words(turns).splitlines() if not line.startswith(known)]
+    said_by_user = " ".join(text for role, text in turns if role == "user")
+    answers = [line for role, text in turns if role == "assistant" and (line := _told(role, text, said_by_user))]
+    earlier = [f"- Earlier answer: {_both_ends(line)}" for line in answers[-1 - _EARLIER_ANSWERS : -1]]
+    sentences = [sentence for line in answers for sentence in _SENTENCE_END.split(line)]
+    shown = " ".join([*earlier, *last])
+    decisions = (one for one in sentences if infer_type(one) == "decision" and one not in shown)
+    decided = [f"- Decided: {_cut(one, PROMPT_CHARS)}" for one in latest(decisions, _MOST_DECISIONS)]
+    lines = [*noted, *decided, *earlier, *last]
+    for spare in (*[line for line in noted if line.startswith(_PROMPT)][:-1], *earlier, *decided):
+        if len("\n".join(lines)) > chars:
+            lines.remove(spare)
+    return "\n".join(lines)
+
+
+def _told(role: str, text: str, said_by_user: str) -> str:
+    """Return a turn on one line; empty if it looks like an instruction to an agent that the user did not give."""
+    line = collapsed(without_injected(text)[0])
+    return line if role == "user" or detect_injection(f"Noted: {line}", said_by_user) is None else ""
 
 
 def _both_ends(line: str) -> str:

@@ -24,6 +24,7 @@ from signet_actors.operations.field_types import (
     FieldType,
     Given,
     MemoryType,
+    SecretRule,
     Tags,
     Text,
 )
@@ -144,7 +145,14 @@ class PreCompactionRequest(HookFields, frozen=True, kw_only=True, rename="camel"
     message_count: Annotated[int, Clamped(low=0, high=1_000_000), Meta(description="Part of the checkpoint")] | None = (
         None
     )
-    transcript_path: Annotated[LongText | None, not_yet("is not read here")] = None
+    transcript_path: (
+        Annotated[
+            str,
+            Text(secret=SecretRule.KEEP, max_chars=4096),
+            Meta(description="The file of the transcript, whose new turns are stored"),
+        ]
+        | None
+    ) = None
     begins_epoch: Annotated[
         bool, Meta(description="No end of the compaction will be reported: the next context epoch begins now")
     ] = False

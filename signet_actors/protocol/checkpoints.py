@@ -107,7 +107,7 @@ class RecoveryFound(Message, frozen=True, tag="searcher.recovery_found"):
 
 
 class FindRecovery(Request[RecoveryFound], frozen=True, tag="searcher.find_recovery"):
-    """Find the agent's newest checkpoint of the session if it goes on (``same_session``).
+    """Find the agent's newest checkpoint of the session and the end of its transcript if it goes on (``same_session``).
 
     Else what is stored of the session of the project that was active last, of those that tell anything. ``since``:
     sessions that were not active since then do not count.

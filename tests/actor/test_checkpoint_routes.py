@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -240,6 +241,52 @@ def test_a_session_goes_on_with_its_checkpoint_after_a_compaction(daemon: LiveDa
     assert f"{RECOVERY}\n- The context of this session was compacted." in after
     assert "- Recent prompt: paint the green shed" in after
     assert "- Context: the door is left" in after
+
+
+def test_after_a_compaction_an_agent_is_told_what_it_had_done_in_a_turn_that_no_hook_has_reported(
+    daemon: LiveDaemon,
+) -> None:
+    """Claude Code compacts in the middle of a turn: only the file has what the agent did in it."""
+    key, project = "8d1c", "/home/ada/router"
+    begin(daemon.api, key, project)
+    hook(daemon.api, "user-prompt-submit", userPrompt="move the login form", sessionKey=key, project=project)
+
+    def line(role: str, text: str, number: int) -> str:
+        message = {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
+        about = {"type": role, "sessionId": key, "uuid": f"{key}-{number}", "cwd": project}
+        return json.dumps(about | {"message": message, "timestamp": f"2026-02-03T10:00:0{number}.000Z"})
+
+    steps = ("I decided to keep the old route until May.", "It is in src/login.py now.", "tests/test_login.py fails.")
+    said = [line("user", "move the login form", 0), *(line("assistant", text, at + 1) for at, text in enumerate(steps))]
+    said.append(line("assistant", f"The door key is {KEY}. Next is the logout form.", 5))
+    path = daemon.workspace / "session.jsonl"
+    path.write_text("\n".join(said) + "\n")
+    hook(daemon.api, "pre-compaction", sessionKey=key, project=project, transcriptPath=str(path))
+    assert [one["trigger"] for one in of_session(daemon.api, key)] == ["pre_compaction"]
+    after = begin(daemon.api, key, project, source="compact")
+    told = after[after.index(RECOVERY) :].split("\n\n")[0].splitlines()
+    assert re.fullmatch(r"- The context of this session was compacted. Its work until \w{3} \d+, \d{4} at .*:", told[1])
+    assert told[2] == f"- Project: {project}"
+    assert told[4:] == [
+        "- Recent prompt: move the login form",
+        f"- Decided: {steps[0]}",
+        f"- Earlier answer: {steps[1]}",
+        f"- Earlier answer: {steps[2]}",
+        told[-2],
+        "- Files: src/login.py, tests/test_login.py",
+    ]
+    assert told[-2].startswith("- Last answer: The door key is [REDACTED")
+    assert told[-2].endswith("Next is the logout form.")
+    again = keep(daemon.api, key, transcriptPath=str(path), project=project)
+    assert again["newTurns"] == 0, "the turns were stored once"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/nonexistent/session.jsonl"])
+def test_a_transcript_that_cannot_be_read_hinders_no_compaction(daemon: LiveDaemon, path: str) -> None:
+    key = f"unread-{len(path)}"
+    work(daemon.api, key, HERE)
+    assert hook(daemon.api, "pre-compaction", sessionKey=key, transcriptPath=path)["checkpointId"]
+    assert f"paint the {key} shed" in begin(daemon.api, key, HERE, source="compact")
 
 
 def test_a_compaction_that_was_only_reported_afterwards_is_recovered_from_too(daemon: LiveDaemon) -> None:

@@ -113,15 +113,22 @@ async def keep(call: Call[SessionEndRequest]) -> HttpResponse:
         assert session.key is not None, "the request names its session"
         if not call.state.config.hooks.session_end.enabled:
             raise Skipped("disabled")
-        captures, at = call.state.captures, (session.key, call.agent_id)
-        if at in captures:
-            raise Skipped("busy")
-        task = captures[at] = asyncio.ensure_future(_kept(call, session.key))
-        task.add_done_callback(lambda done: _on_kept(captures, at, done))
-        return await asyncio.shield(task)  # a long transcript is stored after the hook was answered
+        return await asyncio.shield(keep_soon(call, session.key))  # a long one is stored after the hook was answered
 
     budget_ms = LATE_BUDGET_MS if parse_flag(call.headers.get(LATE_HEADER, "")) else KEEP_BUDGET_MS
     return await run_hook(call, budget_ms, work, KeepCheckpointReply(), stores=True)
+
+
+def keep_soon(
+    call: Call[SessionEndRequest], key: str, *, with_checkpoint: bool = True
+) -> asyncio.Task[KeepCheckpointReply]:
+    """Begin to store the new turns of the session. Raises Skipped if they are being stored."""
+    captures, at = call.state.captures, (key, call.agent_id)
+    if at in captures:
+        raise Skipped("busy")
+    task = captures[at] = asyncio.ensure_future(_kept(call, key, with_checkpoint=with_checkpoint))
+    task.add_done_callback(lambda done: _on_kept(captures, at, done))
+    return task
 
 
 def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, str], done: asyncio.Task[Any]) -> None:
@@ -130,7 +137,7 @@ def _on_kept(captures: dict[tuple[str, str], asyncio.Task[Any]], at: tuple[str, 
         done.exception()  # marks it as retrieved if the hook was answered before
 
 
-async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
+async def _kept(call: Call[SessionEndRequest], key: str, *, with_checkpoint: bool) -> KeepCheckpointReply:
     """Return what was stored. Raises SignetError."""
     request = call.request
     if request.transcript is None and request.transcript_path is None:
@@ -165,9 +172,11 @@ async def _kept(call: Call[SessionEndRequest], key: str) -> KeepCheckpointReply:
     if stored is None:
         return KeepCheckpointReply(skipped=True, reason="the transcript of this session was forgotten")
     await note_losses(call, key, found)
-    made = await call.state.checkpoints.turned(
-        key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
-    )
+    made: str | None = None
+    if with_checkpoint:
+        made = await call.state.checkpoints.turned(
+            key, call.agent_id, _last_chars(found, stored.added), harness=request.harness, project=project
+        )
     redaction = redaction_fields((*call.redactions, *found.kinds))
     return KeepCheckpointReply(
         queued=stored.job_id is not None,

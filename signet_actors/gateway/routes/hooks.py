@@ -6,6 +6,7 @@ Source: docs/compatibility.md "Hooks and sessions"; docs/decisions.md 34, 35, 39
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 import msgspec
@@ -26,6 +27,7 @@ from signet_actors.gateway.ingest import (
     prepare_text,
     redaction_fields,
 )
+from signet_actors.gateway.routes.checkpoints import TURN, keep_soon
 from signet_actors.gateway.routes.recall import recall_memories
 from signet_actors.gateway.routes.remember import note_remembered, store_text
 from signet_actors.gateway.routes.session_memories import record_ratings
@@ -61,6 +63,7 @@ from signet_actors.operations.hooks import (
 )
 from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.operations.session_memories import ACCEPTANCE_RULE
+from signet_actors.operations.transcripts import SessionEndRequest
 from signet_actors.protocol.memories import Wording
 from signet_actors.protocol.searcher import FindCandidates, GetMemory
 from signet_actors.protocol.sessions import FindSessionStart
@@ -79,6 +82,8 @@ SUMMARY_VISIBILITY: Final = "private"
 """As that of the session's transcript and of the summary at its end."""
 REFERENCE_CHARS: Final = 1500
 REFERENCE_WAIT_S: Final = 0.5
+TURNS_WAIT_S: Final = 1.0
+"""For the turns of the transcript; a longer one is stored after the answer."""
 FEEDBACK_WAIT_S: Final = 0.3
 DUPLICATES: Final = 20
 """Memories that are compared with what a hook wants to store."""
@@ -296,7 +301,9 @@ async def pre_compaction(call: Call[PreCompactionRequest]) -> HttpResponse:
                 async with context.lock:
                     call.state.ledger.expect_loss(context)
         _skip_unless(settings.enabled)
-        made, stored = await asyncio.gather(_checkpoint(call, session), _stored_already(call, session))
+        made, stored, _ = await asyncio.gather(
+            _checkpoint(call, session), _stored_already(call, session), _store_turns(call, session)
+        )
         guidelines = settings.summary_guidelines or GUIDELINES
         if stored:
             guidelines = f"{guidelines}\n\nStored already, for reference:\n{stored}"
@@ -325,6 +332,20 @@ async def _checkpoint(call: Call[PreCompactionRequest], session: HookSession) ->
         project=request.project or (None if session.context is None else session.context.project),
         context=context or None,
     )
+
+
+async def _store_turns(call: Call[PreCompactionRequest], session: HookSession) -> None:
+    """Store what the transcript has so far, for the recovery; wait for it for a moment only."""
+    request, context, key = call.request, session.context, session.key
+    if request.transcript_path is None or context is None or key is None:
+        return
+    project = request.project or context.project
+    turn = SessionEndRequest(
+        harness=request.harness, transcript_path=request.transcript_path, project=project, reason=TURN
+    )
+    if call.state.config.hooks.session_end.enabled:
+        with contextlib.suppress(Skipped):
+            await asyncio.wait({keep_soon(call.with_request(turn), key, with_checkpoint=False)}, timeout=TURNS_WAIT_S)
 
 
 async def _stored_already(call: Call[PreCompactionRequest], session: HookSession) -> str:

@@ -15,6 +15,7 @@ from signet_actors.domain.checkpoints import (
     normalized_project,
     recovery_text,
     says_nothing,
+    work_so_far,
 )
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.session_inject import LAST_SESSION_HEADING
@@ -29,6 +30,8 @@ from signet_actors.runtime.local_zone import LOCAL_ZONE
 WAIT_S: Final = 0.8
 """Longer than a checkpoint is waited for; after that the session starts without this part."""
 DAY_MS: Final = 86_400_000
+_HEAD_CHARS: Final = 150
+"""Of the heading and the line below it."""
 GOES_ON: Final = ("compact", "resume")
 """Reasons of a start at which the session is not a new one."""
 
@@ -68,13 +71,19 @@ async def recovery_of(call: Call[SessionStartRequest], session: HookSession) -> 
     if told is None:
         return Recovery(summary=found.summary)
     digest = "" if checkpoint is None else checkpoint.digest
-    if told.session_key != session.key:
+    most = settings.recovery_budget_chars
+    if goes_on:
+        if checkpoint is not None and checkpoint.created_at > told.created_at:
+            told = checkpoint
+        turns = [] if transcript is None else transcript.turns
+        digest = await asyncio.to_thread(work_so_far, turns, digest, most - _HEAD_CHARS)
+    elif told.session_key != session.key:
         is_newer = checkpoint is not None and not told.ended and checkpoint.created_at > told.created_at
         digest = last_words([] if transcript is None else transcript.turns, digest, is_newer=is_newer)
     if says_nothing(digest):
         return Recovery()
     digest, _ = state.redactor.clean(digest)
-    said, most = _said(told, session.key, request.source), settings.recovery_budget_chars
+    said = _said(told, session.key, request.source)
     heading = LAST_SESSION_HEADING if told.ended and told.session_key != session.key else RECOVERY_HEADING
     return Recovery(recovery_text(said, digest, most, heading=heading), told.session_key)
 
@@ -85,7 +94,7 @@ def _said(found: StoredCheckpoint | LastTurns, key: str | None, source: str | No
     at = f"{moment:%b} {moment.day}, {moment.year} at {moment:%H:%M}"
     if found.session_key == key:
         what = "The context of this session was compacted" if source == "compact" else "This session goes on"
-        return f"{what}. Its checkpoint of {at}:"
+        return f"{what}. Its work until {at}:"
     harness = f" ({collapsed(found.harness)[:40]})" if found.harness else ""
     if found.ended:
         return f"The last session of this project{harness} ended {at}:"

@@ -16,14 +16,17 @@ from signet_actors.protocol.checkpoints import (
     ListCheckpoints,
     RecoveryFound,
 )
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.store.engine import Snapshot
 from signet_actors.store.reads import checkpoints as stored
 from signet_actors.store.reads.checkpoints import ActiveSession
-from signet_actors.store.reads.transcripts import last_turns
+from signet_actors.store.reads.transcripts import last_turns, readable_transcript
 
 _SESSIONS: Final = 20
 """Of a project, those that were active last; most of them say something."""
 _TURNS: Final = 10
+_OWN_TURNS: Final = 30
+"""Of a session that goes on, of which the agent has lost everything."""
 _CHARS: Final = 2000
 
 
@@ -33,12 +36,17 @@ def list_checkpoints(snapshot: Snapshot, query: ListCheckpoints) -> CheckpointsF
 
 
 def recovery(snapshot: Snapshot, query: FindRecovery) -> RecoveryFound:
-    """Return the checkpoint with which the session goes on."""
+    """Return the checkpoint with which the session goes on, and the end of its transcript."""
     if not query.same_session:
         return RecoveryFound() if query.project is None else _of_project(snapshot, query, query.project)
     if query.session_key is None:
         return RecoveryFound()
-    return RecoveryFound(stored.newest(snapshot, query.agent_id, session_key=query.session_key))
+    found = readable_transcript(snapshot, query.session_key, ReadScope(query.agent_id))
+    end = None
+    if found is not None and found[1].agent_id == query.agent_id:
+        session = ActiveSession(query.session_key, found[1].updated_at, found[1].harness)
+        end = _end_of(snapshot, session, found[0], _OWN_TURNS)
+    return RecoveryFound(stored.newest(snapshot, query.agent_id, session_key=query.session_key), end)
 
 
 def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> RecoveryFound:
@@ -70,10 +78,10 @@ def _of_project(snapshot: Snapshot, query: FindRecovery, project: str) -> Recove
     return little
 
 
-def _end_of(snapshot: Snapshot, session: ActiveSession, transcript: int) -> LastTurns:
+def _end_of(snapshot: Snapshot, session: ActiveSession, transcript: int, count: int = _TURNS) -> LastTurns:
     said = [
         (turn.role, turn.content[-_CHARS:] if turn.role == "text" else ends_of(turn.content, _CHARS))
-        for turn in last_turns(snapshot, transcript, _TURNS)
+        for turn in last_turns(snapshot, transcript, count)
         if turn.role == "text" or not turn.continues
     ]
     return LastTurns(session.session_key, session.harness, session.active_at, said, session.ended)
