@@ -23,6 +23,11 @@ In a megabyte of distinct words or of Chinese, that took seconds, in which nothi
 """
 MAX_DERIVED: Final = 20_000
 """The most words that are derived from one text; a megabyte of German or of code has fewer."""
+MAX_TURN_WORDS: Final = 8_192
+"""The most different words that are derived from one row of a turn. 32,768 Chinese characters of a manual have 8,500.
+
+Verse has 20,000, chance characters 30,000; each takes some 20 us to index, and to remove, if the index is large.
+"""
 _MAX_NAME_CHARS: Final = 64
 """A longer run of letters and digits is no name, but encoded data."""
 
@@ -61,17 +66,22 @@ _EMOJI: Final = re.compile(
 _PICTURES: Final = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURE}]")
 
 
-def indexed_beside(text: str) -> str | None:
+def indexed_beside(text: str, *, most: int | None = None) -> str | None:
     """Return the content of the column ``cjk`` for ``text``: words that are found like its own; None without any.
 
     These are the pairs of CJK characters (``cjk_bigrams``), words with special letters as they are written without
-    them, the words of names (CrashLoopBackOff), and emoji.
+    them, the words of names (CrashLoopBackOff), and emoji. ``most``: of so many different ones, the first.
     """
     text = sanitize_text(text)
     derived = list(islice(_names(text), MAX_DERIVED)) if _INNER_CAPITAL.search(text) else []
     if not text.isascii():
         derived += (cjk_bigrams(text) or "", *islice(_without_special_letters(text), MAX_DERIVED), *emoji_terms(text))
-    return " ".join(filter(None, derived)) or None
+    beside = " ".join(filter(None, derived))
+    if most is not None and beside.count(" ") >= most:
+        words = beside.split(" ")
+        first = frozenset(islice(dict.fromkeys(words), most))
+        beside = " ".join(word for word in words if word in first)
+    return beside or None
 
 
 def emoji_terms(text: str) -> list[str]:

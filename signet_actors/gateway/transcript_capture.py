@@ -22,7 +22,7 @@ from signet_actors.domain.prompt_terms import switches_off
 from signet_actors.domain.redaction.scan import Redactor, without_known
 from signet_actors.domain.transcripts.parse import parse_transcript
 from signet_actors.domain.transcripts.turns import Transcript, stored_turns
-from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.domain.written_forms import MAX_TURN_WORDS, indexed_beside
 from signet_actors.errors import InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import Call
 from signet_actors.gateway.limits import SearchesFirst
@@ -95,7 +95,7 @@ def with_terms(part: tuple[CapturedTurn, ...], make_way: Callable[[], None]) -> 
     indexed = []
     for turn in part:
         make_way()
-        indexed.append(msgspec.structs.replace(turn, cjk=indexed_beside(turn.content)))
+        indexed.append(msgspec.structs.replace(turn, cjk=indexed_beside(turn.content, most=MAX_TURN_WORDS)))
     return tuple(indexed)
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 ERASED_BYTES: Final = 4 << 20
 """Overwriting erased pages takes some 10 ms for each MB on a fast disk."""
-_INDEXED_FACTOR: Final = 64
-"""Removing a text from its index overwrites an entry for each of its words: 100 ms for 64 kB of distinct words."""
+_INDEXED_FACTOR: Final = 128
+"""Removing a text from its index overwrites an entry for each of its words: 100 ms for 32 kB of distinct words."""
 
 
 class ByteBudget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 import shutil
 from pathlib import Path
@@ -14,11 +15,15 @@ import pytest
 
 from signet_actors.domain.memories import DERIVED
 from signet_actors.domain.normalization import content_hash
-from signet_actors.domain.written_forms import INDEXED_CHARS, indexed_beside
+from signet_actors.domain.redaction.scan import Redactor
+from signet_actors.domain.transcripts.turns import PIECE_CHARS
+from signet_actors.domain.written_forms import INDEXED_CHARS, MAX_TURN_WORDS, indexed_beside
 from signet_actors.errors import ReplyTooLong
+from signet_actors.gateway.transcript_capture import capture, with_terms
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.searcher import FindByPrefix, GetHistory, GetMemory, LegacySearch, ListMemories
+from signet_actors.protocol.transcripts import ForgetTranscript, SearchSessions, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
@@ -29,7 +34,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     RememberChunks,
 )
-from signet_actors.searcher.queries import memories
+from signet_actors.searcher.queries import memories, transcripts
 from signet_actors.store.reads import contents, session_summaries
 from signet_actors.store.sqlite.connect import open_writer
 from signet_actors.store.sqlite.migrate import migrate
@@ -85,6 +90,56 @@ def test_no_text_has_more_in_the_index_than_its_beginning(room: StoreRoom, kind:
     room.remember(TEXTS[kind])
     assert 0 < indexed_bytes(room) < 11 * INDEXED_CHARS
     assert room.value("SELECT length(content) FROM memories") > 9 * INDEXED_CHARS
+
+
+def stored_turn(room: StoreRoom, text: str) -> None:
+    """Store the text as the first row of a turn, as the gateway does."""
+    part = capture(json.dumps([{"role": "user", "content": text}]).encode(), Redactor(), lambda: None).parts[0]
+    room.ask(StoreTurns("s", "default", "json", with_terms(part[:1], lambda: None)))
+    room.connection.execute("CREATE VIRTUAL TABLE temp.turn_words USING fts5vocab('main', 'session_turns_fts', 'col')")
+
+
+def found_turns(room: StoreRoom, query: str) -> int:
+    with room.reader.open_snapshot() as view:
+        return len(transcripts.search(view, SearchSessions(query, ReadScope(), 20)).sessions)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_no_row_of_a_turn_has_more_derived_words_in_the_index_than_the_first(room: StoreRoom, kind: str) -> None:
+    stored_turn(room, TEXTS[kind])
+    assert room.value("SELECT count(*) FROM temp.turn_words WHERE col = 'cjk'") <= MAX_TURN_WORDS
+    assert room.value("SELECT count(*) FROM temp.turn_words WHERE col = 'content'") > 0
+
+
+@pytest.mark.parametrize("kind", ["Chinese", "Korean", "Japanese", "rare Chinese"])
+def test_the_beginning_of_a_long_turn_is_found_in_any_script(room: StoreRoom, kind: str) -> None:
+    stored_turn(room, TEXTS[kind])
+    assert found_turns(room, TEXTS[kind][4_000:4_002]) == 1
+
+
+REPEATED = {
+    "Chinese": "\u6570\u636e\u5e93\u5728\u7aef\u53e3\u4e94\u56db\u4e09\u4e8c\u3002",
+    "Japanese": "\u6771\u4eac\u30bf\u30ef\u30fc\u306f\u9ad8\u3044\u3002",
+    "Korean": "\ud654\uc694\uc77c\uc5d0 \ud68c\uc758\uac00 \uc788\ub2e4. ",
+    "umlauts": "Die Gr\u00f6\u00dfe der T\u00fcr. ",
+    "names": "the crashLoopBackOff of it. ",
+    "emoji": "\U0001f680 is up. ",
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_a_long_turn_of_a_common_vocabulary_is_indexed_to_its_end(room: StoreRoom, kind: str) -> None:
+    sentence, last = REPEATED[kind], "\u7eff\u8336\u5728\u53a8\u623f"
+    text = sentence * (PIECE_CHARS // len(sentence) - 1) + last
+    stored_turn(room, text)
+    assert room.value("SELECT cjk FROM session_turns") == indexed_beside(text)
+    assert found_turns(room, "\u53a8\u623f") == 1
+
+
+def test_an_erased_turn_leaves_no_word_in_the_index(room: StoreRoom) -> None:
+    stored_turn(room, TEXTS["Chinese"])
+    room.ask(ForgetTranscript("s", "default", Principal()))
+    assert room.value("SELECT count(*) FROM temp.turn_words") == 0
 
 
 def found(room: StoreRoom, word: str) -> bool:
