@@ -9,7 +9,7 @@ Source: docs/architecture.md "How to add"; docs/decisions.md 40.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -78,6 +78,19 @@ class Tool:
     idempotent: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """How the gateway answers a hook that has no handler of its own (``gateway/sessions/hook_runner.py``).
+
+    - ``budget_ms``: it is answered within this time. ``nothing``: its reply, with the reason, if its work fails.
+    - ``once``: returns for request and session what names the event, which takes effect once; None if nothing does.
+    """
+
+    budget_ms: int
+    nothing: Any
+    once: Callable[[Any, str | None], str | None] = lambda _request, _session: None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[RequestT, ReplyT]):
     """An operation. ``ReplyT`` is the body of its reply of status 200, for type checkers; a test compares them.
@@ -106,6 +119,7 @@ class Operation(Generic[RequestT, ReplyT]):
       an id counts as the id. Live memories count before deleted ones; with ``deleted_first`` after them.
     - ``performs``: its requests are requests of other operations, each of which is a read or a write of its own.
     - ``tool``: None if models are not offered the operation.
+    - ``hook``: set for a hook without a handler of its own.
     """
 
     name: str
@@ -136,6 +150,7 @@ class Operation(Generic[RequestT, ReplyT]):
     deleted_first: bool = False
     performs: bool = False
     tool: Tool | None = None
+    hook: Hook | None = None
 
     @property
     def in_body(self) -> bool:

@@ -1,12 +1,14 @@
 """All subjects and their operations, in the order of the API document. A new subject is added here and nowhere else.
 
-It imports every file of this package, so only the gateway and callers of any operation import it.
+It imports every file of this package and the ``api.py`` of every feature, so only the gateway and callers of any
+operation import it.
 
 Source: docs/architecture.md "How to add".
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
 
 from signet_actors.operations import (
@@ -43,7 +45,6 @@ from signet_actors.operations import (
     session_memories,
     session_summaries,
     sessions,
-    skills,
     status,
     synthesis,
     transcripts,
@@ -61,7 +62,7 @@ SUBJECTS: Final = (
     codex_notes,
     hooks,
     notifications,
-    skills,
+    import_module("signet_actors.features.skills.api"),
     sessions,
     session_memories,
     transcripts,
@@ -89,6 +90,9 @@ SUBJECTS: Final = (
     mcp,
     api_docs,
 )
-"""The modules of the operations. ``gateway/routes/`` has one of the same name for each, with the handlers."""
+"""The modules of the operations. For each in this package ``gateway/routes/`` has one of the same name, with handlers.
+
+Those of features, which are above this package, are imported by their names.
+"""
 
 OPERATIONS: Final[tuple[Operation[Any], ...]] = tuple(one for subject in SUBJECTS for one in subject.OPERATIONS)

@@ -6,13 +6,16 @@ wire format.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from functools import cache
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
 from signet_actors.errors import ErrorCode
+from signet_actors.operations.operation import Operation
 
 R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """ZeroMQ closes a connection on which a longer frame arrives, and notifies neither side."""
@@ -46,6 +49,33 @@ class KeyedRequest(Request[R_co], Generic[R_co], frozen=True, kw_only=True, tag_
     """
 
     idempotency: Idempotency | None = None
+
+
+class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the gateway has settled about the caller of a request."""
+
+    agent_id: str = "default"
+
+
+class Answered(Message, frozen=True, tag="answered"):
+    """The JSON of an operation's reply. The gateway passes it on as it is."""
+
+    body: bytes
+
+
+class Asked(KeyedRequest[Answered], Generic[T], frozen=True, kw_only=True):
+    """The request of an operation, as the gateway read and redacted it; see ``message_of``."""
+
+    caller: Caller = Caller()
+    request: T
+
+
+@cache
+def message_of(operation: Operation[T, Any]) -> type[Asked[T]]:
+    """Return the message that carries requests of ``operation``. Its tag is the name of the operation."""
+    fields = [("request", operation.request)]
+    message: Any = msgspec.defstruct("Asked", fields, bases=(Asked,), tag=operation.name, frozen=True, kw_only=True)
+    return cast("type[Asked[T]]", message)
 
 
 class Failure(Message, frozen=True, tag="failure"):

@@ -14,12 +14,11 @@ from signet_actors.operations.forget import ForgetCandidate
 from signet_actors.protocol.checkpoints import CheckpointQuery, CheckpointQueryReply
 from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExported, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope, Wording
-from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.message import Answered, Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
 from signet_actors.protocol.session_scores import ScoreQuery, ScoreQueryReply
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
-from signet_actors.protocol.skills import SkillQuery, SkillQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
 
 
@@ -483,7 +482,6 @@ SearcherQuery = (
     | CheckpointQuery
     | SummaryQuery
     | ScoreQuery
-    | SkillQuery
 )
 SearcherReply = (
     Recalled
@@ -509,6 +507,6 @@ SearcherReply = (
     | CheckpointQueryReply
     | SummaryQueryReply
     | ScoreQueryReply
-    | SkillQueryReply
+    | Answered
     | Failure
 )

@@ -30,7 +30,7 @@ from signet_actors.protocol.leases import (
     RenewLease,
 )
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, KeyedRequest, Message, Principal, Request
+from signet_actors.protocol.message import Answered, Failure, KeyedRequest, Message, Principal, Request
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
@@ -51,7 +51,6 @@ from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeed
 from signet_actors.protocol.session_scores import ScoreCommand, ScoreCommandReply
 from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
-from signet_actors.protocol.skills import SkillCommand, SkillCommandReply
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
 
 
@@ -452,7 +451,6 @@ TransactionCommand = (
     | TranscriptCommand
     | SummaryCommand
     | ScoreCommand
-    | SkillCommand
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
@@ -481,6 +479,6 @@ WriterReply = (
     | TranscriptCommandReply
     | SummaryCommandReply
     | ScoreCommandReply
-    | SkillCommandReply
+    | Answered
     | Failure
 )

@@ -12,7 +12,7 @@ from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import read_context
 from signet_actors.runtime.processes.network_guard import block_network_sockets
-from signet_actors.searcher.actor import Searcher
+from signet_actors.searcher.actor import MAILBOX, Searcher
 
 _MAX_ITEMS = 16
 _MAX_BYTES = 1024 * 1024
@@ -35,7 +35,7 @@ def main() -> int:
     log = configure_logging(boot)
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)
-    decoder: msgspec.msgpack.Decoder[SearcherQuery] = msgspec.msgpack.Decoder(SearcherQuery)
+    decoder: msgspec.msgpack.Decoder[SearcherQuery] = msgspec.msgpack.Decoder(MAILBOX)
     loop.bind_mailbox(boot.name, decoder, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
     loop.join_pool(boot.name, decoder)
     return loop.run(Searcher(boot, loop, clock, log))

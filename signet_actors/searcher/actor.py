@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, Final, Union, assert_never
 
 import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
+from signet_actors.features.handlers import handlers
 from signet_actors.protocol.checkpoints import FindRecovery, ListCheckpoints
 from signet_actors.protocol.embeddings import ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.protocol.message import Failure
@@ -42,7 +43,6 @@ from signet_actors.protocol.session_memories import ListSessionMemories
 from signet_actors.protocol.session_scores import ListScores
 from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
-from signet_actors.protocol.skills import ListSkills
 from signet_actors.protocol.transcripts import (
     ExpandSessions,
     GetTranscript,
@@ -70,7 +70,6 @@ from signet_actors.searcher.queries import (
     session_scores,
     session_summaries,
     sessions,
-    skills,
     stats,
     timeline,
     transcripts,
@@ -114,6 +113,10 @@ _INDEX_DAMAGED = Failure(
 )
 
 _UNREADABLE_ROW = (UnicodeDecodeError, StoredValueInvalid)
+
+HANDLERS: Final = handlers("reads")
+MAILBOX: Final[Any] = Union[SearcherQuery, *HANDLERS]
+"""What a searcher is sent."""
 
 ReplyWithFrames = tuple[SearcherReply, list[bytes]]
 
@@ -394,6 +397,9 @@ class Searcher:
     def _dispatch(self, snapshot: Snapshot, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
         reader = self._reader
         query = incoming.body
+        handler = HANDLERS.get(type(query))
+        if handler is not None:
+            return handler(snapshot, query), []
         match query:
             case Recall():
                 found = recall_within(reader, snapshot, query, incoming.frames)
@@ -470,7 +476,5 @@ class Searcher:
                 return session_summaries.expand(snapshot, query), []
             case ListScores():
                 return session_scores.listed(snapshot, query), []
-            case ListSkills():
-                return skills.listed(snapshot, query), []
             case _:
                 assert_never(query)

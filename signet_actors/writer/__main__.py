@@ -30,6 +30,7 @@ from signet_actors.store.sqlite.foreign import foreign_rows
 from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command, check_vector_files_command
+from signet_actors.writer.dispatch import MAILBOX
 from signet_actors.writer.restore import restore_command
 
 ROWS_MEMORY_BYTES: Final = 512 * 1024 * 1024
@@ -47,7 +48,7 @@ def main() -> int:
     log = configure_logging(boot)
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)
-    decoder: msgspec.msgpack.Decoder[WriterCommand] = msgspec.msgpack.Decoder(WriterCommand)
+    decoder: msgspec.msgpack.Decoder[WriterCommand] = msgspec.msgpack.Decoder(MAILBOX)
     limits = boot.config.writer
     loop.bind_mailbox(
         "writer",

@@ -44,6 +44,7 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.call_reporter import SlowSyncs
 from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.store.command_context import QueueChanges
 from signet_actors.store.engine import WriterEngine
 from signet_actors.store.errors import BROKEN_DISK, DAMAGED, REMEDY, DiskFull, LockTimeout, StoreError
 from signet_actors.store.sqlite.reader import read_engine
@@ -51,7 +52,6 @@ from signet_actors.store.sqlite.stale_log import refuse_stale_log
 from signet_actors.store.sqlite.writer import write_engine
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler
-from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.disk_failure import disk_failed, request_whole_check
 from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import (

@@ -1,9 +1,10 @@
-"""Which handler serves which command; a command without a handler is a type error."""
+"""Which handler serves which command; a command of ``protocol/`` without a handler is a type error."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Any, Final, Union, assert_never
 
+from signet_actors.features.handlers import handlers
 from signet_actors.protocol.checkpoints import RecordCheckpoint
 from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.memories import ReadScope
@@ -33,7 +34,6 @@ from signet_actors.protocol.session_summaries import (
     StoreSummary,
 )
 from signet_actors.protocol.sessions import RecordSessions, SetBypass
-from signet_actors.protocol.skills import RecordSkillUse
 from signet_actors.protocol.transcripts import ForgetTranscript, StoreTurns
 from signet_actors.protocol.writer import (
     ForgetMany,
@@ -50,9 +50,10 @@ from signet_actors.protocol.writer import (
     Remember,
     RememberChunks,
     TransactionCommand,
+    WriterCommand,
     WriterReply,
 )
-from signet_actors.writer.command_context import CommandContext
+from signet_actors.store.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
     checkpoints,
@@ -72,9 +73,12 @@ from signet_actors.writer.commands import (
     session_scores,
     session_summaries,
     sessions,
-    skills,
     transcripts,
 )
+
+HANDLERS: Final = handlers("writes")
+MAILBOX: Final[Any] = Union[WriterCommand, *HANDLERS]
+"""What the writer is sent."""
 
 FREES_SPACE = (ForgetMemory, ForgetMany, ForgetTranscript, PurgeStep, ReapLeases, AdvanceHighWaterMark)
 """The commands that are tried even while the disk is full."""
@@ -106,6 +110,10 @@ def keeps_reply(command: TransactionCommand, reply: WriterReply) -> bool:
 
 def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
+    handler = HANDLERS.get(type(command))
+    if handler is not None:
+        reply: WriterReply = handler(context, command)
+        return reply
     match command:
         case Remember():
             if command.memory.source_id is not None:
@@ -196,8 +204,6 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.end_idle(context, command)
         case StoreScore():
             return session_scores.store(context, command)
-        case RecordSkillUse():
-            return skills.record_use(context, command)
         case _:
             assert_never(command)
 

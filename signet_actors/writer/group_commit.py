@@ -25,11 +25,11 @@ from signet_actors.protocol.writer import PurgeStep, TransactionCommand, WriterC
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.store.engine import WriterEngine, WriteTransaction
 from signet_actors.store.errors import BROKEN_DISK, DiskFull, LockTimeout, StoreError
 from signet_actors.store.writes import store_meta
 from signet_actors.writer import dispatch, idempotency
-from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access_counter import AccessCounter
 from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve

@@ -19,12 +19,12 @@ from signet_actors.protocol.leases import JobsLeased
 from signet_actors.protocol.message import Failure, Idempotency, KeyedRequest
 from signet_actors.protocol.writer import ManyModified, Modified, Remembered, WriterCommand, WriterReply
 from signet_actors.runtime.clock import Clock
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import request_replies
 from signet_actors.store.writes.request_replies import REPLIES, ReplyRow
-from signet_actors.writer.command_context import CommandContext
 
 _NS_A_MS: Final = 1_000_000
 _STEADY_MS: Final = 1000

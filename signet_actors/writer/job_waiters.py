@@ -19,8 +19,8 @@ from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.store.command_context import QueueChanges
 from signet_actors.store.engine import Reads
-from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands.leases import next_due, ready_kinds
 
 MAX_WAITERS: Final = 8

@@ -12,11 +12,11 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.timestamps import iso
 from signet_actors.runtime.clock import Clock
+from signet_actors.store.command_context import CommandContext, RowCache
 from signet_actors.store.engine import WriterEngine
 from signet_actors.store.sqlite.stale_log import note_runs
 from signet_actors.store.vector_epochs import STORE_META_KEY, VectorEpochs, read_stored
 from signet_actors.store.writes import store_meta
-from signet_actors.writer.command_context import CommandContext, RowCache
 from signet_actors.writer.commands import agents
 
 

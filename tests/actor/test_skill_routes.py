@@ -11,8 +11,9 @@ import pytest
 from signet_actors.config.pipeline_schema import MemoryConfig, PipelineV2Config
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
+from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
+from signet_actors.protocol.message import Answered, Asked, message_of
 from signet_actors.protocol.sessions import GetSession, RecordSessions, SessionFound, SessionsRecorded, SetBypass
-from signet_actors.protocol.skills import RecordSkillUse, SkillUseRecorded
 from tests.support.memory_api import MemoryApi
 
 PATH = "/api/hooks/skill-invocation"
@@ -25,7 +26,7 @@ def made(directory: Path, config: Config | None = None) -> MemoryApi:
         GetSession: SessionFound(),
         RecordSessions: SessionsRecorded(),
         SetBypass: SessionsRecorded(),
-        RecordSkillUse: SkillUseRecorded(1),
+        message_of(RECORD): Answered(b'{"recorded":true}'),
     }
     return api
 
@@ -41,8 +42,13 @@ def post(api: MemoryApi, headers: dict[str, str] | None = None, **fields: Any) -
     return answer.json
 
 
-def uses(api: MemoryApi) -> list[RecordSkillUse]:
-    return [sent.body for sent in api.bus.asked if isinstance(sent.body, RecordSkillUse)]
+def uses(api: MemoryApi) -> list[Asked[SkillInvocationRequest]]:
+    return [sent.body for sent in api.bus.asked if isinstance(sent.body, message_of(RECORD))]
+
+
+def counted(api: MemoryApi) -> list[tuple[str, str, bool, int | None]]:
+    """Agent, skill, success and duration of each use that was sent to the writer."""
+    return [(use.caller.agent_id, use.request.used, use.request.success, use.request.duration_ms) for use in uses(api)]
 
 
 @pytest.mark.parametrize("name", ["skill", "skillName", "skill_name", "name"])
@@ -50,7 +56,7 @@ def test_a_use_of_a_skill_is_counted_for_the_agent(api: MemoryApi, name: str) ->
     body = {"harness": "codex", name: " pdf ", "agentId": "cleo", "durationMs": 42, "success": False}
     answer = api.request("POST", PATH, body)
     assert (answer.status, answer.json) == (200, {"recorded": True})
-    assert uses(api) == [RecordSkillUse("cleo", "pdf", failed=True, duration_ms=42)]
+    assert counted(api) == [("cleo", "pdf", False, 42)]
 
 
 @pytest.mark.parametrize("body", [{}, {"harness": "codex"}, {"skill": "pdf"}, {"harness": "codex", "skill": " "}])
@@ -64,19 +70,19 @@ def test_other_invalid_values_count_as_absent_and_are_named(api: MemoryApi) -> N
     body = post(api, durationMs="long", success="perhaps", agentId="a/b")
     assert body["recorded"] is True
     assert [warning.partition(" ")[0] for warning in body["warnings"]] == ["agentId", "durationMs", "success"]
-    assert uses(api) == [RecordSkillUse("default", "pdf")]
+    assert counted(api) == [("default", "pdf", True, None)]
 
 
 def test_the_name_of_a_skill_has_at_most_200_characters(api: MemoryApi) -> None:
     post(api, skill="s" * 200)
     answer = api.request("POST", PATH, {"harness": "codex", "skill": "s" * 201})
     assert answer.status == 400
-    assert [len(use.skill) for use in uses(api)] == [200]
+    assert [len(use.request.used) for use in uses(api)] == [200]
 
 
 def test_a_secret_in_the_name_of_a_skill_is_not_stored(api: MemoryApi) -> None:
     post(api, skill=f"deploy {SECRET}")
-    assert SECRET not in uses(api)[0].skill
+    assert SECRET not in uses(api)[0].request.used
 
 
 def test_nothing_is_counted_where_memory_is_switched_off(api: MemoryApi) -> None:
@@ -127,6 +133,6 @@ def test_the_answer_does_not_wait_for_a_writer_that_hangs(tmp_path: Path) -> Non
 
 
 def test_a_writer_that_is_away_is_no_error(api: MemoryApi) -> None:
-    api.bus.script[RecordSkillUse] = Unavailable("the writer restarts")
+    api.bus.script[message_of(RECORD)] = Unavailable("the writer restarts")
     body = post(api)
     assert (body["recorded"], body["reason"]) == (False, "unavailable")

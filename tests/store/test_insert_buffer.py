@@ -16,8 +16,8 @@ from signet_actors.protocol.writer import (
     PurgeStep,
     RememberChunks,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.sqlite.vectors import vec_table
-from signet_actors.writer.command_context import CommandContext
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, broken_invariants, remembering
 
 

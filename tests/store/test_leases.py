@@ -15,7 +15,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.leases import CompleteJob, FailJob, JobsLeased, LeasedJob, LeaseJobs, ReapLeases, RenewLease
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory
-from signet_actors.writer.command_context import QueueChanges
+from signet_actors.store.command_context import QueueChanges
 from signet_actors.writer.commands import leases
 from tests.support.store_room import StoreRoom
 

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from signet_actors.protocol.message import Idempotency
-from signet_actors.protocol.skills import ListSkills, RecordSkillUse, SkillsListed
-from signet_actors.searcher.queries import skills as queries
-from signet_actors.writer.commands import skills as commands
+from signet_actors.features.skills import reads, writes
+from signet_actors.features.skills.api import (
+    LIST,
+    RECORD,
+    ListSkillsReply,
+    ListSkillsRequest,
+    SkillInvocationReply,
+    SkillInvocationRequest,
+)
+from signet_actors.protocol.message import Answered, Caller, Idempotency, message_of
 from tests.support.store_room import StoreRoom, plan_of
 
 
-def use(room: StoreRoom, skill: str, agent: str = "default", **fields: Any) -> int:
+def use(
+    room: StoreRoom, skill: str, agent: str = "default", idempotency: Idempotency | None = None, **fields: Any
+) -> int:
+    """Report a use; return how often the agent has used the skill."""
     room.clock.advance(1000)
-    count: int = room.ask(RecordSkillUse(agent, skill, **fields)).use_count
-    return count
+    request = SkillInvocationRequest(harness="codex", skill=skill, **fields)
+    reply = room.ask(message_of(RECORD)(caller=Caller(agent), request=request, idempotency=idempotency))
+    assert reply == Answered(msgspec.json.encode(SkillInvocationReply(recorded=True)))
+    return next(each.use_count for each in listed(room, agent).skills if each.skill_name == skill)
 
 
-def listed(room: StoreRoom, agent: str = "default", limit: int = 100, offset: int = 0) -> SkillsListed:
+def listed(room: StoreRoom, agent: str = "default", limit: int = 100, offset: int = 0) -> ListSkillsReply:
+    request = ListSkillsRequest(limit=limit, offset=offset)
     with room.reader.open_snapshot() as snapshot:
-        return queries.listed(snapshot, ListSkills(agent, limit, offset))
+        return reads.listed(snapshot, message_of(LIST)(caller=Caller(agent), request=request))
 
 
 def names(room: StoreRoom, agent: str = "default") -> list[str]:
@@ -29,12 +42,12 @@ def names(room: StoreRoom, agent: str = "default") -> list[str]:
 
 
 def test_each_use_of_a_skill_is_counted_for_its_agent(room: StoreRoom) -> None:
-    assert [use(room, "pdf"), use(room, "pdf", duration_ms=7), use(room, "pdf", failed=True)] == [1, 2, 3]
+    assert [use(room, "pdf"), use(room, "pdf", duration_ms=7), use(room, "pdf", success=False)] == [1, 2, 3]
     assert use(room, "pdf", "cleo") == 1
     (skill,) = listed(room).skills
     assert (skill.skill_name, skill.use_count, skill.failure_count, skill.last_duration_ms) == ("pdf", 3, 1, 7)
     assert skill.created_at < skill.last_used_at
-    assert listed(room, "a third one") == SkillsListed([], 0)
+    assert listed(room, "a third one") == ListSkillsReply([], 0)
 
 
 def test_the_most_used_skills_are_listed_first_by_pages(room: StoreRoom) -> None:
@@ -54,7 +67,7 @@ def test_a_use_with_the_same_key_is_counted_once(room: StoreRoom) -> None:
 def test_of_too_many_skills_the_one_used_longest_ago_is_dropped(
     room: StoreRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "MAX_SKILLS", 3)
+    monkeypatch.setattr(writes, "MAX_SKILLS", 3)
     for skill in ("a", "b", "c", "a", "d"):
         use(room, skill)
     use(room, "b", "cleo")
@@ -63,7 +76,7 @@ def test_of_too_many_skills_the_one_used_longest_ago_is_dropped(
 
 
 def test_a_new_skill_stays_even_after_the_clock_went_back(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "MAX_SKILLS", 1)
+    monkeypatch.setattr(writes, "MAX_SKILLS", 1)
     use(room, "old")
     room.connection.execute("UPDATE skill_meta SET last_used_at = '2030-01-01T00:00:00.000Z'")
     use(room, "new")
@@ -71,7 +84,7 @@ def test_a_new_skill_stays_even_after_the_clock_went_back(room: StoreRoom, monke
 
 
 def test_skills_to_drop_are_found_by_index(room: StoreRoom) -> None:
-    room.ask(RecordSkillUse("default", "pdf"))
+    use(room, "pdf")
     for sql in (
         "SELECT count(*) FROM skill_meta WHERE agent_id = 'default'",
         "SELECT skill_name FROM skill_meta WHERE agent_id = 'default' ORDER BY last_used_at LIMIT 1",

@@ -13,8 +13,9 @@ from typing import Final
 from signet_actors.gateway import __main__ as gateway
 from signet_actors.gateway import projects
 from signet_actors.gateway.routes import checkpoints as checkpoint_routes
-from signet_actors.gateway.routes import hooks, notifications, skills, transcripts
+from signet_actors.gateway.routes import hooks, notifications, transcripts
 from signet_actors.gateway.sessions import checkpoints, hook_runner, recovery
+from signet_actors.operations.registry import OPERATIONS
 
 LIMIT_S: Final = 8
 """Less than ``REQUEST_SHARE`` of the default of ``gateway.requestTimeoutMs``, which a hook never exceeds."""
@@ -25,7 +26,6 @@ LIMITS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (hooks, "WRITE_BUDGET_MS"),
     (hooks, "COMPACTION_BUDGET_MS"),
     (hooks, "REFERENCE_WAIT_S"),
-    (skills, "BUDGET_MS"),
     (notifications, "BUDGET_MS"),
     (checkpoint_routes, "KEEP_BUDGET_MS"),
     (hook_runner, "CONTEXT_WAIT_S"),
@@ -42,6 +42,8 @@ def main() -> int:
         limit = LIMIT_S * 1000 if name.endswith("_MS") else LIMIT_S
         assert getattr(module, name) <= limit, name
         setattr(module, name, limit)
+    for hook in (operation.hook for operation in OPERATIONS if operation.hook is not None):
+        object.__setattr__(hook, "budget_ms", LIMIT_S * 1000)
     return gateway.main()
 
 

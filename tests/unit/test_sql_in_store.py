@@ -1,4 +1,4 @@
-"""SQL statements are in ``signet_actors/store/`` and nowhere else."""
+"""SQL statements are in ``signet_actors/store/`` and in ``reads.py`` and ``writes.py`` of features, nowhere else."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ def statements(source: str) -> list[str]:
     return [text for text in texts if _STATEMENT.match(text)]
 
 
-def test_no_module_outside_the_store_contains_a_statement() -> None:
+OF_FEATURES = [*PACKAGE.glob("features/*/reads.py"), *PACKAGE.glob("features/*/writes.py")]
+
+
+def test_no_other_module_contains_a_statement() -> None:
     found = {
         str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] != "store" and statements(path.read_text(encoding="utf-8"))
+        for path in {*PACKAGE.rglob("*.py")}.difference(PACKAGE.glob("store/**/*.py"), OF_FEATURES)
+        if statements(path.read_text(encoding="utf-8"))
     }
     assert found == set()
 
@@ -77,11 +80,11 @@ _ENGINES_OWN = re.compile(
 """What SQLite understands in a statement and PostgreSQL does not; a name after ``IS`` compares only there."""
 
 
-@pytest.mark.parametrize("directory", ["reads", "writes"])
-def test_a_shared_statement_has_nothing_of_one_engine(directory: str) -> None:
+@pytest.mark.parametrize("kind", ["reads", "writes"])
+def test_a_shared_statement_has_nothing_of_one_engine(kind: str) -> None:
     found = {
-        f"{path.name}: {text}"
-        for path in (PACKAGE / "store" / directory).glob("*.py")
+        f"{path}: {text}"
+        for path in (*PACKAGE.glob(f"store/{kind}/*.py"), *PACKAGE.glob(f"features/*/{kind}.py"))
         for text in sql_literals(path.read_text(encoding="utf-8"))
         if _ENGINES_OWN.search(text)
     }
@@ -144,7 +147,7 @@ def connections(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("user", ["writer", "searcher", "store/reads", "store/writes"])
+@pytest.mark.parametrize("user", ["writer", "searcher", "features", "store/reads", "store/writes"])
 def test_no_connection_leaves_the_engine(user: str) -> None:
     found = {
         str(path.relative_to(PACKAGE))

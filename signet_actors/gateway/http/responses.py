@@ -22,6 +22,7 @@ from signet_actors.gateway.http.route import HttpResponse
 from signet_actors.operations.headers import WARNINGS_HEADER
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.request_reader import AND_MORE
+from signet_actors.protocol.message import Answered
 
 JSON = "application/json"
 MAX_WARNINGS_HEADER_CHARS: Final = 4096
@@ -57,6 +58,8 @@ def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> Encode
         headers, warnings = {**headers, WARNINGS_HEADER: _header_value(warnings)}, ()
     if isinstance(body, bytes):
         return EncodedResponse(reply.status, headers, body, reply.media_type)
+    if isinstance(body, Answered):
+        return with_warnings(EncodedResponse(reply.status, headers, body.body, reply.media_type), warnings)
     if warnings and "warnings" in getattr(body, "__struct_fields__", ()):
         body, warnings = msgspec.structs.replace(body, warnings=[*(body.warnings or ()), *warnings]), ()
     return with_warnings(EncodedResponse(reply.status, headers, encode_json(body), reply.media_type), warnings)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from signet_actors.protocol.writer import TouchMemories
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.writer.command_context import CommandContext
 
 MAX_PENDING = 10_000
 FLUSH_LIMIT = 500

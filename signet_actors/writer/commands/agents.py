@@ -6,8 +6,8 @@ Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 from __future__ import annotations
 
 from signet_actors.domain.session_keys import DEFAULT_AGENT
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import agents as agent_rows
-from signet_actors.writer.command_context import CommandContext
 
 
 def register(context: CommandContext, agent_id: str) -> None:

@@ -12,10 +12,10 @@ from signet_actors.domain import forget_budget
 from signet_actors.domain.written_forms import INDEXED_CHARS
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import store_meta
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import memory_changes
 
 

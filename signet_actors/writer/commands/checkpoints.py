@@ -9,10 +9,10 @@ import msgspec
 
 from signet_actors.domain.checkpoints import normalized_project
 from signet_actors.protocol.checkpoints import CheckpointRecorded, NewCheckpoint, RecordCheckpoint
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import checkpoints as rows
 from signet_actors.store.writes import transcripts
 from signet_actors.store.writes.checkpoints import CheckpointRow
-from signet_actors.writer.command_context import CommandContext
 
 
 def record(context: CommandContext, command: RecordCheckpoint) -> CheckpointRecorded:

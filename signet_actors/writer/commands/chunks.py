@@ -19,10 +19,10 @@ from signet_actors.domain.memories import CHUNK, INTERNAL_SOURCE_TYPES
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered, Vector
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import chunks as chunk_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.chunks import GroupRow, MentionRow, Part
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, memories
 
 CHUNK_GROUP: Final = "chunk_group"

@@ -20,10 +20,10 @@ from signet_actors.protocol.pipeline import (
     VectorStored,
 )
 from signet_actors.protocol.writer import Vector
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.embeddings import EMBEDDINGS, EmbeddingRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
 
 MOST_LOOKED_AT: Final = 500

@@ -13,10 +13,10 @@ from signet_actors.domain.jobs import PROSPECTIVE_INDEX
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.written_forms import indexed_beside
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import hints as hint_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.hints import HintRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
 
 MAX_HINTS = 20

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.protocol.message import Principal
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes.history import HISTORY, HistoryRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.command_context import CommandContext
 
 _SLICE_ROWS = 500
 

@@ -23,8 +23,8 @@ from signet_actors.protocol.writer import (
     RememberChunks,
     Remembered,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import memories as memory_rows
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import chunks, memories, memory_changes
 
 

@@ -38,10 +38,10 @@ from signet_actors.protocol.pipeline import (
     RequeueJobs,
     RequeueRefused,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.jobs import JobRow, LostLease, Subject
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 
 LAST_WORKER_EXITED = "the worker process exited during the last attempt"

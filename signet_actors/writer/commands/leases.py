@@ -36,12 +36,12 @@ from signet_actors.protocol.leases import (
     RenewLease,
 )
 from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import Reads
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.leases import ActiveLease, Bounds, ReadyJob
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs
 
 MAX_LEASED = 64

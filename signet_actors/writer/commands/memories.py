@@ -25,11 +25,11 @@ from signet_actors.protocol.writer import (
     NewMemory,
     Remembered,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes.memories import MemoryRow, Scope, StoredRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
     embeddings,

@@ -27,6 +27,7 @@ from signet_actors.protocol.writer import (
     Recovered,
     RecoverMemory,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions, store_meta
@@ -38,7 +39,6 @@ from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes import session_scores as score_rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     embeddings,
     history,

@@ -27,6 +27,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import REJECTED_COUNTER, AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.errors import ConstraintViolated
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
@@ -34,7 +35,6 @@ from signet_actors.store.writes import provider_usage
 from signet_actors.store.writes.leases import ActiveLease
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.store.writes.proposals import NewProposal, NewRun
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, leases, memories, memory_changes
 from signet_actors.writer.commands.leases import MEMORY_GONE
 

@@ -8,9 +8,9 @@ Source: docs/decisions.md 18.
 from __future__ import annotations
 
 from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, ReserveCalls, UsageRecorded
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import provider_usage as usage_rows
 from signet_actors.store.writes.provider_usage import Usage
-from signet_actors.writer.command_context import CommandContext
 
 
 def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:

@@ -14,6 +14,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.leases import AdvanceHighWaterMark, HighWaterMark
 from signet_actors.protocol.writer import Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.findings import HISTORY_PURGED
 from signet_actors.store.writes import embeddings as embedding_rows
 from signet_actors.store.writes import entity_mentions, provider_usage, request_replies, store_meta
@@ -25,7 +26,6 @@ from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes import session_scores as score_rows
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import checkpoints, history, memory_changes, transcripts
 
 _CHANGES_KEPT = 50_000

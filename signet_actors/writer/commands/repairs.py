@@ -15,8 +15,8 @@ from typing import Final
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.message import Principal
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import history as history_rows
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history
 
 SYSTEM: Final = "system"

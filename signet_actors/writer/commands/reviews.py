@@ -30,12 +30,12 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import history as history_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import proposals as proposal_rows
 from signet_actors.store.writes.memories import StoredRow
 from signet_actors.store.writes.proposals import StoredProposal
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, memories, memory_changes
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN
 from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from signet_actors.domain.feedback import feedback_type, running_mean
 from signet_actors.protocol.session_memories import FeedbackRecorded, OfferedMemory, RecordFeedback
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import session_memories as offered_rows
 from signet_actors.store.writes.session_memories import OfferedRow
-from signet_actors.writer.command_context import CommandContext
 
 
 def offer(context: CommandContext, memories: Iterable[OfferedMemory]) -> None:

@@ -10,12 +10,12 @@ import msgspec
 from signet_actors.domain.jobs import SCORE_SESSION
 from signet_actors.domain.session_summaries import SummaryPart
 from signet_actors.protocol.session_scores import ScoreStored, StoreScore
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes import memories as memory_rows
 from signet_actors.store.writes import session_scores as rows
 from signet_actors.store.writes import session_summaries as summary_rows
 from signet_actors.store.writes.session_scores import ScoreRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
 
 

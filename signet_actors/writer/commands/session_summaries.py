@@ -46,12 +46,12 @@ from signet_actors.protocol.session_summaries import (
 )
 from signet_actors.protocol.transcripts import StoreTurns
 from signet_actors.protocol.writer import NewMemory
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import jobs as job_rows
 from signet_actors.store.writes import leases as lease_rows
 from signet_actors.store.writes import session_summaries as rows
 from signet_actors.store.writes import transcripts as transcript_rows
 from signet_actors.store.writes.session_summaries import SummaryRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs, leases, memories
 
 SUMMARY_TYPE = "session_summary"

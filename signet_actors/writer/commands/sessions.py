@@ -6,9 +6,9 @@ Source: docs/decisions.md 60.
 from __future__ import annotations
 
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.writes import sessions as session_rows
 from signet_actors.store.writes.sessions import ContextRow, RecallRow
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, session_memories
 
 

@@ -26,12 +26,12 @@ from signet_actors.protocol.transcripts import (
     TranscriptForgotten,
     TranscriptStored,
 )
+from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
 from signet_actors.store.writes import checkpoints, session_scores
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
-from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import session_summaries
 
 _HEARTBEAT_TURNS: Final = 1000

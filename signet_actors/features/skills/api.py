@@ -1,6 +1,7 @@
 """Which skills an agent uses: a harness reports each use, and the counts can be read.
 
-Source: architecture.txt "skill_meta"; docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Skills".
+Source: architecture.txt "skill_meta"; docs/compatibility.md "Hooks and sessions"; docs/guides/hooks.md "Skills";
+docs/decisions.md 34.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import msgspec
 from msgspec import Meta
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.hooks import HookFields, HookOutcome
-from signet_actors.operations.operation import OWNERS_SESSION, Effect, Operation
+from signet_actors.operations.operation import OWNERS_SESSION, Effect, Hook, Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.request_fields import Offset
 from signet_actors.operations.transcripts import OwnAgent, Session
@@ -44,6 +46,23 @@ class SkillInvocationRequest(HookFields, frozen=True, kw_only=True, rename="came
         Annotated[UseId, Meta(description="The harness's id of this use, which is counted once in its session")] | None
     ) = None
     idempotency_key: Annotated[UseId, Meta(description="A use with the same key is counted once")] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.used:
+            raise InvalidRequest(MISSING, field="skill")
+
+    @property
+    def used(self) -> str:
+        """The name of the skill."""
+        return self.skill or self.skill_name or self.name or ""
+
+    def named_use(self, session_key: str | None) -> str | None:
+        """Return what only a second report of the same use has, None if the harness sends nothing of the kind."""
+        if self.idempotency_key is not None:
+            return f"key\0{self.idempotency_key}"
+        if self.tool_use_id is not None:
+            return f"use\0{self.harness}\0{session_key or ''}\0{self.tool_use_id}"
+        return None
 
 
 class SkillInvocationReply(HookOutcome, frozen=True, kw_only=True, rename="camel"):
@@ -94,6 +113,7 @@ RECORD: Final[Operation[SkillInvocationRequest, SkillInvocationReply]] = Operati
     served_by="writer",
     effect=Effect.OTHER,
     lenient=True,
+    hook=Hook(700, SkillInvocationReply(recorded=False), once=SkillInvocationRequest.named_use),
 )
 LIST: Final[Operation[ListSkillsRequest, ListSkillsReply]] = Operation(
     name="hooks.list_skills",

@@ -1,0 +1,8 @@
+"""Subjects that are one folder each: what is asked, its rules, its statements (docs/architecture.md "Features")."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FEATURES: Final = ("skills",)
+"""The folders of this package."""

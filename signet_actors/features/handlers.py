@@ -1,0 +1,41 @@
+"""Which function serves which message, by the tables of the features.
+
+Source: docs/architecture.md "Features".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import msgspec
+
+from signet_actors.features import FEATURES
+from signet_actors.operations.operation import Operation
+from signet_actors.protocol.message import Answered, message_of
+
+Handler = Callable[[Any, Any], Any]
+
+
+def handlers(file: Literal["reads", "writes"]) -> dict[type[msgspec.Struct], Handler]:
+    """Return the function of each message: the tables READS or WRITES of all features that have this file.
+
+    A key of a table is an operation, whose reply is encoded here, or a message between processes.
+    """
+    modules = [f"signet_actors.features.{feature}.{file}" for feature in FEATURES]
+    found: dict[type[msgspec.Struct], Handler] = {}
+    for module in modules:
+        if find_spec(module) is None:
+            continue
+        for asked, function in getattr(import_module(module), file.upper()).items():
+            if isinstance(asked, Operation):
+                found[message_of(asked)] = _encoding(function)
+            else:
+                found[asked] = function
+    return found
+
+
+def _encoding(function: Callable[[Any, Any], msgspec.Struct]) -> Handler:
+    return lambda context, asked: Answered(msgspec.json.encode(function(context, asked)))
