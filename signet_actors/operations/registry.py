@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any, Final
 
 from signet_actors.operations import (
-    analytics,
     api_docs,
     auth,
     backup,
@@ -67,7 +66,7 @@ SUBJECTS: Final = (
     session_memories,
     transcripts,
     session_summaries,
-    analytics,
+    import_module("signet_actors.features.session_scores.api"),
     checkpoints,
     synthesis,
     jobs,

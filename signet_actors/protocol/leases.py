@@ -6,6 +6,8 @@ Source: docs/pipeline.md.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from signet_actors.domain.jobs import PoisonJobs
@@ -70,6 +72,15 @@ class JobEnded(Message, frozen=True, tag="writer.job_ended"):
     """The job's state after the report: completed, pending (to be retried) or dead."""
 
     state: str
+
+
+class JobReport(Request[JobEnded], frozen=True, kw_only=True):
+    """What a worker found. It is stored in the transaction that completes its job, of the declared ``kind``."""
+
+    kind: ClassVar[str]
+
+    job_id: str
+    lease_id: str
 
 
 class CompleteJob(Request[JobEnded], frozen=True, tag="writer.complete_job"):

@@ -16,7 +16,6 @@ from signet_actors.protocol.embeddings import EmbeddingHealth, EmbeddingsExporte
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope, Wording
 from signet_actors.protocol.message import Answered, Failure, Message, Request
 from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
-from signet_actors.protocol.session_scores import ScoreQuery, ScoreQueryReply
 from signet_actors.protocol.session_summaries import SummaryQuery, SummaryQueryReply
 from signet_actors.protocol.sessions import SessionQuery, SessionQueryReply
 from signet_actors.protocol.transcripts import TranscriptQuery, TranscriptQueryReply
@@ -481,7 +480,6 @@ SearcherQuery = (
     | TranscriptQuery
     | CheckpointQuery
     | SummaryQuery
-    | ScoreQuery
 )
 SearcherReply = (
     Recalled
@@ -506,7 +504,6 @@ SearcherReply = (
     | TranscriptQueryReply
     | CheckpointQueryReply
     | SummaryQueryReply
-    | ScoreQueryReply
     | Answered
     | Failure
 )

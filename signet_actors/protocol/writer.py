@@ -48,7 +48,6 @@ from signet_actors.protocol.pipeline import (
     WatchJobs,
 )
 from signet_actors.protocol.session_memories import FeedbackRecorded, RecordFeedback
-from signet_actors.protocol.session_scores import ScoreCommand, ScoreCommandReply
 from signet_actors.protocol.session_summaries import SummaryCommand, SummaryCommandReply
 from signet_actors.protocol.sessions import RecordSessions, SessionsRecorded, SetBypass
 from signet_actors.protocol.transcripts import TranscriptCommand, TranscriptCommandReply
@@ -450,7 +449,6 @@ TransactionCommand = (
     | RecordFeedback
     | TranscriptCommand
     | SummaryCommand
-    | ScoreCommand
 )
 """The commands that run in a transaction."""
 WriterCommand = TransactionCommand | TouchMemories | WatchJobs | GetWriterStatus | AdvanceBackup | ReportDamage
@@ -478,7 +476,6 @@ WriterReply = (
     | PipelineReply
     | TranscriptCommandReply
     | SummaryCommandReply
-    | ScoreCommandReply
     | Answered
     | Failure
 )

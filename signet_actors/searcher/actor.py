@@ -40,7 +40,6 @@ from signet_actors.protocol.searcher import (
     SearcherReply,
 )
 from signet_actors.protocol.session_memories import ListSessionMemories
-from signet_actors.protocol.session_scores import ListScores
 from signet_actors.protocol.session_summaries import ExpandSummary, ListSummaries
 from signet_actors.protocol.sessions import FindSessionStart, GetSession
 from signet_actors.protocol.transcripts import (
@@ -67,7 +66,6 @@ from signet_actors.searcher.queries import (
     memories,
     pipeline,
     session_memories,
-    session_scores,
     session_summaries,
     sessions,
     stats,
@@ -474,7 +472,5 @@ class Searcher:
                 return session_summaries.listed(snapshot, query), []
             case ExpandSummary():
                 return session_summaries.expand(snapshot, query), []
-            case ListScores():
-                return session_scores.listed(snapshot, query), []
             case _:
                 assert_never(query)

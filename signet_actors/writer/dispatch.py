@@ -6,7 +6,15 @@ from typing import Any, Final, Union, assert_never
 
 from signet_actors.features.handlers import handlers
 from signet_actors.protocol.checkpoints import RecordCheckpoint
-from signet_actors.protocol.leases import AdvanceHighWaterMark, CompleteJob, FailJob, LeaseJobs, ReapLeases, RenewLease
+from signet_actors.protocol.leases import (
+    AdvanceHighWaterMark,
+    CompleteJob,
+    FailJob,
+    JobReport,
+    LeaseJobs,
+    ReapLeases,
+    RenewLease,
+)
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
@@ -25,7 +33,6 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.session_memories import RecordFeedback
-from signet_actors.protocol.session_scores import StoreScore
 from signet_actors.protocol.session_summaries import (
     DropNotes,
     EndIdleSessions,
@@ -70,7 +77,6 @@ from signet_actors.writer.commands import (
     purge,
     reviews,
     session_memories,
-    session_scores,
     session_summaries,
     sessions,
     transcripts,
@@ -112,6 +118,8 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
     """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
     handler = HANDLERS.get(type(command))
     if handler is not None:
+        if isinstance(command, JobReport):
+            return leases.report(context, command, handler)
         reply: WriterReply = handler(context, command)
         return reply
     match command:
@@ -202,8 +210,6 @@ def execute(context: CommandContext, command: TransactionCommand) -> WriterReply
             return session_summaries.drop_notes(context, command)
         case EndIdleSessions():
             return session_summaries.end_idle(context, command)
-        case StoreScore():
-            return session_scores.store(context, command)
         case _:
             assert_never(command)
 

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from signet_actors.domain.extraction.facts import EntityTriple
-from signet_actors.domain.extraction.session_score import SessionScore
 from signet_actors.domain.transcripts.turns import Turn, stored_turns
 from signet_actors.domain.written_forms import indexed_beside
+from signet_actors.features.session_scores.api import SessionScore, StoreScore
 from signet_actors.features.skills.api import RECORD, SkillInvocationRequest
 from signet_actors.protocol.checkpoints import NewCheckpoint, RecordCheckpoint
 from signet_actors.protocol.leases import FailJob
 from signet_actors.protocol.message import Principal, message_of
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
 from signet_actors.protocol.session_memories import OfferedMemory, Rating, RecordFeedback
-from signet_actors.protocol.session_scores import StoreScore
 from signet_actors.protocol.session_summaries import RecordNote, StoreSummary
 from signet_actors.protocol.sessions import RecordSessions, ReturnedMemory, SessionContext
 from signet_actors.protocol.transcripts import CapturedTurn, ForgetTranscript, StoreTurns
@@ -143,7 +142,8 @@ def carry_out(room: PipelineHarness) -> None:
     room.ask(StoreSummary(ended.id, ended.lease_id, "Session summary: Golden\n\nGolden words were said."))
     scored = room.take("score_session")
     score = SessionScore(0.75, 0.5, 1, 0, "Golden reasons", {changed.id: 0.5})
-    room.ask(StoreScore(scored.id, scored.lease_id, score, 1, (changed.id,)))
+    report = StoreScore(job_id=scored.id, lease_id=scored.lease_id, score=score, recalled=1, judged=(changed.id,))
+    room.ask(report)
     room.ask(RecordNote(ended.id, ended.lease_id, "2026-01-01-golden.md", "0" * 64))
     room.ask(RecordFeedback("golden-session", "default", (Rating(changed.id, 0.5),), people))
     use = SkillInvocationRequest(harness="codex", skill="golden-skill", success=False, duration_ms=7)

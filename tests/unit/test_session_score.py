@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.domain.extraction.session_score import MAX_REASONING_CHARS, parse_session_score, short_ids
+from signet_actors.features.session_scores.rules import MAX_REASONING_CHARS, parse_session_score, short_ids
 
 FIRST = "01a208b3-2318-7802-8f0e-5d1c7f2a9b60"
 SECOND = "01a208b3-2319-7802-8f0e-5d1c7f2a9b61"

@@ -14,16 +14,16 @@ from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import SESSION_SCORE
 from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.prompts import MAX_JUDGED_CHARS
-from signet_actors.domain.extraction.session_score import SHORT_ID_CHARS, parse_session_score, short_ids
 from signet_actors.domain.session_summaries import SummaryPart
 from signet_actors.errors import UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.model_job import ModelJob
 from signet_actors.extractor.prompts import session_score_prompt
 from signet_actors.extractor.session_samples import read_sample
+from signet_actors.features.session_scores.api import StoreScore
+from signet_actors.features.session_scores.rules import SHORT_ID_CHARS, parse_session_score, short_ids
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.session_memories import ListSessionMemories
-from signet_actors.protocol.session_scores import StoreScore
 
 _READ_MS: Final = 10_000
 MAX_JUDGED: Final = 50
@@ -65,7 +65,14 @@ class ScoreSession(ModelJob):
             raise UnusableAnswer("the answer contained no score of the session")
         score = msgspec.structs.replace(score, reasoning=masked(score.reasoning))
         judged = tuple(memory.id for _, memory in shown)
-        await run.report(StoreScore(run.job.id, run.job.lease_id, score, found.metrics.injected, judged))
+        report = StoreScore(
+            job_id=run.job.id,
+            lease_id=run.job.lease_id,
+            score=score,
+            recalled=found.metrics.injected,
+            judged=judged,
+        )
+        await run.report(report)
 
 
 def _short(memory_id: str) -> str:

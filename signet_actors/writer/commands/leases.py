@@ -10,7 +10,8 @@ docs/security.md "Where the specification is unsafe".
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from signet_actors.domain.jobs import (
     JOB_KINDS,
@@ -29,6 +30,7 @@ from signet_actors.protocol.leases import (
     CompleteJob,
     FailJob,
     JobEnded,
+    JobReport,
     JobsLeased,
     LeasedJob,
     LeaseJobs,
@@ -119,6 +121,18 @@ def renew(context: CommandContext, command: RenewLease) -> LeaseRenewed:
 def complete(context: CommandContext, command: CompleteJob) -> JobEnded:
     """Complete the job with its result; raise ``lease_lost`` if the lease is not held any more."""
     return JobEnded(complete_leased(context, active_lease(context, command.job_id, command.lease_id), command.result))
+
+
+def report(
+    context: CommandContext, command: JobReport, store: Callable[[CommandContext, Any, ActiveLease], str | None]
+) -> JobEnded:
+    """``store`` what the worker of a feature found, and complete its job with the result that this returns.
+
+    Raises ``lease_lost`` if the lease is not held any more.
+    """
+    job = active_lease(context, command.job_id, command.lease_id)
+    require_kind(job, command.kind)
+    return JobEnded(complete_leased(context, job, store(context, command, job)))
 
 
 def complete_leased(context: CommandContext, job: ActiveLease, result: str | None) -> JobState:

@@ -18,6 +18,7 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.transcripts.overlap import overlap
 from signet_actors.domain.transcripts.turns import turn_basis, turn_key
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.features.session_scores import writes as scores
 from signet_actors.protocol.transcripts import (
     CapturedTurn,
     CapturePosition,
@@ -28,7 +29,7 @@ from signet_actors.protocol.transcripts import (
 )
 from signet_actors.store.command_context import CommandContext
 from signet_actors.store.engine import WriteTransaction
-from signet_actors.store.writes import checkpoints, session_scores
+from signet_actors.store.writes import checkpoints
 from signet_actors.store.writes import transcripts as rows
 from signet_actors.store.writes.transcripts import KeyedTurn, Transcript, TranscriptRow, TurnRow
 from signet_actors.writer.byte_budget import ByteBudget
@@ -208,7 +209,7 @@ def forget(context: CommandContext, command: ForgetTranscript) -> TranscriptForg
         raise SignetError("Autonomous agents cannot erase a transcript", code=ErrorCode.FORBIDDEN)
     tx, now = context.tx, context.now
     had_checkpoints = checkpoints.erase(tx, command.session_key, command.agent_id) > 0
-    session_scores.erase(tx, command.session_key, command.agent_id)
+    scores.erase(tx, command.session_key, command.agent_id)
     found = rows.find(tx, command.agent_id, command.session_key)
     if found is None:
         if had_checkpoints:

@@ -12,29 +12,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct
-
 from signet_actors.domain.extraction.facts import short
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.llm_output import read_json
 from signet_actors.domain.normalization import sanitize_text
+from signet_actors.features.session_scores.api import SessionScore
 
 SHORT_ID_CHARS: Final = 8
 MAX_REASONING_CHARS: Final = 1_000
 _MAX_COUNT: Final = 1_000
 _MAX_ITEMS_READ: Final = 200
 _KEYS: Final = ("score", "per_memory")
-
-
-class SessionScore(Struct, frozen=True):
-    """A judgement: ``score`` and ``confidence`` in [0, 1], and the relevance of memories by id, in [0, 1]."""
-
-    score: float
-    confidence: float
-    memories_used: int
-    novel_context_count: int
-    reasoning: str
-    relevance: dict[str, float]
 
 
 def short_ids(memory_ids: Iterable[str]) -> dict[str, str]:

@@ -5,16 +5,18 @@ Source: memory-pipeline.txt "Continuity Scoring"; docs/compatibility.md "Continu
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
+from signet_actors.domain.jobs import SCORE_SESSION
 from signet_actors.domain.permissions import Permission
 from signet_actors.operations.field_types import Clamped, SecretRule, Text
 from signet_actors.operations.operation import Operation
 from signet_actors.operations.problem import PROBLEMS, Problem
 from signet_actors.operations.transcripts import OwnAgent
+from signet_actors.protocol.leases import JobReport
 
 MAX_LISTED: Final = 500
 
@@ -77,6 +79,30 @@ class LatestContinuityReply(msgspec.Struct, frozen=True):
     """The newest score of each project, the newest first."""
 
     scores: list[ContinuityScore]
+
+
+class SessionScore(msgspec.Struct, frozen=True):
+    """A model's judgement: ``score`` and ``confidence`` from 0 to 1, and the relevance of memories by id, too."""
+
+    score: float
+    confidence: float
+    memories_used: int
+    novel_context_count: int
+    reasoning: str
+    relevance: dict[str, float]
+
+
+class StoreScore(JobReport, frozen=True, tag="session_scores.store"):
+    """How well memory served the session that the job is about.
+
+    ``recalled``: memories that the session was shown. ``judged``: those that the model saw.
+    """
+
+    kind: ClassVar[str] = SCORE_SESSION
+
+    score: SessionScore
+    recalled: int
+    judged: tuple[str, ...] = ()
 
 
 CONTINUITY: Final[Operation[ContinuityRequest, ContinuityReply]] = Operation(

@@ -1,0 +1,67 @@
+"""Scores of an agent's own sessions.
+
+Source: memory-pipeline.txt "Continuity Scoring"; docs/reliability.md R23.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from signet_actors.features.session_scores.api import (
+    CONTINUITY,
+    LATEST,
+    MAX_LISTED,
+    ContinuityReply,
+    ContinuityRequest,
+    ContinuityScore,
+    ContinuitySummary,
+    LatestContinuityReply,
+    LatestContinuityRequest,
+)
+from signet_actors.protocol.message import Asked
+from signet_actors.store.engine import Snapshot
+
+_QUOTES_FORGOTTEN: Final = (
+    "EXISTS (SELECT 1 FROM session_memories o JOIN memories m ON m.id = o.memory_id"
+    " WHERE o.session_key = s.session_key AND o.agent_id = s.agent_id AND o.was_injected = 1 AND m.is_deleted = 1)"
+)
+_COLUMNS: Final = ", ".join(
+    f"CASE WHEN {_QUOTES_FORGOTTEN} THEN NULL ELSE s.reasoning END" if name == "reasoning" else f"s.{name}"
+    for name in ContinuityScore.__struct_fields__
+)
+_LIST: Final = (
+    f"SELECT {_COLUMNS} FROM session_scores s WHERE s.agent_id = :agent_id{{}} ORDER BY s.seq DESC LIMIT :limit"
+)
+_OF_PROJECT: Final = " AND s.project = :project"
+_NEWEST_OF_PROJECT: Final = (
+    " AND NOT EXISTS (SELECT 1 FROM session_scores n WHERE n.agent_id = s.agent_id"
+    " AND n.project IS NOT DISTINCT FROM s.project AND n.seq > s.seq)"
+)
+
+
+def continuity(snapshot: Snapshot, asked: Asked[ContinuityRequest]) -> ContinuityReply:
+    """Return the agent's scores, the newest first, with their mean and trend."""
+    wanted = asked.request
+    where = "" if wanted.project is None else _OF_PROJECT
+    scores = _listed(snapshot, where, asked.caller.agent_id, limit=wanted.limit, project=wanted.project)
+    values = [score.score for score in scores]
+    summary = ContinuitySummary(
+        count=len(values),
+        average=round(sum(values) / len(values), 4) if values else None,
+        trend=round(values[0] - values[-1], 4) if values else None,
+        latest=values[0] if values else None,
+    )
+    return ContinuityReply(scores, summary)
+
+
+def latest(snapshot: Snapshot, asked: Asked[LatestContinuityRequest]) -> LatestContinuityReply:
+    """Return the newest score of each project of the agent."""
+    return LatestContinuityReply(_listed(snapshot, _NEWEST_OF_PROJECT, asked.caller.agent_id, limit=MAX_LISTED))
+
+
+def _listed(snapshot: Snapshot, where: str, agent_id: str, **bindings: object) -> list[ContinuityScore]:
+    rows = snapshot.rows(_LIST.format(where), {"agent_id": agent_id, **bindings})
+    return [ContinuityScore(*row) for row in rows]
+
+
+READS: Final = {CONTINUITY: continuity, LATEST: latest}
