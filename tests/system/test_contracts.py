@@ -62,7 +62,12 @@ PLANTS = (
     ("statements know no engine", "signet_actors/features/skills/reads.py", "import apsw"),
     ("a feature is layered", "signet_actors/features/skills/reads.py", "import signet_actors.features.skills.writes"),
     ("a feature is layered", "signet_actors/features/skills/api.py", "import signet_actors.features.skills.reads"),
-    ("what a feature declares does nothing", "signet_actors/features/skills/api.py", "import time"),
+    ("declarations and rules of features are pure", "signet_actors/features/skills/api.py", "import time"),
+    (
+        "declarations and rules of features are pure",
+        "signet_actors/features/session_scores/rules.py",
+        "import signet_actors.store.rows",
+    ),
     ("the domain is pure", "signet_actors/domain/retention.py", "import time"),
     ("the domain is pure", "signet_actors/domain/ranking/fusion.py", "import logging"),
     ("the command line is a client", "signet_actors/cli/doctor.py", "import signet_actors.writer.check"),
