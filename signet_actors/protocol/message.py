@@ -72,9 +72,9 @@ class Asked(KeyedRequest[Answered], Generic[T], frozen=True, kw_only=True):
 
 @cache
 def message_of(operation: Operation[T, Any]) -> type[Asked[T]]:
-    """Return the message that carries requests of ``operation``. Its tag is the name of the operation."""
-    fields = [("request", operation.request)]
-    message: Any = msgspec.defstruct("Asked", fields, bases=(Asked,), tag=operation.name, frozen=True, kw_only=True)
+    """Return the message that carries requests of ``operation``. Its name and its tag are those of the operation."""
+    name, fields = operation.name, [("request", operation.request)]
+    message: Any = msgspec.defstruct(name, fields, bases=(Asked,), tag=name, frozen=True, kw_only=True)
     return cast("type[Asked[T]]", message)
 
 

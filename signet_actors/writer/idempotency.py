@@ -64,7 +64,10 @@ def earlier_reply(reads: Reads, key: str, digest: str | None) -> WriterReply | N
             detail="this Idempotency-Key was already used with another body",
             field="Idempotency-Key",
         )
-    reply = _decoder.decode(stored.reply)
+    try:
+        reply = _decoder.decode(stored.reply)
+    except msgspec.ValidationError:
+        return Failure(ErrorCode.OUTCOME_UNKNOWN, "an earlier release applied this; its reply cannot be read")
     if isinstance(reply, Remembered):
         found = memory_rows.current_text(reads, reply.id)
         content, tags, embedded = ("", "[]", False) if found is None else found

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from signet_actors.errors import ErrorCode
 from signet_actors.features.skills import reads, writes
 from signet_actors.features.skills.api import (
     LIST,
@@ -16,7 +17,7 @@ from signet_actors.features.skills.api import (
     SkillInvocationReply,
     SkillInvocationRequest,
 )
-from signet_actors.protocol.message import Answered, Caller, Idempotency, message_of
+from signet_actors.protocol.message import Answered, Caller, Failure, Idempotency, message_of
 from tests.support.store_room import StoreRoom, plan_of
 
 
@@ -62,6 +63,17 @@ def test_a_use_with_the_same_key_is_counted_once(room: StoreRoom) -> None:
     key = Idempotency("key", "body")
     assert [use(room, "pdf", idempotency=key) for _ in range(3)] == [1, 1, 1]
     assert use(room, "pdf", idempotency=Idempotency("other", "body")) == 2
+
+
+def test_a_use_whose_reply_an_earlier_release_stored_in_its_form_is_not_counted_again(room: StoreRoom) -> None:
+    key = Idempotency("key", "body")
+    use(room, "pdf", idempotency=key)
+    former = msgspec.msgpack.encode({"t": "writer.skill_use_recorded", "use_count": 1})
+    room.connection.execute("UPDATE request_replies SET reply = ?", (former,))
+    request = SkillInvocationRequest(harness="codex", skill="pdf")
+    reply = room.ask(message_of(RECORD)(request=request, idempotency=key))
+    assert (type(reply), reply.code) == (Failure, ErrorCode.OUTCOME_UNKNOWN)
+    assert [skill.use_count for skill in listed(room).skills] == [1]
 
 
 def test_of_too_many_skills_the_one_used_longest_ago_is_dropped(

@@ -27,8 +27,11 @@ async def answer(call: Call[Any]) -> HttpResponse:
     if hook is None:
         return HttpResponse(await _ask(call, asked))
 
+    stores = operation.has_effect
+
     async def work(session: HookSession) -> Answered:
-        call.refuse_if_frozen()
+        if stores:
+            call.refuse_if_frozen()
         name = hook.once(request, session.key)
         if name is None:
             return await _ask(call, asked)
@@ -36,7 +39,7 @@ async def answer(call: Call[Any]) -> HttpResponse:
         return await _ask(call, msgspec.structs.replace(asked, idempotency=Idempotency(key, body_digest=key)))
 
     session_id = getattr(request, "session_id", None)
-    return await run_hook(call, hook.budget_ms, work, hook.nothing, stores=operation.has_effect, session_key=session_id)
+    return await run_hook(call, hook.budget_ms, work, hook.nothing, stores=stores, session_key=session_id)
 
 
 async def _ask(call: Call[Any], asked: Asked[Any]) -> Answered:
