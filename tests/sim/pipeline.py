@@ -30,7 +30,7 @@ from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.protocol.leases import FailJob, JobsLeased, LeasedJob, LeaseRenewed, RenewLease
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApplyProposals, ReleaseJobs, StoreHints
-from signet_actors.protocol.writer import NewMemory, Remember, Remembered, WriterCommand, WriterReply
+from signet_actors.protocol.writer import NewMemory, Remember, Remembered, WriterReply
 from signet_actors.providers.llm import provider_manager
 from signet_actors.providers.llm.provider import Availability, Generated
 from signet_actors.providers.llm.select import Selected
@@ -39,6 +39,7 @@ from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.sqlite.connect import open_reader, open_writer
 from signet_actors.store.sqlite.reader import read_engine
+from signet_actors.writer.dispatch import MAILBOX
 from tests.sim.async_processes import AsyncIncarnation, DeciderIncarnation, ExtractorIncarnation, IncarnationLoop
 from tests.sim.daemon import SimDaemon, watched
 from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of
@@ -170,7 +171,7 @@ class Witness:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._decode = msgspec.msgpack.Decoder(WriterCommand).decode
+        self._decode = msgspec.msgpack.Decoder(MAILBOX).decode
         self._asked_by: dict[str, Incarnation] = {}
         self._renewals: dict[str, str] = {}
         self._grants: dict[str, Any] = {}

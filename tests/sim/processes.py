@@ -21,7 +21,7 @@ from signet_actors.errors import ActorExit
 from signet_actors.protocol.control import Drain, Heartbeat, Ready, Starting, TreeChanged
 from signet_actors.protocol.leases import ReapLeases
 from signet_actors.protocol.message import Request
-from signet_actors.protocol.writer import WriterCommand, WriterReply
+from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.messaging.async_client import RequestTracker
 from signet_actors.runtime.messaging.envelope import MessageFactory, decode_header, encode_frame, new_counters
 from signet_actors.runtime.messaging.mailbox import Mailbox
@@ -31,6 +31,7 @@ from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.writer.actor import Writer
+from signet_actors.writer.dispatch import MAILBOX
 from tests.sim.world import NS, Promise, Timer
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class WriterIncarnation(Incarnation):
         limits = boot.config.writer
         self._box: Mailbox[Any] = Mailbox(
             self,  # type: ignore[arg-type]
-            msgspec.msgpack.Decoder(WriterCommand),
+            msgspec.msgpack.Decoder(MAILBOX),
             self.message_factory,
             self.world,
             SILENT_LOG,
