@@ -12,7 +12,7 @@ import asyncio
 from typing import Final, NamedTuple
 
 from signet_actors.config.embedding_models import second_space
-from signet_actors.domain.query_words import dense_query
+from signet_actors.domain.query_words import MAX_QUERY_CHARS, dense_query
 from signet_actors.errors import SignetError
 from signet_actors.gateway.common_words import UNKNOWN_VERSION
 from signet_actors.gateway.encoder_thread import ENCODER_THREAD
@@ -81,6 +81,8 @@ async def query_vector(
     if embedder is None:
         return _NO_VECTOR
     known = await state.common_words.known(state.bus, state.log, read, projects, trace_id=trace_id)
+    if isinstance(embedder, RemoteEmbedder):  # while the name of a secret, a common word, is still beside it
+        query = state.redactor.clean(query[:MAX_QUERY_CHARS])[0]
     content_words = dense_query(query, known.words)
     try:
         vector: Vectors

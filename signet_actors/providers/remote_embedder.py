@@ -1,10 +1,13 @@
-"""Embeddings from a server: batches, prefixes, one deadline, and a circuit breaker.
+"""Embeddings from a server: no secrets, batches, prefixes, one deadline, and a circuit breaker.
+
+All texts of all requests leave the process here, so secrets are taken out here, too: of a query, which is not stored,
+and of a memory that was stored with ``redaction.memories: false``.
 
 A recall waits for the vector of its query. If a server hangs, every recall would wait for the whole timeout; after a
 few failures the breaker rejects calls at once until the server is back. The HTTP client is imported with the client
 class, not with this module.
 
-Source: docs/decisions.md 22 and 23; docs/reliability.md R11.
+Source: docs/decisions.md 22 and 23; docs/reliability.md R11; docs/security.md "What a model is sent".
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from signet_actors.config.embedding_models import KnownModel, known_model
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Encoded, Vectors, unit_vectors
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
@@ -24,6 +28,8 @@ from signet_actors.providers.llm.provider import Availability
 
 MAX_TEXT_CHARS: Final = 8000
 """Only this much of a longer text is embedded: models read about 8,000 tokens, and some servers reject more."""
+_SEARCHED_CHARS: Final = MAX_TEXT_CHARS + 1024
+"""A secret that the limit would cut is found whole."""
 BATCH_TEXTS: Final = 32
 BATCH_CHARS: Final = 65_536
 _POLICY: Final = BreakerPolicy(failures=3, cooldown_ms=2000, max_cooldown_ms=60_000)
@@ -67,6 +73,7 @@ class RemoteEmbedder:
         self.now_ms = now_ms
         self._breaker = CircuitBreaker(_POLICY)
         self._last_error = ""
+        self._redactor = Redactor()
         known = known_model(model) or _MODEL_UNKNOWN
         self._document_prefix, self._query_prefix = known.document_prefix, known.query_prefix
 
@@ -139,7 +146,7 @@ class RemoteEmbedder:
                 raise ProviderError(
                     ProviderErrorKind.TIMEOUT, f"{self.provider} returned no vectors within {timeout_ms} ms"
                 )
-            sent = [prefix + texts[place][:MAX_TEXT_CHARS] for place in batch]
+            sent = [prefix + self._without_secrets(texts[place]) for place in batch]
             raw = await wire.vectors(sent, timeout_ms=left_ms)
             rows = unit_vectors(raw, len(batch), self.dimensions, self.provider)
             if not rows.any(axis=1).all():
@@ -149,6 +156,9 @@ class RemoteEmbedder:
                 )
             vectors[batch] = rows
         return vectors
+
+    def _without_secrets(self, text: str) -> str:
+        return self._redactor.clean(text[:_SEARCHED_CHARS])[0][:MAX_TEXT_CHARS]
 
 
 def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:

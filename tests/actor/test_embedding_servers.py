@@ -320,3 +320,20 @@ def test_a_remote_embedder_needs_no_adapter_for_an_event_loop(server: ScriptedPr
     remote = made(server, "ollama")
     assert for_event_loop(remote) is remote
     asyncio.run(remote.close())
+
+
+def test_no_text_leaves_with_its_secrets_and_one_at_the_end_of_what_is_sent_is_not_cut_in_half(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    padding = "x " * (MAX_TEXT_CHARS // 2)
+    clean = [f"a note about widget {number} and its password rules" for number in range(20)]
+    texts = [f"note {number}: token {token} and password=hunter2hunter" for number in range(20)]
+    texts += [padding[:-cut] + token + " and more" for cut in (4, 8, 16, 38)]
+    using(made(server, provider), lambda it: it.embed_async([*texts, *clean]))
+    using(made(server, provider), lambda it: it.embed_query_async(texts[0]))
+    sent = [text for asked in server.asked for text in asked.texts]
+    assert len(sent) == len(texts) + len(clean) + 1
+    assert [text for text in sent if "ghp_" in text or "hunter2" in text] == []
+    assert all(text in sent for text in clean)
+    assert sent[0] == sent[-1] == "note 0: token [REDACTED:github-token] and password=[REDACTED:password]"

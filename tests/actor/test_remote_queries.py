@@ -13,6 +13,7 @@ from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.gateway.ingest import embed_texts
 from signet_actors.gateway.query_embedding import QueryVector, query_vector
 from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.searcher import CommonWords
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.providers.select import make_embedder
 from tests.support.memory_api import MemoryApi
@@ -76,3 +77,18 @@ def test_storing_a_memory_does_not_wait_for_the_embedding_server(api: MemoryApi,
     assert asyncio.run(embed_texts(api.state, ["a memory"], frames, trace_id="t")) == [None]
     assert frames == []
     assert server.asked == []
+
+
+def test_a_password_is_not_sent_although_the_word_before_it_is_common_and_left_out(
+    api: MemoryApi, server: ScriptedProvider
+) -> None:
+    common = ("password", "passwort", "is", "ist", "token", "das", "the", "senha", "é", "contraseña")
+    api.state.common_words.learn(READ, None, CommonWords("", 1, [*common]))
+    secrets = ("hunter2hunter", "Tr0ub4dor&3x", "xK9#mQ2$vL7p", "s3cr3t-pa55w0rd")
+    forms = ("deploy password: {}", "das Passwort ist {}", "a senha é {}", "la contraseña es {}", "password={}")
+    queries = [form.format(secret) for form in forms for secret in secrets]
+    assert all(found.frame is not None for found in queried(api, server, *queries, "editor password settings"))
+    sent = [text for asked in server.asked for text in asked.texts]
+    assert len(sent) == len(queries) + 1
+    assert [text for text in sent if any(secret in text for secret in secrets)] == []
+    assert sent[-1] == "editor settings"

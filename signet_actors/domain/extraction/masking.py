@@ -1,4 +1,4 @@
-"""Mask secrets in a model's output before it is stored or shown to a model again.
+"""Mask secrets in what a model is sent, and in its output before it is stored or shown to a model again.
 
 A text is masked before a model reads it, but the model may reassemble a secret that was not recognized in the text, for
 example a token split by a line break.
@@ -9,19 +9,22 @@ Source: docs/security.md "Poisoned memories".
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import structs
 
 from signet_actors.domain.extraction.facts import ExtractionResult
 from signet_actors.domain.extraction.proposals import Proposal
-from signet_actors.domain.redaction.scan import redact
+from signet_actors.domain.redaction.scan import Redactor
 from signet_actors.errors import InvalidRequest
+
+_REDACTOR: Final = Redactor()
 
 
 def masked(text: str) -> str:
     """Return ``text`` with each secret replaced. A text with too many secrets is replaced as a whole."""
     try:
-        return redact(text).text
+        return _REDACTOR.clean(text)[0]
     except InvalidRequest:
         return "[REDACTED]"
 

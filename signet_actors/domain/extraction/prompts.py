@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from signet_actors.domain.extraction.facts import MAX_FACT_CHARS, TRUNCATED, Fact, prompt_input
+from signet_actors.domain.extraction.masking import masked
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Candidate
 from signet_actors.domain.memories import DEFAULT_TYPE, MEMORY_TYPES
 from signet_actors.domain.normalization import collapsed, sanitize_text
@@ -47,13 +48,13 @@ def mark(random_bits: int) -> str:
 
 
 def between_marks(text: str, nonce: str) -> str:
-    """Return ``text`` between its two nonce lines; it cannot contain the closing one.
+    """Return ``text`` without secrets between its two nonce lines; it cannot contain the closing one.
 
     End-of-turn sequences of chat templates are broken up, because some servers tokenize them inside texts too.
     """
     if not _NONCE.fullmatch(nonce):
         raise TemplateMismatch("a mark is 16 to 64 lower-case letters and digits")
-    body = _TURN.sub(" ", sanitize_text(text))
+    body = _TURN.sub(" ", sanitize_text(masked(text)))
     if nonce in body.casefold():  # compiling a pattern for one use costs more than all the rest
         body = re.sub(nonce, "[removed]", body, flags=re.IGNORECASE)
     return f"<data {nonce}>\n{body}\n</data {nonce}>"
@@ -149,5 +150,5 @@ def _known_type(name: str) -> str:
 
 
 def _capped(text: str, max_chars: int) -> str:
-    text = collapsed(text[: 2 * max_chars])
+    text = collapsed(masked(text[: 2 * max_chars]))
     return text if len(text) <= max_chars else text[:max_chars] + TRUNCATED
