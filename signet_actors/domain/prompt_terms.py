@@ -34,6 +34,9 @@ _POINTING: Final = """
 """
 _POINTERS: Final = frozenset(_POINTING.split())
 """Words of a question that may stand for what was said before."""
+_MOST_OF_WHOLE: Final = 600
+_LEAST_OF_WHOLE: Final = 0.6
+"""A prompt with pasted text, or with many words, is also searched for as a whole, and must be answered more surely."""
 _CLOSING: Final = " \t\r\n\"')*_"
 MIN_CHARS: Final = 3
 MAX_SEARCHES: Final = 8
@@ -130,13 +133,14 @@ class Search(NamedTuple):
     """What to look for. ``is_of_long``: a statement of a long prompt.
 
     ``is_part``: it is cut from one, or pasted, so a memory need not answer all of it. ``is_names``: it consists of
-    exact names, so a memory has to have one.
+    exact names, so a memory has to have one. ``least``: of less relevance nothing is wanted.
     """
 
     text: str
     is_of_long: bool = False
     is_part: bool = False
     is_names: bool = False
+    least: float = 0.0
 
 
 class PromptTerms(NamedTuple):
@@ -236,6 +240,8 @@ def _of_long(said: str, names: Mapping[str, float]) -> PromptTerms:
     unique = {search.text: search for search in reversed(passages)}
     searches = [search for text, search in reversed(unique.items()) if sum(map(_size, _terms(text))) >= LEAST_TERMS]
     del searches[MAX_SEARCHES:]
+    if len(said) <= _MOST_OF_WHOLE and own and (errors or not any(map(is_pasted, said.splitlines()))):
+        searches.append(Search(" ".join(said.split()), least=_LEAST_OF_WHOLE))
     if names:
         searches.insert(0, Search(" ".join(islice(names, MAX_TERMS)), is_of_long=True, is_part=True, is_names=True))
     shown = sorted(searches, key=lambda search: search.is_names)

@@ -49,9 +49,6 @@ both, with their dates, and decides.
 TURN: Final = "From an earlier session: "
 TURN_CHARS: Final = 300
 """Of what was said in an earlier session."""
-SURE: Final = 0.95
-DOUBTFUL: Final = 0.8
-"""Beside a memory that surely answers a prompt, less relevant ones are left out."""
 _MINUTE_MS: Final = 60_000
 _NOT_IN_KEYS: Final = frozenset('"<>[]\\ ')
 """Characters that would end a mark, or that a model could not copy."""
@@ -397,14 +394,3 @@ def _first_lines(section: _Section, room: int) -> _Section | None:
         return section
     ids = section.ids[: count - 1]
     return None if count < 2 else section._replace(lines=section.lines[:count], ids=ids)
-
-
-def without_doubtful(found: Sequence[tuple[str, float, str | None]]) -> list[int]:
-    """Return the places of the memories that are given: without doubtful ones if another one surely answers.
-
-    ``found``: the id and the relevance of each, and the id of the one that corrects it, which stays beside it.
-    """
-    if max((relevance for _, relevance, _ in found), default=0.0) < SURE:
-        return list(range(len(found)))
-    newer = {newer_id for _, relevance, newer_id in found if relevance >= DOUBTFUL}
-    return [at for at, (id_, relevance, _) in enumerate(found) if relevance >= DOUBTFUL or id_ in newer]

@@ -54,6 +54,21 @@ _HEX: Final = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}")
 _SHORT_HASH_CHARS: Final = range(7, 13)
 """How many letters of a hash are shown where it is abbreviated."""
 
+_COMPOUND_CHARS: Final = 10
+_FIRST_PART_CHARS: Final = 3
+_LAST_PART_CHARS: Final = 6
+
+_SHORT_FORMS: Final = """
+    a11y accessibility|auth authentication|cert certificate|certs certificates|config configuration|creds credentials
+    db database|dbs databases|deps dependencies|dev development|docs documentation|env environment
+    i18n internationalization|infra infrastructure|js javascript|k8s kubernetes|l10n localization|o11y observability
+    perf performance|pg postgres postgresql|prod production|pwd password|py python|repo repository|repos repositories
+    ts typescript
+"""
+_GROUPS: Final = [group.split() for line in _SHORT_FORMS.splitlines() for group in line.split("|")]
+_OTHER_FORMS: Final = {word: tuple(other for other in group if other != word) for group in _GROUPS for word in group}
+"""What programmers abbreviate, and what it is short for, by each of the two."""
+
 _PICTURE: Final = (
     "\u203c\u2049\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa\u25b6\u25c0\u2600-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
     "\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
@@ -95,10 +110,13 @@ def emoji_terms(text: str) -> list[str]:
 def same_spellings(term: str) -> tuple[str, ...]:
     """Return how else a term of a query may be written, in lower case and without the term itself.
 
-    "pay-1234" and "pay1234", "crash_loop" and "crashloop", "straße" and "strasse"; also the short forms of a hash.
+    "pay-1234" and "pay1234", "crash_loop" and "crashloop", "straße" and "strasse", "k8s" and "kubernetes"; also the
+    short forms of a hash.
     """
     found: dict[str, None] = {}
-    if not term.isascii() and _SPECIAL.search(term):
+    if others := _OTHER_FORMS.get(term):
+        found = dict.fromkeys(others)
+    elif not term.isascii() and _SPECIAL.search(term):
         found = dict.fromkeys(_written_plainly(term))
     elif _JOINED.fullmatch(term):
         found = {term.replace("-", "").replace("_", ""): None}
@@ -108,6 +126,13 @@ def same_spellings(term: str) -> tuple[str, ...]:
         found = {" ".join(filter(None, split.groups())): None}
     found.pop(term, None)
     return tuple(found)
+
+
+def compound_parts(word: str) -> list[tuple[str, str]]:
+    """Return how a long word may consist of two, the last one the longest first: (zeit, umstellung)."""
+    if len(word) < _COMPOUND_CHARS or not word.isalpha():
+        return []
+    return [(word[:at], word[at:]) for at in range(_FIRST_PART_CHARS, len(word) - _LAST_PART_CHARS + 1)]
 
 
 def is_hash(term: str) -> bool:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from signet_actors.config.schema import EMBEDDED_MODEL
 from signet_actors.domain.query_words import phrase_expression
 from signet_actors.domain.ranking import relevance
-from signet_actors.domain.ranking.relevance import ASKING_WORDS, GENERAL_WORDS, LIGHT_WORDS, Unrelated
+from signet_actors.domain.ranking.relevance import ASKING_WORDS, GENERAL_WORDS, LIGHT_WORDS, WHICH_WORDS, Unrelated
 from signet_actors.domain.ranking.text_flags import SAYS_LITTLE
 from signet_actors.searcher.columns import Mask, Seqs
 from signet_actors.searcher.legs.keyword import NO_ROWS, UNCERTAIN, SearchedTerm
@@ -124,6 +124,8 @@ class Measure:
             expression = " OR ".join((term.expression, *term.spellings))
             self._terms.append(_WeighedTerm(term.text, expression, relevance.word_weight(count, holding), rows, likely))
             answerable += self._terms[-1].weight if holding or likely else 0.0
+        texts = {term.text for term in self._terms}
+        self._which = frozenset() if is_part or texts <= WHICH_WORDS else texts & WHICH_WORDS
         self.extent = relevance.extent((term.weight for term in self._terms), count)
         self._whole = sum(term.weight for term in self._terms)
         if is_part:
@@ -179,13 +181,16 @@ class Measure:
 
     def coverage(self, seqs: Seqs) -> Floats:
         """Return the share of the terms' weight that each row has, in [0, 1]; 0 without terms. Shape (len(seqs),)."""
-        covered = np.zeros(len(seqs))
+        covered, whole = np.zeros(len(seqs)), np.full(len(seqs), self._whole)
         for term in self._terms:
             has = rows_hold(term.rows, seqs).astype(np.float64)
             for rows in term.likely_rows:
                 has = np.maximum(has, UNCERTAIN * rows_hold(rows, seqs))
             covered += term.weight * has
-        return covered / max(self._whole, 1e-12)
+            if term.text in self._which:
+                whole -= term.weight * (1.0 - has)
+        share: Floats = covered / np.maximum(whole, 1e-12)
+        return share
 
     def covered_words(self, seqs: Seqs) -> npt.NDArray[np.uint64]:
         """Return a number for each row that is equal for rows with the same words of the query. Shape (len(seqs),)."""

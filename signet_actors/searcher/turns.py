@@ -9,16 +9,18 @@ Source: docs/decisions.md 63; docs/guides/transcripts.md "In every recall".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from time import perf_counter
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
-from signet_actors.domain.query_words import match_terms
+from signet_actors.domain.query_words import match_terms, phrase_expression, words_of
 from signet_actors.domain.ranking import relevance
+from signet_actors.domain.stop_words import STOP_WORDS, stop_words_of
 from signet_actors.domain.transcripts.excerpts import exchange
+from signet_actors.domain.written_forms import compound_parts
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.protocol.transcripts import SearchSessions
@@ -43,6 +45,13 @@ _NEARLY: Final = 0.95
 _PLACES: Final = 6
 _LEAST_TERMS: Final = 2
 """For a prompt, so many turns of a session are looked at, and so many terms must be in a turn or its answer."""
+_LEFT_TO_DO: Final = """
+    left open outstanding pending remaining todo todos undone unfinished
+    ausstehend ausstehende offen offene offenen offenes übrig unerledigt
+    restait reste restent pendiente pendientes queda
+"""
+_LEFT: Final = frozenset(_LEFT_TO_DO.split())
+"""Words that ask how a session ended: what it was about is said elsewhere in it."""
 
 
 class _Found(NamedTuple):
@@ -60,7 +69,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
 
     Memories that most likely do not answer make room for them.
     """
-    answering = sum(row.relevance >= LEAST_RELEVANCE for row in found.rows)
+    likely = [(row.id, row.relevance, row.newer_id) for row in found.rows if row.relevance >= LEAST_RELEVANCE]
+    answering = len(likely) if command.enough is None else len(relevance.without_doubtful(likely))
     free = min(command.limit - answering, MOST)
     if command.enough is not None and answering >= command.enough:
         return found
@@ -69,7 +79,8 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
     started = perf_counter()
     counted = reader.counted_rows(snapshot, command.read, command.filters)
     measure = Measure(snapshot, reader.postings, reader.keyword.terms, counted, reader.unrelated, ())
-    leading = _leading(snapshot, measure)
+    weights = _weights(snapshot, measure, compounds=stop_words_of(words_of(command.query)) != STOP_WORDS)
+    leading = _leading(snapshot, weights)
     if leading:
         query = SearchSessions(
             query=command.query,
@@ -81,7 +92,7 @@ def with_turns(reader: Reader, snapshot: Snapshot, command: Recall, found: Recal
         of_prompt = command.enough is not None
         turns = stored.best_turns(snapshot, query, leading, places=_PLACES if of_prompt else 1)
         units = [_exchange(snapshot, turn) if of_prompt else (turn.turn,) for turn in turns]
-        ranked = _ranked(snapshot, command, measure, turns, units, least=_LEAST_TERMS if of_prompt else 1)[:free]
+        ranked = _ranked(snapshot, command, measure.extent, weights, turns, units)[:free]
         memories = _with_room(found.rows, command.limit - len(ranked))
         highest = min((row.score for row in memories), default=1.0)
         terms = match_terms(command.query)
@@ -99,13 +110,35 @@ def _with_room(rows: list[RecalledRow], most: int) -> list[RecalledRow]:
     return [row for at, row in enumerate(rows) if at not in left_out]
 
 
-def _leading(snapshot: Snapshot, measure: Measure) -> str:
+def _weights(snapshot: Snapshot, measure: Measure, *, compounds: bool) -> dict[str, float]:
+    """Return the weights of the terms, the greatest first.
+
+    ``compounds``: of a word that no turn has, the last part counts if turns have both of its parts.
+    """
+    weights: dict[str, float] = {}
+    for term, weight in sorted(measure.weights, key=lambda each: -each[1]):
+        last = _last_part(snapshot, term) if compounds else None
+        weights[term if last is None else f"{term} OR {last}"] = weight
+    return weights
+
+
+def _last_part(snapshot: Snapshot, term: str) -> str | None:
+    """Return the expression of the last part of a compound (Zeitumstellung, Umstellung) that no turn has itself."""
+    parts = compound_parts(_itself(term).strip('"'))
+    if not parts or stored.is_in_more_turns(snapshot, term, 0):
+        return None
+    expressions = (tuple(map(phrase_expression, (first.removesuffix("s"), last))) for first, last in parts)
+    return next(
+        (pair[1] for pair in expressions if all(stored.is_in_more_turns(snapshot, each, 0) for each in pair)), None
+    )
+
+
+def _leading(snapshot: Snapshot, weights: Iterable[str]) -> str:
     """Return an expression of the query's rare terms: only turns with one of these are looked at; empty without any.
 
     A term that very many turns have costs much to search and tells little. It counts in what a turn covers.
     """
-    terms = sorted(measure.weights, key=lambda term: -term[1])[:MOST_TERMS]
-    rare = (term for term, _ in terms if not stored.is_in_more_turns(snapshot, term, FREQUENT))
+    rare = (term for term in islice(weights, MOST_TERMS) if not stored.is_in_more_turns(snapshot, term, FREQUENT))
     return " OR ".join(f"({term})" for term in rare)
 
 
@@ -121,34 +154,47 @@ def _admits_turns(command: Recall) -> bool:
 def _ranked(
     snapshot: Snapshot,
     command: Recall,
-    measure: Measure,
+    extent: float,
+    weights: Mapping[str, float],
     turns: Sequence[FoundTurn],
     units: Sequence[Sequence[int]],
-    *,
-    least: int,
 ) -> list[tuple[FoundTurn, float, float]]:
     """Return the turns that are likely about the query, each with the share of it that they cover and the relevance.
 
-    ``units``: by turn, the turns that are taken together; ``least``: so many terms of the query must be in them. Of a
-    session, the best turn counts; for a prompt the latest one of those that cover as much, which says how it ended.
+    ``units``: by turn, the turns that are taken together. Of a session, the best turn counts; for a prompt the latest
+    one of those that cover as much, which says how it ended.
     """
-    weights = dict(measure.weights)
+    of_prompt = command.enough is not None
+    subject = _subject(weights) if of_prompt else weights
+    least = _LEAST_TERMS if subject is weights else min(_LEAST_TERMS, len(subject))
     covered = [[term for term in weights if _matches(snapshot, unit, term)] for unit in units]
-    shares = np.array([sum(map(weights.__getitem__, each)) for each in covered]) / max(sum(weights.values()), 1e-12)
-    relevances = relevance.relevance(shares, np.full(len(turns), np.nan), measure.extent)
+    shares = np.array([sum(subject.get(term, 0.0) for term in each) for each in covered])
+    shares /= max(sum(subject.values()), 1e-12)
+    relevances = relevance.relevance(shares, np.full(len(turns), np.nan), extent)
     threshold = max(command.min_relevance, LEAST_RELEVANCE)
     found = [_Found(*each) for each in zip(turns, units, covered, shares.tolist(), relevances.tolist(), strict=True)]
     kept = [each for each in found if each.relevant >= threshold and each.share >= command.min_score]
-    kept = [each for each in kept if least == 1 or _is_about(snapshot, weights, each, least)]
+    kept = [each for each in kept if not of_prompt or _is_about(snapshot, subject, each, least)]
     best: dict[int, _Found] = {}
     for each in sorted(kept, key=lambda each: -each.relevant):
         first = best.setdefault(each.turn.transcript, each)
-        if least > 1 and each.turn.turn > first.turn.turn and each.share >= _NEARLY * first.share:
+        if of_prompt and each.turn.turn > first.turn.turn and each.share >= _NEARLY * first.share:
             best[each.turn.transcript] = each
     firsts = sorted(best.values(), key=lambda each: -each.relevant)
-    if least > 1:
+    if of_prompt:
         firsts = [each for first in firsts for each in _with_rest(first, found, weights)]
     return [(each.turn, each.share, each.relevant) for each in firsts]
+
+
+def _subject(weights: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the terms that tell what a session was about: if a prompt asks what was left to do, without such words."""
+    others = {term: weight for term, weight in weights.items() if _itself(term).strip('"') not in _LEFT}
+    named = {term: weight for term, weight in others.items() if _is_name(term)}
+    return weights if len(others) == len(weights) else named or others
+
+
+def _is_name(term: str) -> bool:
+    return not _itself(term).strip('"').isalnum()
 
 
 def _is_about(snapshot: Snapshot, terms: Iterable[str], found: _Found, least: int) -> bool:
@@ -157,7 +203,7 @@ def _is_about(snapshot: Snapshot, terms: Iterable[str], found: _Found, least: in
     A word that is two of the prompt ("rollback") is one.
     """
     apart = sum(_matches(snapshot, found.unit, _itself(term)) for term in found.terms)
-    names = {term for term in terms if not _itself(term).strip('"').isalnum()}
+    names = set(filter(_is_name, terms))
     return apart + (apart < len(found.terms)) >= least and (not names or not names.isdisjoint(found.terms))
 
 
@@ -176,12 +222,13 @@ def _with_rest(first: _Found, found: Sequence[_Found], weights: Mapping[str, flo
         return sum(weights[term] for term in other.terms if term not in first.terms)
 
     others = [each for each in found if each.turn.transcript == first.turn.transcript]
-    others = [each for each in others if not set(each.unit) & set(first.unit) and adds(each)]
+    others = [each for each in others if each.terms and not set(each.unit) & set(first.unit)]
+    others = [each for each in others if adds(each)] or [each for each in others if each.turn.turn > first.turn.turn]
     other = max(others, key=lambda each: (adds(each), each.share, each.turn.turn), default=None)
     if other is None:
         return [first]
     both = [first, other._replace(share=first.share, relevant=first.relevant)]
-    return sorted(both, key=lambda each: -each.turn.turn)
+    return sorted(both, key=lambda each: -each.turn.turn) if adds(other) else both
 
 
 def _matches(snapshot: Snapshot, unit: Sequence[int], term: str) -> bool:

@@ -410,7 +410,7 @@ def test_a_prompt_gets_the_relevant_memories_of_its_project_and_of_none(api: Mem
     asked = api.bus.only(Recall).body
     assert asked.query == "which editor does the user prefer?"
     assert asked.filters == Filters(project="/p", or_no_project=True, importance_min=0.3)
-    assert asked.min_relevance == 0.5
+    assert asked.min_relevance == pytest.approx(0.4), "what is nearly as relevant as the best"
     assert api.bus.told == [TouchMemories((ID,), "injected")]
 
 
@@ -505,11 +505,27 @@ def test_prompts_can_be_switched_off_and_configured(tmp_path: Path) -> None:
     assert post(off, PROMPT) == {"inject": "", "memoryCount": 0, "engine": "disabled"}
     settings = UserPromptSubmitConfig(recall_limit=3, max_inject_chars=130, min_score=0.7)
     api = MemoryApi(tmp_path, config=Config(hooks=HooksConfig(user_prompt_submit=settings)))
-    api.bus.script[Recall] = found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3)))
+    api.bus.script[Recall] = found(
+        *(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60, relevance=0.9) for number in range(3))
+    )
     body = post(api, PROMPT)
     asked = api.bus.only(Recall).body
-    assert asked.min_relevance == 0.7
+    assert asked.min_relevance == pytest.approx(0.56), "what is nearly as relevant as the best"
     assert body["memoryCount"] == 1
+
+
+@pytest.mark.parametrize(
+    ("relevances", "count"), [((0.49, 0.48), 0), ((0.5, 0.41), 2), ((0.56, 0.46, 0.44), 2), ((0.9, 0.5, 0.49), 2)]
+)
+def test_what_is_nearly_as_relevant_as_the_best_memory_is_given_with_it(
+    api: MemoryApi, relevances: tuple[float, ...], count: int
+) -> None:
+    rows = (
+        row(id=f"{number}{ID[1:]}", seq=number, content=f"{number}", relevance=relevance)
+        for number, relevance in enumerate(relevances)
+    )
+    api.bus.script[Recall] = found(*rows)
+    assert post(api, PROMPT)["memoryCount"] == count
 
 
 def test_prompts_that_wait_for_their_session_keep_no_other_session_waiting(api: MemoryApi) -> None:
@@ -545,7 +561,9 @@ def test_only_what_the_text_shows_counts_as_received(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=Config(hooks=HooksConfig(user_prompt_submit=settings)))
     api.bus.script |= {
         GetSession: SessionFound(),
-        Recall: found(*(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60) for number in range(3))),
+        Recall: found(
+            *(row(id=f"{number}{ID[1:]}", seq=number, content="x" * 60, relevance=0.9) for number in range(3))
+        ),
     }
     shown = [post(api, PROMPT, sessionKey="s")["inject"] for _ in range(4)]
     assert [[f"(id {number}" in text for number in range(3)].index(True) for text in shown[:3]] == [0, 1, 2]

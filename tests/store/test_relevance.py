@@ -178,3 +178,45 @@ class TestMinRelevance:
         for row in room.recall("apple pear plum3 quince", limit=100).rows:
             kept = room.recall("apple pear plum3 quince", limit=100, min_relevance=row.relevance)
             assert row.id in relevances(kept)
+
+
+CURRENT = [
+    ("Releases go out on Thursday at 14:00", "when is the next release?"),
+    ("Releases go out on Thursday at 14:00", "wann ist das n\u00e4chste Release?"),
+    ("The retention of the logs is 30 days", "what's the current retention of the logs?"),
+    ("Die Aufbewahrung der Logs ist 30 Tage", "wie ist die aktuelle Aufbewahrung der Logs?"),
+    ("The price of a berth is 40 euros", "what is the newest price of a berth?"),
+    ("Le prix du quai est de 40 euros", "quel est le prix actuel du quai ?"),
+    ("El precio del muelle es de 40 euros", "\u00bfcu\u00e1l es el nuevo precio del muelle?"),
+    ("Before a rollback the version is tagged", "if it goes wrong, how do I get back the version before a rollback?"),
+    ("Bereitschaft: nachts Aylin anrufen", "wen kann ich nachts anrufen, wenn nichts mehr geht?"),
+    ("The credentials of the database are in Vault", "where do the database credentials come from?"),
+]
+ABOUT_ANOTHER_THING = [
+    ("Releases go out on Thursday at 14:00", "when is the next eclipse?"),
+    ("Releases go out on Thursday at 14:00", "wann kommt der n\u00e4chste Zug?"),
+    ("The retention of the logs is 30 days", "what's the current weather?"),
+    ("The next berth is free on Monday", "when does the next bus come?"),
+    ("The newest price is on the board", "what is the newest film of Wes Anderson?"),
+    ("Nothing goes without the key of the yard", "which cheese goes on a pizza margherita?"),
+    ("What comes first is decided by Aylin", "where do the elephants come from?"),
+    ("Le nouveau quai est ouvert", "quel est le nouveau film d'Audiard ?"),
+    ("Es geht nichts mehr ohne den Schl\u00fcssel", "wie geht ein Handstand?"),
+    ("new", "what is the new colour of the ferry?"),
+]
+
+
+@pytest.mark.parametrize(("content", "query"), CURRENT)
+def test_a_memory_need_not_say_that_it_is_the_current_one_or_how_it_comes(
+    room: StoreRoom, content: str, query: str
+) -> None:
+    fill(room, 40)
+    memory = room.remember(content).id
+    assert relevances(room.recall(query))[memory] > 0.5
+
+
+@pytest.mark.parametrize(("content", "query"), ABOUT_ANOTHER_THING)
+def test_words_that_ask_for_the_current_one_are_not_enough(room: StoreRoom, content: str, query: str) -> None:
+    fill(room, 40)
+    memory = room.remember(content).id
+    assert relevances(room.recall(query)).get(memory, 0.0) < 0.5

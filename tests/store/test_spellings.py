@@ -108,6 +108,14 @@ NAMES = [
     ("commit 9f2c41ab7 broke it", ("9f2c41ab7deadbeef0011223344556677889900a", "9f2c41ab", "9f2c41ab7")),
     ("commit 9f2c41ab7deadbeef0011223344556677889900a broke it", ("9f2c41ab7", "9F2C41A")),
     ("getURLFromCache is slow", ("url from cache", "get_url_from_cache")),
+    ("Why no Kubernetes: three people on call", ("k8s", "K8s?", "kubernetes")),
+    ("k8s was too much for three people", ("Kubernetes", "K8S")),
+    ("the Postgres of the shop is read-only", ("pg", "PostgreSQL")),
+    ("PostgreSQL 16 holds the invoices", ("postgres", "pg")),
+    ("the db is cleared at night", ("database",)),
+    ("the repository is a monorepo", ("repo",)),
+    ("i18n files are made by Lokalise", ("internationalization",)),
+    ("the prod credentials are in 1Password", ("creds", "production")),
 ]
 
 
@@ -135,6 +143,9 @@ def test_a_name_is_found_by_its_words_and_the_words_by_the_name(
         ("commit 9f2c41ab7 broke it", "9f2c41ac7deadbeef0011223344556677889900a"),
         ("aGVsbG8gd29ybGQx is encoded", "gvsb ybgq"),
         ("the service of a user", "userservice"),
+        ("the production line stands still", "prodigy"),
+        ("the page is black", "pg13"),
+        ("k9s shows the pods", "k8s"),
     ],
 )
 def test_a_part_of_a_word_is_not_found(room: StoreRoom, content: str, query: str) -> None:

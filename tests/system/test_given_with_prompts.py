@@ -178,12 +178,29 @@ SAID = {
         ("What about their index?", "It is as it was."),
         ("Anything left?", "Only the docs of the reader."),
     ),
+    "ferry": (
+        ("Move the ferry times to ferrix-cron", "All ferry times come from ferrix-cron."),
+        ("What is left?", "Three things: the help page, the alarm, the old table."),
+    ),
+    "uhr": (
+        ("Zwischen 2 und 3 Uhr fehlt eine F\u00e4hre", "Die Umstellung der Uhr verdoppelt die Stunde."),
+        ("Rechne mit der Zeit in UTC", "Erledigt."),
+        ("Was ist noch offen?", "Offen ist der Test f\u00fcr Lissabon."),
+    ),
+    "berths": (
+        ("Publish the berths as a tideline feed", "The tideline feed has a berth for each ship."),
+        ("Ships that left stay in Thunderbird", "Thunderbird needs a cancelled berth with a higher number."),
+    ),
     "yard": (("Show the yard crane in yellow", "The yard crane is yellow. A rollback needs a minute."),),
 }
 GIVEN_OF_SESSIONS = {
     "which broker carries the sluice mails?": ("NATS", "RabbitMQ on the host"),
     "how wide is the lock gate of Emden?": ("15 metres",),
     "what was left to do after the tide tables moved to Zarr?": ("Only the docs of the reader", "are in Zarr"),
+    "what was left to do after we moved to ferrix-cron?": ("Three things", "come from ferrix-cron"),
+    "is anything left of ferrix-cron?": ("Three things", "come from ferrix-cron"),
+    "was war bei der Zeitumstellung noch offen?": ("Offen ist der Test", "verdoppelt die Stunde"),
+    "what did we find out about Thunderbird and the tideline feed?": ("a higher number", "a berth for each ship"),
     "show me the yellow yard crane": ("A rollback needs a minute",),
 }
 """By prompt, what is given of memories and sessions, in this order."""
@@ -191,6 +208,10 @@ NOT_GIVEN_OF_SESSIONS = (
     "how do I roll back a deployment?",  # "rollback" is one word
     "why not use socket.io for the yard crane?",
     "which paint has the door?",
+    "what is left to do today?",
+    "is the shop still open?",
+    "anything left?",
+    "was ist bei der Gehaltsumstellung noch offen?",
 )
 
 

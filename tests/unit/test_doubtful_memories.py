@@ -5,7 +5,7 @@ Source: docs/quality.md "Relevance"; docs/guides/hooks.md "Each prompt".
 
 from __future__ import annotations
 
-from signet_actors.domain.session_inject import without_doubtful
+from signet_actors.domain.ranking.relevance import without_doubtful
 
 
 def given(*relevances: float, newer: dict[int, int] | None = None) -> list[float]:

@@ -64,7 +64,9 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.invocation": {"_COMMAND": SEARCHED},
     "cli.memory_rows": {"_UUID": WHOLE, "_FENCE": MATCHED, "_HEADING": WHOLE},
-    "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
+    "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED, "below_home:sub": FIXED},
+    "cli.connect_check": {"_QUOTES": SEARCHED},
+    "domain.checkpoints": {"_SENTENCE_END": SEARCHED},
     "cli.harnesses.json_text": {
         "_SPACE": MATCHED,
         **dict.fromkeys(("_STRING_OR_COMMENT", "_STRING_OR_COMMA", "_NOT_LINE_END"), SEARCHED),

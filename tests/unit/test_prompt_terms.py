@@ -44,7 +44,29 @@ def test_a_prompt_with_a_subject_is_searched_for_without_the_assistants_words() 
 
 def test_of_a_long_paragraph_the_first_and_the_last_terms_are_searched_for() -> None:
     words = [f"subject{chr(97 + index // 26)}{chr(97 + index % 26)}" for index in range(40)]
-    assert searched(" ".join(words)) == [" ".join(words[-MAX_TERMS:]), " ".join(words[:MAX_TERMS])]
+    long = " ".join(words)
+    assert searched(long) == [" ".join(words[-MAX_TERMS:]), " ".join(words[:MAX_TERMS]), long]
+
+
+REFUSED = 'psql: error: connection to server at "localhost", port 5433 failed: Connection refused'
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_whole"),
+    [
+        (f"{REFUSED}\n\nwhat's wrong here?", True),
+        (f"{REFUSED}\nIs the server running on that host?\n\nany idea?", True),
+        (f"kann das jemand erkl\u00e4ren?\n{REFUSED}", True),
+        (REFUSED, False),
+        ("2026-11-27 12:00:01 INFO app - started\n\nwhat does this mean?", False),
+        ("```python\ndef tool():\n    return 1\n```\nexplain this", False),
+        (f"{REFUSED}\n" * 8 + "what's wrong here?", False),
+    ],
+)
+def test_a_short_prompt_with_an_error_and_a_request_is_searched_for_as_a_whole_too(prompt: str, is_whole: bool) -> None:
+    searches = prompt_terms(prompt).searches
+    more_surely = [search.text for search in searches if search.least > 0.5 and not search.is_of_long]
+    assert more_surely == [" ".join(prompt.split())] * is_whole
 
 
 LOG = "2026-11-27 12:00:01 INFO [main] app - started\n2026-11-27 12:00:02 INFO [main] app - request took 3 ms"

@@ -11,7 +11,7 @@ Source: docs/quality.md "Relevance"; docs/decisions.md 49.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,8 +21,10 @@ Floats = npt.NDArray[np.float64]
 
 _ASKING: Final = """
     ask asked tell told show give gave know known knew remember recall remind find found please want wanted need needs
-    needed like say said get got let lets much many long often ever also still already currently usually exactly
-    anything something
+    needed like say said get gets got getting let lets much many long often ever also still already currently usually
+    exactly anything something come comes came coming go goes going gone went happen happens happened happening
+    bekomme bekommen bekommt geht gehen ging gegangen gibt kam komme kommen kommt macht machen mehr passiert
+    va vont vient viennent arrive va van viene vienen pasa
 """
 ASKING_WORDS: Final = frozenset(_ASKING.split())
 """Words of questions that say nothing about the subject, apart from stop words."""
@@ -42,7 +44,14 @@ _LIGHT: Final = """
     another available back current currently default different existing first last latest main many next new newest
     old only other possible right run running same second set single start use used uses using work works wrong
 """
-LIGHT_WORDS: Final = frozenset(_LIGHT.split())
+_WHICH: Final = """
+    current latest new newest next
+    aktuell aktuelle aktuellen aktueller neue neuen neuer neues neueste neuesten nächste nächsten nächster nächstes
+    actuel actuelle nouveau nouvelle prochain prochaine actual nueva nuevo próxima próximo
+"""
+WHICH_WORDS: Final = frozenset(_WHICH.split())
+"""Words that ask for the one that holds now: a memory need not have them."""
+LIGHT_WORDS: Final = frozenset(_LIGHT.split()) | WHICH_WORDS
 """Words that may be missing without changing what is asked for."""
 BY_GENERAL_WORDS: Final = 0.4
 """The greatest relevance of a memory that has only general words of a query, and nothing near the other words."""
@@ -58,6 +67,9 @@ LEAST_ANSWERABLE: Final = 5.5
 holds; as many are expected of a part with fewer."""
 MOST_STANDING: Final = 2.0
 """The cosine of a sentence of a long text that asks nothing tells no more: most of the text is about something else."""
+SURE: Final = 0.95
+DOUBTFUL: Final = 0.8
+"""Beside a memory that surely answers a prompt, less relevant ones are left out."""
 DECIMALS: Final = 4
 
 
@@ -130,3 +142,14 @@ def relevance(coverage: Floats, standing: Floats, extent: float, likeness: Float
     base, by_coverage, by_extent = _BY_WORDS
     logit = np.where(np.isnan(standing), base + by_coverage * coverage + by_extent * extent, logit)
     return np.round(1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0))), DECIMALS)
+
+
+def without_doubtful(found: Sequence[tuple[str, float, str | None]]) -> list[int]:
+    """Return the places of the memories that are given: without doubtful ones if another one surely answers.
+
+    ``found``: the id and the relevance of each, and the id of the one that corrects it, which stays beside it.
+    """
+    if max((relevance for _, relevance, _ in found), default=0.0) < SURE:
+        return list(range(len(found)))
+    newer = {newer_id for _, relevance, newer_id in found if relevance >= DOUBTFUL}
+    return [at for at, (id_, relevance, _) in enumerate(found) if relevance >= DOUBTFUL or id_ in newer]

@@ -6,7 +6,7 @@ Source: docs/guides/hooks.md "Each prompt"; docs/decisions.md 49.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -15,7 +15,7 @@ import msgspec
 from signet_actors.domain.extraction.injection_detector import detect_injection
 from signet_actors.domain.prompt_terms import PromptTerms
 from signet_actors.domain.query_words import words_of
-from signet_actors.domain.ranking.relevance import OF_NAMED
+from signet_actors.domain.ranking.relevance import OF_NAMED, without_doubtful
 from signet_actors.domain.session_inject import (
     TURN_CHARS,
     Line,
@@ -23,7 +23,6 @@ from signet_actors.domain.session_inject import (
     prompt_memories,
     session_line,
     turn_item,
-    without_doubtful,
 )
 from signet_actors.domain.temporal.intent import asks_for_last_session
 from signet_actors.domain.text_cut import beginning_of
@@ -59,6 +58,8 @@ _DOING: Final = """
 """
 DOING: Final = frozenset(_DOING.split())
 """Words of a question about what was done; without one it asks for a date."""
+NEARLY: Final = 0.8
+"""Memories with so much of the relevance of the best one are given with it."""
 VERSIONS: Final = 3
 MAX_FOUND: Final = 200
 """So many times the memories that are offered are looked at, and the received ones, because versions take one place."""
@@ -162,11 +163,14 @@ async def _searched(
     """Return what the searches of a prompt find: of several, the best of each in turn."""
     # Turns of the agent's sessions in the project, where too little is known otherwise.
     turns = filters.project is not None and call.state.config.search.transcripts and await call.is_owner()
+    least = [
+        max(fields.min_relevance or 0.0, OF_NAMED if search.is_names else search.least) for search in terms.searches
+    ]
     replies = [
         search_memories(
             call,
             search.text,
-            msgspec.structs.replace(fields, min_relevance=OF_NAMED) if search.is_names else fields,
+            msgspec.structs.replace(fields, min_relevance=NEARLY * least[at]),
             None,
             filters,
             turns=turns and not at,
@@ -177,10 +181,16 @@ async def _searched(
         )
         for at, search in enumerate(terms.searches)
     ]
-    first, *others = [found for found, _ in await asyncio.gather(*replies)]
-    ranks = zip_longest(first.rows, *(found.rows for found in others))
+    answers = [found for found, _ in await asyncio.gather(*replies)]
+    ranks = zip_longest(*(_likely(found.rows, limit) for found, limit in zip(answers, least, strict=True)))
     rows = {row.id: row for rank in ranks for row in rank if row is not None}
-    return msgspec.structs.replace(first, rows=list(rows.values()))
+    return msgspec.structs.replace(answers[0], rows=list(rows.values()))
+
+
+def _likely(rows: Sequence[RecalledRow], least: float) -> list[RecalledRow]:
+    """Return the rows of at least this relevance, and what is nearly as relevant as the best of them."""
+    best = max((row.relevance for row in rows), default=0.0)
+    return [row for row in rows if best >= least and row.relevance >= min(least, NEARLY * best)]
 
 
 def _turns(found: Recalled, terms: PromptTerms, told: Collection[str], chars: int) -> dict[str, str]:
