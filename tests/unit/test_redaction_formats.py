@@ -403,6 +403,113 @@ def test_a_password_in_the_middle_of_a_sentence_about_it_is_replaced() -> None:
         assert Redactor().clean(text) == (text, ())
 
 
+PROPERTIES = [
+    *("password: &p %s", "password: &db_pw %s", 'password: &p "%s"', "password: &p '%s'", "  db_password: &a.b-c %s"),
+    *(
+        "password: !!str %s",
+        "password: &p !!str %s",
+        "password: !!str &p '%s'",
+        "password: &p\n  %s",
+        "api_key: &key %s",
+    ),
+    *("password: &p |\n  %s", "token: &t %s", "secret: &s %s # shared", "- password: &p %s", '"password": &p "%s"'),
+    *("MYSQL_ROOT_PASSWORD: &root %s", "client_secret: &cs %s", "Passwort: &p %s", "mot_de_passe: &p %s"),
+    *(
+        "x-db: &pw %s\ndb:\n  password: *pw",
+        "x: &k %s\napi_key: *k",
+        "x: &pw '%s'\npassword: *pw",
+        "\u5bc6\u7801: &p %s",
+    ),
+    *('x: &pw "%s"\nprod:\n  db_password: *pw\ntest:\n  token: *pw', "a:\n- &pw %s\n- password: *pw"),
+]
+ANCHORED = ["aB3dE6fGh9", "Fr1tzB0x77kQ2", "s3cr3tV4lueX9", "Tr0ub4dor3X"]
+NO_ANCHORS = [
+    *("password: *pw", "password: &p", "password: &p *q", "password: &p {}", "password: &policy\n  length: 12"),
+    *("x: &version v1.24.3\nimage: *version", "x: &anchor hunter2secret", "fn login(password: &str, retries: u32)"),
+    *(
+        "fn set(password: &mut String2)",
+        "fn f(token: &dyn Token2)",
+        "if (password && user2name) {",
+        "x = &y2z3 * token",
+    ),
+    *("token: &'a str = x1y2z3", "R&D2022 has the token: *kept*", "token: *pw\nx: &other hunter2secret", "a & b2c3d4"),
+    *("x: &pw required\npassword: *pw", "x: &pw /run/secrets/db\npassword: *pw", "x: &pw ${DB_PASS}\npassword: *pw"),
+    *("x: &pw\n  min: 12\npassword: *pw", "password: !!null", "password: &p ${DB_PASS}", "password: &p changeme"),
+]
+STATEMENTS = [
+    *("CREATE USER bob IDENTIFIED BY '%s';", 'ALTER USER bob IDENTIFIED BY "%s" REPLACE "old"', "IDENTIFIED BY '%s'"),
+    *(
+        "create user bob identified by '%s';",
+        "create user 'bob'@'localhost' identified by '%s'",
+        "ok:\nidentified by 'x%s9'",
+    ),
+    *("create user if not exists bob identified by '%s'", "create or replace user bob@'%' identified by '%s'"),
+    *(
+        'alter user bob identified by "%s"',
+        "alter user `bob`@`10.0.0.1` identified by '%s'",
+        "set role app identified by '%s'",
+    ),
+    *("create user a identified by 'other', b identified by '%s'", "connect to scott identified by '%s'"),
+    *(
+        "grant usage on *.* to bob identified by '%s'",
+        "GRANT ALL ON db.* TO 'bob'@'%' IDENTIFIED BY '%s' WITH GRANT OPTION",
+    ),
+    *(
+        "grant all privileges on application_database.* to 'bob'@'10.%' identified by '%s'",
+        "create role app identified by '%s'",
+    ),
+    *(
+        "CREATE DATABASE LINK l CONNECT TO scott IDENTIFIED BY \"%s\" USING 'db'",
+        "run: alter user root identified by '%s'",
+    ),
+    *("mysql -e \"create user bob identified by '%s'\"", "alter user if exists bob identified by '%s'"),
+]
+NO_STATEMENTS = [
+    *("a row is identified by 'name'", "Each session is identified by `session_key`", "identified by 'name'"),
+    *(
+        'The column is identified by "user_id" in the schema.',
+        "users are identified by 'email'",
+        "it is identified by name",
+    ),
+    *("a user is identified by 'name'", "belongs to rows identified by 'name'", "we create rows identified by 'name'"),
+    *(
+        "we create user records identified by 'name'",
+        "the key identified by 'kid' signs",
+        "A memory identified by 'slug'",
+    ),
+    *(
+        "the plugin, identified by 'plugin-name'",
+        "a ticket identified by 'OPS-1234'",
+        "one identified by 'a1b2c3d4e5f6'",
+    ),
+    *("set the field identified by 'path'", "the role is identified by 'role_name'", "a lake identified by 'geoname'"),
+    *("connects to the host identified by 'hostname'", "grant access to the group identified by 'group'"),
+    *('a file, identified by "path"', "Sessions identified by `key` are kept", "the user identified by 'login'"),
+]
+
+
+def test_a_value_of_yaml_is_replaced_behind_its_anchor_its_type_and_by_its_alias() -> None:
+    for form in PROPERTIES:
+        for value in ANCHORED:
+            text = form.replace("%s", value)
+            clean, kinds = Redactor().clean(text)
+            assert len(kinds) == 1, text
+            assert clean == form.replace("%s", f"[REDACTED:{kinds[0]}]"), text
+    for text in NO_ANCHORS:
+        assert Redactor().clean(text) == (text, ()), text
+
+
+def test_identified_by_names_a_password_in_a_statement_and_not_in_prose() -> None:
+    for form in STATEMENTS:
+        for value in ("summer", "hunter2pw", "Fr1tzB0x77"):
+            text = form.replace("%s", value)
+            clean, kinds = Redactor().clean(text)
+            assert kinds == ("password",), text
+            assert value not in clean, text
+    for text in NO_STATEMENTS:
+        assert Redactor().clean(text) == (text, ()), text
+
+
 @pytest.mark.parametrize("text", [*MANIFESTS, *COLUMNS, *NAMED, *ENTITIES, *APPOSITIONS])
 def test_a_replaced_secret_is_not_replaced_again(text: str) -> None:
     clean = redact(text.replace("%s", "Fr1tz,B0x77")).text

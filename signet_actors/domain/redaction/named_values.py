@@ -56,6 +56,12 @@ _ENDS: Final = r"\]\u201c\u201d\u2019\u00bb\u300d\u300f\u3011"
 CLOSE: Final = rf"(?>(?:\\{{0,8}}+[\"'`]|&quot;|&\#3[49];|{_EMPHASIS}|{TAG}|[{_ENDS}]){{0,4}})"
 """What may stand between a name and its sign: quotation marks, emphasis, the ends of tags and brackets."""
 
+_YAML_PROPERTY: Final = r"(?<=\s)(?:&(?!(?:mut|dyn|str|self)\b)[\w.-]{1,64}|!![a-z]{1,16})(?=\s)"
+"""The anchor of a value in YAML, by which others refer to it, or its type."""
+_ANCHOR = re.compile(
+    r"(?<=\s)&([\w.-]{1,64})\s{1,40}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'{}\[\]&*|>#]\S{0,255}))"
+)
+
 
 def _name_words(*, ascii_only: bool) -> str:
     words = "|".join(map(re.escape, secret_names(ascii_only=ascii_only))).replace(r"\ ", r"[\s_-]")
@@ -88,12 +94,16 @@ def _name_pattern(words: str) -> str:
           | (?<=\s)(?P<said>(?:{_COPULAS}):?)(?=\s) | (?(owner)(?!)|(?<=[\s>])))
         :?(?>(?:{_EMPHASIS}(?=\s))?)\s{{0,40}}+
         (?>(?:(?:{TAG}|\|(?=[ ])|[-+*\u2022](?=[ ][^\s-])|[`~]{{3}}[\w-]{{0,12}}(?=\s)|[|>][-+]?(?=\s{{0,9}}\n)|``(?!`)
+            | {_YAML_PROPERTY}
             | [\u201e\u201c\u201a\u2018\u00ab\u2039\u300c\u300e\u3010])
           \s{{0,40}}+){{0,4}})
         (?P<mark>(?>(?:{_EMPHASIS}(?=[^\s*_~]))?))"""
 
 
 _NAME: Final = {only: re.compile(_name_pattern(words), re.VERBOSE) for only, words in NAME_WORDS.items()}
+_ALIAS: Final = {
+    only: re.compile(rf"(?:{words})[\"']?:\s{{1,8}}\*([\w.-]{{1,64}})") for only, words in NAME_WORDS.items()
+}
 _OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])|&quot;|&\#3[49];""")
 _STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
 _ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
@@ -116,6 +126,13 @@ _OWNERS: Final = (
 )
 """Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
+_SQL_ACCOUNT_BEFORE = re.compile(
+    r"(?:(?:create|alter|replace|set)\s+(?:user|role|profile)\s+(?:if\s+(?:not\s+)?exists\s+)?"
+    r"|(?:connect|grant\s[^;\n]{1,24})\s+to\s+|\b(?:to|user|role)\s+(?=['\"`]|[^\s@]{1,32}@)|['\"`],\s*)"
+    r"(?!(?:accounts?|entries|objects?|records?|rows?)\s)"
+    r"['\"`]?[\w$.%*-]{1,32}['\"`]?(?:@['\"`]?[\w.%:*-]{0,32}['\"`]?)?\s+\Z"
+)
+"""The account of a statement, ``create user anna`` or ``to 'anna'@'%'``, and not the noun of a sentence."""
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
 _ASSIGNMENTS: Final = frozenset({":=", "=>", "=", "value=", ">", "/>", *_COMPARISONS})
 _EMPHASES: Final = ("***", "**", "__", "*", "_", "~~")
@@ -206,7 +223,11 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             and not said
             and _OPTION_BEFORE.search(before) is not None
         )
-        statement = not sign and not said and (word.startswith("identified") or before.endswith(_SQL_BEFORE))
+        identified = word.startswith("identified")
+        statement = not (sign or said) and (
+            before.endswith(_SQL_BEFORE)
+            or (identified and (plain.startswith("IDENTIFIED", begin) or bool(_SQL_ACCOUNT_BEFORE.search(before))))
+        )
         if _is_not_secret_name(plain, begin, before, word):
             continue
         password = is_password_name(word) or (word.startswith("key") and before.rstrip(" _-").endswith(_WIFI))
@@ -262,7 +283,7 @@ def named_values(plain: str, folded: str, *, joined: bool) -> Iterator[SecretSpa
             if sign in _COMPARISONS:
                 accept = _is_compared_value
             elif bare:
-                accept = is_unmistakable
+                accept = _is_signed_password if identified else is_unmistakable
             elif weak:
                 accept = _is_signed_password if password else _is_signed_credential
             elif said and not password:
@@ -375,6 +396,14 @@ def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             accept = is_passphrase if tag["password"] else is_value_with_blanks
         if start and value and "<" not in value and accept(value):
             yield "password" if tag["password"] else "credential", start, end
+
+
+def aliased_values(plain: str, folded: str) -> Iterator[SecretSpan]:
+    """Yield the values of YAML that a name refers to by their anchor: ``x: &pw hunter2`` and ``password: *pw``."""
+    aliases = {alias[1] for alias in windowed_matches(_ALIAS[folded.isascii()], folded, _REACH)}
+    for anchor in windowed_matches(_ANCHOR, plain, _REACH) if aliases else ():
+        if anchor[1].lower() in aliases and is_value(anchor[anchor.lastindex or 0]):
+            yield "credential", *anchor.span(anchor.lastindex or 0)
 
 
 def trimmed_end(text: str, start: int, end: int, punctuation: str = _TRAILING_MARKS) -> int:

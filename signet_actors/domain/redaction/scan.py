@@ -19,7 +19,7 @@ from signet_actors.domain.normalization import collapsed, sanitize_text, storage
 from signet_actors.domain.redaction import commands, written_credentials
 from signet_actors.domain.redaction.kubernetes import MANIFEST_MARK, manifest_values
 from signet_actors.domain.redaction.letters import plain_letters
-from signet_actors.domain.redaction.named_values import named_values, tagged_values
+from signet_actors.domain.redaction.named_values import aliased_values, named_values, tagged_values
 from signet_actors.domain.redaction.secret_names import ASCII_MARKS, PAIR_MARKS
 from signet_actors.domain.redaction.token_format import CONTEXT_CHARS, WORD_CHARS, TokenFormat
 from signet_actors.domain.redaction.token_formats import AWS_SECRET, AWS_SECRET_CHARS, FORMATS, is_aws_secret
@@ -188,6 +188,8 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
         yield from named_values(plain, folded, joined=joined)
         if "</" in plain or "<\\/" in plain:
             yield from tagged_values(plain, folded)
+        if "&" in plain and "*" in plain:
+            yield from aliased_values(plain, folded)
         yield from written_credentials.values_said_first(plain, folded)
         yield from written_credentials.other_values(plain, folded)
         if not joined:
