@@ -21,6 +21,7 @@ from signet_actors.cli.harnesses.check import (
     reason_of_silence,
     run_installed,
     stored_canary,
+    transcript_problem,
 )
 from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.server_check import ServerRun, run_server
@@ -33,6 +34,7 @@ from signet_actors.hook.harness_events import STARTS_WITH_PROMPT, is_switched_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from signet_actors.cli.connection import DaemonClient
     from signet_actors.cli.harnesses.registry import Harness
     from signet_actors.cli.invocation import Invocation
 
@@ -67,7 +69,7 @@ class Check:
     def say(self, mark: str, text: str, *, part: str = "") -> None:
         """Print a line of the check, about one ``part`` of it."""
         if not self.quiet:
-            lead = f"{mark} {part:<6}  " if part else f"{mark} "
+            lead = f"{mark} {part:<10}  " if part else f"{mark} "
             print_wrapped(text, lead=lead, indent=len(lead), chop=False)
 
     def detail(self, text: str, *, lead: str = "    ", is_command: bool = False) -> None:
@@ -148,6 +150,7 @@ def _check_memory(invocation: Invocation, check: Check, session: Mapping[str, st
             prompted = prompt_brings(canary, harness, session, environ) if harness.events else None
             if prompted is not None and prompted.problem and (reason := reason_of_silence(client, session["cwd"])):
                 prompted = replace(prompted, problem=reason)
+            kept = _transcript_json(client, harness, session, environ) if harness.events else None
             served = run_server(entry, canary, environ) if entry is not None else None
     except DaemonNotRunning as error:
         check.fail(NOT_RUNNING, f"no memory was asked for: {error.detail}. {error.remedy}")
@@ -157,6 +160,8 @@ def _check_memory(invocation: Invocation, check: Check, session: Mapping[str, st
         return
     if prompted is not None:
         _tell_prompt(check, prompted)
+    if kept is not None:
+        _tell_transcript(check, kept)
     if served is not None:
         _tell_tools(check, served)
     else:
@@ -170,6 +175,31 @@ def _tell_prompt(check: Check, run: HookRun) -> None:
     else:
         check.say(OK, "a memory that was stored just now comes back", part="prompt")
     _detail_run(check, run)
+
+
+def _transcript_json(
+    client: DaemonClient, harness: Harness, session: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return where the harness keeps its sessions, and why the daemon would keep none. Raises ConfigError."""
+    folder = str(next(iter(harness.noted(environ, None).session_folders), ""))
+    told = {name for name in map(harness.event_of, ("session-start", "user-prompt-submit")) if name is not None}
+    missing = [name for name in harness.missing_events(environ) if name not in told]
+    problem = f"the settings have no hook of Signet for {' and '.join(missing)}; `signet connect {harness.name}`"
+    return {
+        "folder": folder or None,
+        "problem": problem if missing else transcript_problem(client, harness, folder, session) or None,
+    }
+
+
+def _tell_transcript(check: Check, kept: dict[str, Any]) -> None:
+    check.parts["transcript"] = kept
+    if kept["problem"] is not None:
+        problem = one_line(kept["problem"])
+        check.fail(REFUSED, f"sessions are not kept: {below_home(problem, os.environ)}", part="transcript")
+    elif kept["folder"] is not None:
+        check.say(OK, f"sessions in {below_home(kept['folder'], os.environ)} are kept", part="transcript")
+    else:
+        check.say(OK, "sessions are kept", part="transcript")
 
 
 def _tell_tools(check: Check, run: ServerRun) -> None:

@@ -30,7 +30,7 @@ from signet_actors.cli.harnesses.identity_files import unread_files
 from signet_actors.cli.harnesses.registry import HARNESSES, connected_titles
 from signet_actors.cli.installation_findings import installation_findings
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import ask_confirmation, below_home, mark, print_json
+from signet_actors.cli.presentation import ask_confirmation, below_home, counted, mark, print_json
 from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
 from signet_actors.cli.status import is_optional_start
 from signet_actors.cli.tables import print_wrapped
@@ -40,6 +40,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.config.workspace_holder import lock_held
 from signet_actors.domain.session_inject import IDENTITY_FILES
 from signet_actors.errors import ConfigError, SignetError
+from signet_actors.hook.spool import REJECTED_ENDING, Spool, was_put_off
 from signet_actors.runtime.identity_files import MAX_FILE_BYTES
 from signet_actors.runtime.supervision.listener import TakenPort
 
@@ -347,6 +348,28 @@ def harness_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
             yield DoctorFinding("harness", WARN, unread)
 
 
+def report_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
+    """Report what hooks could not deliver, and that was set aside."""
+    spool = Spool(str(context.workspace))
+    logs = "`signet logs --level warning` says why"
+    try:
+        waiting, rejected = spool.waiting(), spool.rejected()
+    except OSError as error:
+        told = f"{spool.directory}: {error.strerror}; what hooks report while the daemon is away is lost"
+        quoted = shlex.quote(spool.directory)
+        yield DoctorFinding("reports", FAIL, told, f"`mv {quoted} {quoted}.old`; the next report makes a new one")
+        return
+    if waiting:
+        what = counted(len(waiting), "report of a hook waits", "reports of hooks wait")
+        failed = context.running and any(map(was_put_off, waiting))
+        told = f"{what} in {spool.directory}{', because sending failed' if failed else ' for the daemon'}"
+        yield DoctorFinding("reports", WARN if failed else OK, told, logs if failed else "")
+    if rejected:
+        what = counted(len(rejected), "report of a hook was", "reports of hooks were")
+        told = f"{what} set aside: {spool.directory}/*{REJECTED_ENDING} (deleted 7 days later)"
+        yield DoctorFinding("reports", WARN, told, f"{logs}; remove the ending to have one sent again, or delete it")
+
+
 CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     workspace_findings,
     daemon_findings,
@@ -360,5 +383,6 @@ CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     provider_findings,
     model_findings,
     harness_findings,
+    report_findings,
     git_findings,
 )

@@ -94,7 +94,7 @@ def _print_sentence(invocation: Invocation, body: dict[str, Any]) -> None:
             ("version", f"{body.get('version')}, up {duration(body.get('uptime'))}"),
             ("facts", facts),
             ("disk", _low_disk(invocation)),
-            ("unavailable", body.get("detail")),
+            ("problem", body.get("detail")),
         ),
         indent=2,
     )
@@ -124,7 +124,7 @@ def _print_processes(body: dict[str, Any], actors: list[dict[str, Any]]) -> None
             ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
             ("address", f"http://{body.get('host')}:{body.get('port')}"),
             ("workspace", body.get("agentsDir")),
-            ("unavailable", body.get("detail")),
+            ("problem", body.get("detail")),
         )
     )
     if actors:

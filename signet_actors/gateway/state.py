@@ -23,6 +23,7 @@ from signet_actors.gateway.server.load_shedding import ServerContext
 from signet_actors.gateway.sessions.checkpoints import SessionCheckpoints
 from signet_actors.gateway.sessions.ledger import RecallLedger
 from signet_actors.gateway.sessions.table import SessionTable
+from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.replies import StatusRequests
 from signet_actors.gateway.status.request_metrics import RequestMetrics
@@ -106,6 +107,7 @@ class GatewayState:
     synthesis: Synthesis = field(init=False)
     captures: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     transcript_readers: TranscriptReaders = field(default_factory=TranscriptReaders)
+    skipped_transcripts: SkippedTranscripts = field(default_factory=SkippedTranscripts)
     prompts_in_flight: int = 0
     harnesses_seen: dict[str, int] = field(default_factory=dict)
     harnesses_with_tools: set[str] = field(default_factory=set)
@@ -176,7 +178,11 @@ class GatewayState:
             silent_ms=silent_ms if silent_ms > limits.heartbeat_ms * limits.liveness else None,
             unanswered={role: why for role, why in unanswered.items() if why is not None},
             storage_full=bus_health.storage_full,
-            notes=(*bus_health.notes, *filter(None, (self.transcript_readers.note(),))),
+            notes=(
+                *bus_health.notes,
+                *filter(None, (self.transcript_readers.note(),)),
+                *self.skipped_transcripts.notes(),
+            ),
             warning=self.bus.tree.warning,
             failure=self.bus.tree.failure,
         )

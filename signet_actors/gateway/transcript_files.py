@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.runtime.connected_harnesses import read_connected
 
 FOLDER: Final = "transcripts"
 """The directory of the workspace for transcripts of programs that keep none in a folder of their own."""
@@ -38,7 +39,10 @@ class TranscriptMissing(TranscriptRefused):
 
 
 def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the directories below which transcripts are read; the workspace last, as it may contain others."""
+    """Return the directories below which transcripts are read; the workspace last, as it may contain others.
+
+    The environment of a service is not that of a shell, so the folders of connected harnesses are among them.
+    """
     home = Path(environ.get("HOME") or Path.home())
     codex = Path(environ.get("CODEX_HOME") or home / ".codex")
     qwen = Path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or home / ".qwen")
@@ -51,6 +55,7 @@ def roots(workspace: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
         qwen / "projects",
         qwen / "tmp",
         home / ".cursor" / "projects",
+        *(folder for row in read_connected(workspace) for folder in row.session_folders),
         workspace,
     )
 

@@ -41,7 +41,7 @@ KEPT_S = 7 * 86_400
 """How long a request that was set aside can be read; it is as the session said it, with its secrets."""
 _ENDING = ".json"
 _DRAFT_ENDING = ".draft"
-_REJECTED_ENDING = ".rejected"
+REJECTED_ENDING = ".rejected"
 _ABANDONED_DRAFT_S = 60
 
 
@@ -73,7 +73,7 @@ class Spool:
 
     def rejected(self) -> list[str]:
         """Return the names of the requests that the daemon does not accept."""
-        return self._names(_REJECTED_ENDING)
+        return self._names(REJECTED_ENDING)
 
     def _names(self, ending: str) -> list[str]:
         try:
@@ -131,7 +131,7 @@ class Spool:
         """Rename a request that the daemon does not accept, so that it is not sent again; forget the oldest such."""
         path = os.path.join(self.directory, name)
         try:
-            os.rename(path, path + _REJECTED_ENDING)
+            os.rename(path, path + REJECTED_ENDING)
             used = 0
             for count, rejected in enumerate(reversed(self.rejected())):
                 used += os.lstat(os.path.join(self.directory, rejected)).st_size
@@ -238,11 +238,16 @@ class Spool:
                 if entry.name.endswith(_DRAFT_ENDING) and time.time() - found.st_mtime > _ABANDONED_DRAFT_S:
                     self.remove(entry.name)
                     continue
-                if not entry.name.endswith(_REJECTED_ENDING):
+                if not entry.name.endswith(REJECTED_ENDING):
                     count += 1
                     used += found.st_size
         if count >= MAX_ENTRIES or used + size > MAX_BYTES or size > MAX_ENTRY_BYTES:
             raise SpoolFull
+
+
+def was_put_off(name: str) -> bool:
+    """Return whether a waiting request was sent again at least once, and was not accepted."""
+    return name.count("-") > 1
 
 
 def _digest(text: str) -> str:

@@ -26,6 +26,12 @@ from signet_actors.runtime.identity_files import is_directory_name, read_identit
 OPENCLAW: Final = "openclaw"
 """It has a directory for each agent, which is in the workspace."""
 WORKSPACE_OF_AGENT: Final = "workspace"
+SESSION_FOLDERS: Final = {
+    "claude-code": ("projects",),
+    "codex": ("sessions", "archived_sessions"),
+    "gemini": ("tmp",),
+    "cursor": ("projects",),
+}
 MAX_BYTES: Final = 256 * 1024
 MAX_HARNESSES: Final = 64
 MAX_AGENTS: Final = 200
@@ -44,6 +50,13 @@ class ConnectedHarness(NamedTuple):
     identity_file: str = ""
     agent: str = DEFAULT_AGENT
     servers_file: str = ""
+
+    @property
+    def session_folders(self) -> tuple[Path, ...]:
+        """The folders beside its settings in which it keeps its sessions; none if these are elsewhere."""
+        if not os.path.isabs(self.settings):
+            return ()
+        return tuple(Path(self.settings).parent / name for name in SESSION_FOLDERS.get(self.harness, ()))
 
 
 class Target(NamedTuple):

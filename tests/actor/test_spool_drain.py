@@ -90,6 +90,22 @@ def test_a_report_that_was_set_aside_has_the_process_started_after_a_week(
     assert spool_drain.KEPT_S == KEPT_S
 
 
+def test_reports_that_were_not_accepted_are_counted_until_they_are(tmp_path: Path, daemon: ScriptedDaemon) -> None:
+    spool = Spool(str(tmp_path))
+    drain = duty(tmp_path)
+    for name, status in (("refused", 503), ("invalid", 422)):
+        daemon.on("POST", f"/api/hooks/{name}", {"error": "x"}, status=status)
+        spool.put(f"/api/hooks/{name}", {"harness": "codex", "idempotencyKey": name})
+    drain.step()
+    assert (drain.waiting, drain.rejected) == (0, 0), "they have not been sent yet"
+    step_until_idle(drain)
+    assert (drain.waiting, drain.rejected) == (1, 1)
+    for name in (*spool.waiting(), *spool.rejected()):
+        spool.remove(name)
+    step_until_idle(drain)
+    assert (drain.waiting, drain.rejected) == (0, 0)
+
+
 def test_stopping_ends_the_process_and_keeps_the_report(tmp_path: Path, daemon: ScriptedDaemon) -> None:
     spool = Spool(str(tmp_path))
     spool.put("/api/hooks/remember", {"content": "x", "idempotencyKey": "1"})

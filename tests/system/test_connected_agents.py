@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from signet_actors.cli.harnesses.registry import HARNESSES, Harness
 from signet_actors.cli.main import cli
+from signet_actors.config.workspace import Workspace
 from signet_actors.hook.spool import Spool
 from tests.support.bus_harness import REPOSITORY, eventually
 from tests.support.harness_home import LONG_LIMITS
@@ -78,13 +79,55 @@ def test_check_passes_and_leaves_no_memory(program: Path, daemon: LiveDaemon, ha
 
     eventually(passes, what="the check passes")
     done = checks[-1]
-    marks = [line[:9].strip() for line in done.output.splitlines() if line[0] in "✓✗"]
-    assert marks == [*(["✓ start", "✓ prompt"] if harness.events else []), "✓ tools"]
+    marks = [line[:12].strip() for line in done.output.splitlines() if line[0] in "✓✗"]
+    assert marks == [*(["✓ start", "✓ prompt", "✓ transcript"] if harness.events else []), "✓ tools"]
     assert json.loads(signet("list", "--deleted", "--json").output)["memories"] == []
     assert [row["id"] for row in daemon.api.listed()] == before
     eventually(lambda: Spool(str(daemon.workspace)).waiting() == [], within_s=180, what="no report waits")
     started = {"session_id": f"after-{harness.name}", "cwd": os.environ["PWD"], "source": "startup"}
     assert "signet-check" not in hook(program, "session-start", {**started, "hook_event_name": "SessionStart"})
+
+
+def test_sessions_in_a_folder_that_only_the_shell_knows_are_kept_once_it_is_connected(
+    program: Path, daemon: LiveDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon has no CLAUDE_CONFIG_DIR, as a service has none."""
+    settings = tmp_path / "work claude"
+    path = settings / "projects" / "-srv-shop" / "s-work.jsonl"
+    path.parent.mkdir(parents=True)
+    said = [{"role": "user", "content": "Where are the crates?"}, {"role": "assistant", "content": "In hall 7."}]
+    path.write_text("".join(json.dumps({"type": one["role"], "message": one}) + "\n" for one in said))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(settings))
+    end = {"session_id": "s-work", "cwd": "/srv/shop", "transcript_path": str(path), "reason": "other"}
+    noted = Workspace(daemon.workspace).harnesses_file
+
+    def detail() -> str:
+        return str(daemon.api.get("/health").ok().get("detail", ""))
+
+    assert signet("connect", "claude-code", "--command", str(program)).exit_code == 0
+    connected = noted.read_bytes()
+    noted.unlink()
+    hook(program, "session-end", {**end, "hook_event_name": "SessionEnd"})
+    eventually(lambda: "a session of claude-code was not kept" in detail(), what="health tells of it")
+    assert daemon.api.get("/health").ok()["status"] == "degraded"
+    assert "a session of claude-code was not kept" in signet("status").output
+    checked = signet("connect", "claude-code", "--check")
+    assert checked.exit_code == 1
+    assert f"the daemon does not read {settings}/projects; `signet connect claude-code`" in flat(checked.output)
+    assert str(path) not in detail()
+    noted.write_bytes(connected)
+
+    def passes() -> bool:
+        return "✓ transcript" in signet("connect", "claude-code", "--check").output
+
+    eventually(passes, what="the check passes")
+    assert "was not kept" not in detail()
+    hook(program, "session-end", {**end, "hook_event_name": "SessionEnd"})
+    eventually(lambda: daemon.api.get("/api/sessions/s-work/transcript").status == 200, within_s=180, what="it is kept")
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_the_very_next_prompt_brings_a_memory_and_an_unrelated_one_does_not(program: Path, daemon: LiveDaemon) -> None:

@@ -111,6 +111,6 @@ def test_without_questions_everything_is_done_that_enter_answers_and_then_nothin
     assert {row["state"] for row in states} == {"connected"}
     home.command("signet stop")
     checked = home.command("signet connect --check; echo code $?")
-    assert "✗ start   the agent gets no memory: no daemon" in checked
+    assert "✗ start       the agent gets no memory: no daemon" in checked
     assert "code 3" in checked
     assert "✓" not in checked

@@ -708,6 +708,7 @@ def canary_daemon(daemon: ScriptedDaemon, *, answers: bool) -> None:
     daemon._next = next_answer
     daemon.on("POST", "/api/hooks/session-start", {"inject": "[memory active]\n- prefers vim"})
     daemon.on("POST", "/api/hooks/user-prompt-submit", {})
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "reason": "No such file or directory"})
     daemon.on("POST", "/api/memory/remember", {"id": "01a2", "type": "fact", "content": "x"})
     daemon.on("POST", "/api/memory/forget", {"confirmToken": "t-1", "mode": "preview"})
 
@@ -720,16 +721,19 @@ def test_check_proves_that_the_agent_gets_a_memory(home: Home, daemon: ScriptedD
     assert done.exit_code == 1, "it has no tools"
     later = harness.name == "gemini"
     start = "what it has comes with the first prompt" if later else "the agent gets 29 characters"
+    folder = {"claude-code": "projects", "codex": "sessions", "gemini": "tmp", "cursor": "projects"}[harness.name]
     assert done.output.splitlines()[2:] == [
-        f"✓ start   {start}",
-        "✓ prompt  a memory that was stored just now comes back",
-        f"✗ tools   not installed; `signet connect {harness.name}` adds them",
+        f"✓ start       {start}",
+        "✓ prompt      a memory that was stored just now comes back",
+        f"✓ transcript  sessions in {home.root}/{harness.directory}/{folder} are kept",
+        f"✗ tools       not installed; `signet connect {harness.name}` adds them",
     ]
     paths = [asked.path for asked in daemon.asked]
     assert paths == [
         "/api/hooks/session-start",
         "/api/memory/remember",
         "/api/hooks/user-prompt-submit",
+        "/api/hooks/session-end",
         "/api/hooks/session-end",
         "/api/memory/forget",
         "/api/memory/forget",
@@ -762,6 +766,45 @@ def test_check_tells_that_a_memory_does_not_come_back(home: Home, daemon: Script
     assert done.exit_code == 1
     assert "a memory was stored to be asked for, but a prompt that asks for it brought nothing" in done.output
     assert daemon.asked[-1].path == "/api/memory/forget"
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("disabled", "hooks.sessionEnd.enabled is false; `signet config set hooks.sessionEnd.enabled true`"),
+        (
+            "transcriptPath is outside the workspace and the folders of the harnesses",
+            "the daemon does not read ~/.codex/sessions; `signet connect codex` adds it",
+        ),
+        (
+            "transcriptPath cannot be opened: Permission denied",
+            "~/.codex/sessions: transcriptPath cannot be opened: Permission denied",
+        ),
+        ("bypassed", "~/.codex/sessions: bypassed"),
+        (None, "the settings have no hook of Signet for Stop and SessionEnd; `signet connect codex`"),
+    ],
+)
+def test_check_tells_why_no_session_would_be_kept(
+    home: Home, daemon: ScriptedDaemon, reason: str | None, told: str
+) -> None:
+    canary_daemon(daemon, answers=True)
+    home.connect(CODEX)
+    if reason is None:
+        path = home.settings(CODEX)
+        document = json.loads(path.read_bytes())
+        del document["hooks"]["Stop"], document["hooks"]["SessionEnd"]
+        path.write_text(json.dumps(document))
+    else:
+        daemon.on("POST", "/api/hooks/session-end", {"skipped": True, "reason": reason})
+    told = told.replace("~", str(home.root))
+    done = home.run("--url", daemon.url, "connect", "codex", "--check")
+    assert done.exit_code == 1
+    assert f"✗ transcript  sessions are not kept: {told}\n" in done.output
+    (check,) = json.loads(home.run("--url", daemon.url, "connect", "codex", "--check", "--json").stdout)["harnesses"]
+    assert check["transcript"]["folder"] == str(home.root / ".codex/sessions")
+    assert check["transcript"]["problem"] == told
+    asked = [asked.body for asked in daemon.asked if asked.path == "/api/hooks/session-end" and reason]
+    assert all(body["sessionKey"].startswith("signet-check-") for body in asked)
 
 
 def test_connect_and_disconnect_print_json(home: Home) -> None:
@@ -824,7 +867,9 @@ def test_check_shows_what_the_agent_is_told_while_the_daemon_is_away(
     home.connect(CODEX)
     done = home.run("connect", "codex", "--check")
     assert done.exit_code == 3
-    line = "✗ start   the agent gets no memory: no daemon answers at http://127.0.0.1:1. Start it with `signet start`."
+    line = (
+        "✗ start       the agent gets no memory: no daemon answers at http://127.0.0.1:1. Start it with `signet start`."
+    )
     assert done.output.splitlines()[2:] == [line]
 
 

@@ -465,6 +465,7 @@ def script(daemon: ScriptedDaemon, *, answers: bool) -> None:
 
     daemon._next = next_answer
     daemon.on("POST", "/api/hooks/session-start", {"inject": "[memory active]\n- prefers vim"})
+    daemon.on("POST", "/api/hooks/session-end", {"memoriesSaved": 0, "reason": "No such file or directory"})
     daemon.on("POST", "/api/hooks/user-prompt-submit", {})
     daemon.on("POST", "/api/memory/recall", {})
     daemon.on("POST", "/api/memory/remember", {"id": "01a2", "type": "fact", "content": "x"})
@@ -479,7 +480,7 @@ def test_check_asks_by_hooks_and_by_tools(home: Home, daemon: ScriptedDaemon, ha
     done = home.run("--url", daemon.url, "connect", harness.name, "--check")
     assert done.exit_code == 0, done.output
     assert ("✓ start " in done.output, "✓ prompt " in done.output) == (bool(harness.events),) * 2
-    assert "✓ tools   9 tools; memory_search finds the same memory" in done.output
+    assert "✓ tools       9 tools; memory_search finds the same memory" in done.output
     assert daemon.asked[-1].path == "/api/memory/forget"
 
 
@@ -488,7 +489,9 @@ def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, dae
     script(daemon, answers=False)
     home.connect(WINDSURF)
     done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
-    assert (done.exit_code, "✗ tools   memory_search did not find a memory" in done.output) == (1, True), done.output
+    assert (done.exit_code, "✗ tools       memory_search did not find a memory" in done.output) == (1, True), (
+        done.output
+    )
     home.program.with_name("signet").write_text("#!/bin/sh\necho no such luck >&2; exit 3\n")
     done = home.run("--url", daemon.url, "connect", "windsurf", "--check")
     assert (done.exit_code, "it ended without an answer (no such luck)" in done.output) == (1, True), done.output
@@ -496,7 +499,10 @@ def test_check_tells_that_the_tools_find_nothing_or_do_not_start(home: Home, dae
 
 def test_check_of_a_harness_without_hooks_that_is_not_connected_says_so(home: Home) -> None:
     done = home.run("connect", "vscode", "--check")
-    assert (done.exit_code, "✗ tools   not installed; `signet connect vscode` adds them" in done.output) == (1, True)
+    assert (done.exit_code, "✗ tools       not installed; `signet connect vscode` adds them" in done.output) == (
+        1,
+        True,
+    )
 
 
 def test_setup_lists_what_it_finds_and_changes_nothing_without_a_terminal(

@@ -325,6 +325,36 @@ def _(stage: Stage) -> Any:
     return doctor.harness_findings(stage.context())
 
 
+def reports(stage: Stage, *names: str) -> Any:
+    spool = stage.workspace / "memory" / "spool"
+    spool.mkdir(parents=True)
+    for name in names:
+        (spool / name).write_text("{}")
+    return doctor.report_findings(stage.context(running=True))
+
+
+@case("reports", "ok", "2 reports of hooks wait in {w}/memory/spool for the daemon")
+def _(stage: Stage) -> Any:
+    return reports(stage, "1-7.json", "2-8.json")
+
+
+@case("reports", "warn", "1 report of a hook waits in {w}/memory/spool, because sending failed", "`signet logs ")
+def _(stage: Stage) -> Any:
+    return reports(stage, "1-7-2.json")
+
+
+@case("reports", "warn", "1 report of a hook was set aside: {w}/memory/spool/*.rejected", "`signet logs ")
+def _(stage: Stage) -> Any:
+    return reports(stage, "1-7.json.rejected")
+
+
+@case("reports", "fail", "{w}/memory/spool: Not a directory; what hooks report", "`mv {w}/memory/spool ")
+def _(stage: Stage) -> Any:
+    (stage.workspace / "memory").mkdir()
+    (stage.workspace / "memory" / "spool").touch()
+    return doctor.report_findings(stage.context())
+
+
 @case("disk", "fail", "1 MB free", "free some space")
 def _(stage: Stage) -> Any:
     stage.patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))

@@ -172,6 +172,25 @@ def test_a_log_that_another_program_lets_grow_is_degraded_and_nothing_is_refused
     assert "end that program" in state.detail
 
 
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        ({"reports_waiting": 1.0}, ["1 report of a hook is waiting, because sending failed"]),
+        ({"reports_rejected": 1.0}, ["1 report of a hook is set aside"]),
+        (
+            {"reports_waiting": 3.0, "reports_rejected": 2.0},
+            ["3 reports of hooks are waiting, because sending failed", "2 reports of hooks are set aside"],
+        ),
+        ({"reports_waiting": 0.0, "reports_rejected": 0.0}, []),
+    ],
+)
+def test_reports_of_hooks_that_do_not_arrive_are_told(counters: dict[str, float], told: list[str]) -> None:
+    retention = ChildState("retention", "retention", UP, 1, 0, 3, counters=counters)
+    state = readiness([*CHILDREN, retention], draining=False)
+    assert (state.status, state.ready) == ("degraded" if told else "healthy", True)
+    assert state.detail.split("; ") == ([f"{text} (`signet doctor` says more)" for text in told] or [""])
+
+
 def test_the_daemon_is_not_ready_while_the_writer_reports_a_displaced_file() -> None:
     writer = ChildState("writer", "writer", UP, 1, 0, 1, counters={"displaced": 1.0})
     state = readiness([writer, *CHILDREN[1:]], draining=False)

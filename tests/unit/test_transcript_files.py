@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.skipped_transcripts import SkippedTranscripts
 from signet_actors.gateway.transcript_files import TranscriptRefused, read_transcript_file, roots
+from signet_actors.runtime.connected_harnesses import ConnectedHarness, add_connected, remove_connected
 
 
 @pytest.fixture
@@ -41,6 +43,62 @@ def test_a_root_may_be_a_link_and_be_named_by_either_name(root: Path, tmp_path: 
     link.symlink_to(root)
     assert read(link / "s.jsonl", link) == b"1"
     assert read(root / "s.jsonl", link) == b"1"
+
+
+def test_the_folders_of_connected_harnesses_are_roots_from_the_connection_on(tmp_path: Path) -> None:
+    workspace, environ = tmp_path / "agents", {"HOME": str(tmp_path)}
+    before = roots(workspace, environ)
+    kept: list[Path] = []
+    for harness, file, folders in (
+        ("claude-code", "work claude/settings.json", ["projects"]),
+        ("claude-code", "private/settings.json", ["projects"]),
+        ("codex", "c/hooks.json", ["sessions", "archived_sessions"]),
+        ("gemini", "g/settings.json", ["tmp"]),
+        ("cursor", "k/hooks.json", ["projects"]),
+        ("vscode", "v/mcp.json", []),
+        ("opencode", "o/plugins/signet.js", []),
+        ("unknown", "u/settings.json", []),
+    ):
+        add_connected(workspace, ConnectedHarness(harness, "A harness", str(tmp_path / file)))
+        kept += [(tmp_path / file).parent / name for name in folders]
+        assert roots(workspace, environ) == (*before[:-1], *kept, workspace), harness
+    add_connected(workspace, ConnectedHarness("claude-code", "A harness", "relative/settings.json"))
+    assert roots(workspace, environ) == (*before[:-1], *kept, workspace)
+    remove_connected(workspace, "claude-code", str(tmp_path / "work claude/settings.json"))
+    assert roots(workspace, environ) == (*before[:-1], *kept[1:], workspace)
+
+
+def test_health_tells_of_refused_transcripts_until_one_of_their_folder_is_read() -> None:
+    now = [0.0]
+    skipped = SkippedTranscripts(lambda: now[0])
+    skipped.add("claude-code", "/w/projects/-ferry/1.jsonl", "it is outside")
+    now[0] = 130.0
+    (said,) = skipped.notes()
+    assert said.startswith(
+        "a session of claude-code was not kept 2 min ago: it is outside (`signet connect claude-code"
+    )
+    for harness, other in (
+        ("claude-code", "/home/projects/-ferry/2.jsonl"),
+        ("codex", "/w/projects/-ferry/1.jsonl"),
+        ("claude-code", "/w/projects-2/-ferry/1.jsonl"),
+        ("claude-code", None),
+    ):
+        skipped.end(harness, other)
+        assert skipped.notes() == [said], (harness, other)
+    skipped.end("claude-code", "/w/projects/-shop/9.jsonl")
+    assert skipped.notes() == []
+    skipped.add("opencode", None, "it is too long")
+    skipped.end("opencode", "/x/y/z.json")
+    assert len(skipped.notes()) == 1
+    skipped.end("opencode", None)
+    assert skipped.notes() == []
+    for number in range(500):
+        skipped.add(f"harness \x1b[31m{number}", f"/{number}/x/y.jsonl", "it is outside")
+    assert [note.partition(" was")[0] for note in skipped.notes()] == [
+        f"a session of harness [31m{number}" for number in (497, 498, 499)
+    ]
+    now[0] += 86_400
+    assert skipped.notes() == [], "what was long ago is not told"
 
 
 def test_files_elsewhere_are_refused(root: Path, tmp_path: Path) -> None:

@@ -180,6 +180,11 @@ class Harness:
         """Return the name of the event that calls the hook; None if there is none."""
         return next((event.name for event in self.events if event.hook == hook), None)
 
+    def missing_events(self, environ: Mapping[str, str]) -> list[str]:
+        """Return the events that call no hook of ours although every release knows them. Raises ConfigError."""
+        installed = self.installed_hooks(environ)
+        return [event.name for event in self.events if not event.since and event.name not in installed]
+
     def groups(self, command: list[str]) -> dict[str, dict[str, Any]]:
         """Return our entries; ``command`` is the hook program with its options."""
         return {event.name: self._group(event, command) for event in self.events}

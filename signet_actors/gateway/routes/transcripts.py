@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.session_keys import agent_from_session_key
+from signet_actors.domain.session_keys import CHECK_PREFIX, agent_from_session_key
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.domain.transcripts.turns import TranscriptTooLong, conversation, turn_key
 from signet_actors.errors import NotFound, SignetError, Unavailable
@@ -322,10 +322,19 @@ async def captured(call: Call[SessionEndRequest], named: str | None) -> tuple[Ca
     """
     seconds = REQUEST_SHARE * call.state.config.gateway.request_timeout_ms / 1000
     readers, name = call.state.transcript_readers, transcript_name(call.request)
+    skipped, about = call.state.skipped_transcripts, (call.request.harness, call.request.transcript_path)
     try:
         found, key = await readers.run(lambda check: read_capture(call, named, check), name, seconds)
         if is_switched_off(found) and call.request.reason != BACKFILL:
             call.state.ledger.switch_off_unless_known(key, call.agent_id, call.state.clock.wall_ms())
+    except (TranscriptRefused, TranscriptTooLong) as refused:
+        if isinstance(refused, TranscriptMissing):  # one in this folder would be read
+            skipped.end(*about)
+        elif not (named or "").startswith(CHECK_PREFIX):
+            skipped.add(*about, str(refused))
+        raise
+    else:
+        skipped.end(*about)
         return found, key
     finally:
         if readers.was_given_up(name):

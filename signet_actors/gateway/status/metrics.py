@@ -142,6 +142,8 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
             "Problems found in the last verified copy of the database",
         ),
         ("purge_suspended", "retention_suspended", "1 while purging is suspended, for example after a clock jump"),
+        ("reports_waiting", "retention_reports_waiting", "Reports of hooks that were sent again without success"),
+        ("reports_rejected", "retention_reports_rejected", "Reports of hooks that were set aside within a day"),
     )
 }
 """Metrics that actors send with their heartbeats, by counter name."""

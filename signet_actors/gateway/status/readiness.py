@@ -5,7 +5,7 @@ Source: docs/reliability.md R22, "Supervision policy"; docs/compatibility.md "He
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -110,13 +110,14 @@ def readiness(
             "another program has an open read transaction on the database, so its write-ahead log grows with every"
             " write: end that program, such as a database browser or sqlite3; the log then shrinks by itself"
         )
-    sentences += notes
+    reports = [text for child in others for text in _reports(child.counters)]
+    sentences += [*notes, *reports]
     sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
     if missing or unresponsive or displaced or failure:
         status = UNHEALTHY
-    elif down or draining or silent or damaged or scrubbed or full or slow or blocked or notes or warning:
+    elif down or draining or silent or damaged or scrubbed or full or slow or blocked or notes or reports or warning:
         status = DEGRADED
     else:
         status = HEALTHY
@@ -128,6 +129,14 @@ def readiness(
         storage_full=full,
         detail="; ".join(sentences),
     )
+
+
+def _reports(counters: Mapping[str, float]) -> Iterator[str]:
+    """Yield what became of the reports that hooks left in the spool."""
+    for name, state in (("reports_waiting", "waiting, because sending failed"), ("reports_rejected", "set aside")):
+        if count := int(counters.get(name, 0)):
+            are = "report of a hook is" if count == 1 else "reports of hooks are"
+            yield f"{count} {are} {state} (`signet doctor` says more)"
 
 
 def _is_first_start(child: ChildState) -> bool:

@@ -8,6 +8,7 @@ Source: docs/guides/claude-code.md "While the daemon is away".
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -31,6 +32,12 @@ KEPT_S: Final = 7 * 86_400
 """How long a report that was set aside can be read; the process deletes it then."""
 
 
+NOTED_S: Final = 86_400
+"""How long health tells of a report that was set aside."""
+_HYPHENS_OF_PUT_OFF: Final = 2
+"""The name of a report that was tried ends with the number of its failures."""
+
+
 class SpoolDrain:
     """Start the process if a report waits, or one that was set aside is to be deleted."""
 
@@ -40,6 +47,8 @@ class SpoolDrain:
         self._workspace = workspace
         self._process: subprocess.Popen[bytes] | None = None
         self._begun_ns = 0
+        self.waiting = self.rejected = 0
+        """Reports that could not be sent at least once, and those that were set aside within a day."""
         self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
 
     @property
@@ -55,6 +64,8 @@ class SpoolDrain:
             self.stop()
         if self._process is not None and self._process.poll() is not None:
             self._process = None
+        if self._process is None:
+            self._count()
         pause_ms = INTERVAL_MS if self._process is None else POLL_MS
         self.due_ns = self._clock.monotonic_ns() + pause_ms * 1_000_000
 
@@ -64,6 +75,14 @@ class SpoolDrain:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def _count(self) -> None:
+        waiting = rejected = 0
+        with contextlib.suppress(OSError):
+            for path in Workspace(self._workspace).spool_dir.glob("*.json*"):
+                waiting += path.suffix == ".json" and path.stem.count("-") == _HYPHENS_OF_PUT_OFF
+                rejected += path.suffix == ".rejected" and time.time() - path.lstat().st_ctime < NOTED_S
+        self.waiting, self.rejected = waiting, rejected
 
     def _begin(self) -> bool:
         try:
